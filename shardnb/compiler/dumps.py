@@ -1,0 +1,101 @@
+"""What XLA writes while it partitions: the programs before and after, Shardy's modules, warnings."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_PASSES = "shardy|spmd-partitioning"
+
+
+@dataclass
+class Dumps:
+    """The evidence of one compile; a text is "" where XLA did not write it.
+
+    `before` and `partitioned` are HLO right before and right after the partitioner, `stated` and
+    `propagated` Shardy's modules before and after propagation, `warnings` what the compiler
+    wrote to file descriptor 2.
+    """
+
+    before: str = ""
+    partitioned: str = ""
+    stated: str = ""
+    propagated: str = ""
+    warnings: str = ""
+
+
+@dataclass
+class Recorder:
+    """Collects the dumps of the compile that runs with `options`."""
+
+    folder: Path
+    options: dict[str, str | bool] = field(init=False)
+    dumps: Dumps = field(default_factory=Dumps)
+
+    def __post_init__(self) -> None:
+        """Prepare the compiler options that make XLA write."""
+        self.options = {
+            "xla_dump_to": str(self.folder),
+            "xla_dump_hlo_pass_re": _PASSES,
+            "xla_dump_hlo_as_text": True,
+        }
+
+    def read(self) -> None:
+        """Take what was written into `dumps`."""
+        files = sorted(self.folder.rglob("*"))
+        dumps = self.dumps
+        dumps.before = _last(files, ".before_spmd-partitioning", ".before_tpu-spmd-partitioning")
+        dumps.partitioned = _last(files, ".after_spmd-partitioning", ".after_tpu-spmd-partitioning")
+        dumps.stated = _last(files, "before_propagation.mlir")
+        dumps.propagated = _last(files, "after_propagation.mlir")
+
+
+def _last(files: list[Path], *parts: str) -> str:
+    found = [file for file in files if any(part in file.name for part in parts)]
+    return found[-1].read_text() if found else ""
+
+
+@contextmanager
+def recording() -> Iterator[Recorder]:
+    """Give a recorder; on leaving, its dumps are read and the files are gone."""
+    with tempfile.TemporaryDirectory(prefix="shardnb-") as folder:
+        recorder = Recorder(Path(folder))
+        with captured_fd2() as text:
+            yield recorder
+        recorder.read()
+        recorder.dumps.warnings = text[0]
+
+
+@contextmanager
+def captured_fd2() -> Iterator[list[str]]:
+    """Catch what C++ writes to file descriptor 2, and give the descriptor back afterwards.
+
+    The text is passed on where the block raises, so that nothing is lost.
+    """
+    caught = [""]
+    sys.stderr.flush()
+    saved = os.dup(2)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        done = False
+        try:
+            yield caught
+            done = True
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+            file.seek(0)
+            caught[0] = file.read().decode(errors="replace")
+            if not done:
+                pass_on(caught[0])
+
+
+def pass_on(text: str) -> None:
+    """Write text to file descriptor 2, where it would have gone."""
+    if text:
+        os.write(2, text.encode())

@@ -1,0 +1,32 @@
+"""Element types by their HLO names, and what they weigh."""
+
+from __future__ import annotations
+
+import math
+import re
+
+_BITS = {"pred": 8, "token": 0, "opaque": 0}
+_FIRST_NUMBER = re.compile(r"\d+")
+
+
+def bits(dtype: str) -> int:
+    """Give the bits of one element of an HLO element type, such as `f32`, `bf16`, `c64`, `s4`.
+
+    >>> bits("f8e4m3fn"), bits("c64"), bits("pred")
+    (8, 64, 8)
+    """
+    if dtype in _BITS:
+        return _BITS[dtype]
+    number = _FIRST_NUMBER.search(dtype)
+    if number is None:
+        raise ValueError(f"{dtype!r} is no HLO element type, such as f32, bf16 or s8")
+    return int(number.group())
+
+
+def size_in_bytes(dtype: str, shape: tuple[int, ...]) -> int:
+    """Give the bytes of an array, each element in its own bits, rounded up to a byte.
+
+    >>> size_in_bytes("f32", (64, 1024))
+    262144
+    """
+    return -(-bits(dtype) * math.prod(shape) // 8)

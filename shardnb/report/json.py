@@ -1,0 +1,92 @@
+"""A report as JSON and back.
+
+The groups of collectives are kept once, in a table, and fields that hold their default are left
+out: a report of 5,000 collectives on 2048 devices stays below 3 MB.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from shardnb.report.model import SCHEMA_VERSION, Report
+
+
+def encode(report: Report, *, texts: bool = True) -> str:
+    """Write a report as JSON."""
+    return msgspec.json.encode(to_data(report, texts=texts)).decode()
+
+
+def to_data(report: Report, *, texts: bool = True) -> dict[str, Any]:
+    """Give a report as the plain data that its JSON holds."""
+    data: dict[str, Any] = _compact(report)
+    data["version"] = report.version
+    if not texts:
+        data.pop("texts", None)
+    table: dict[tuple[tuple[int, ...], ...], int] = {}
+    for collective in data.get("collectives", ()):
+        collective["groups"] = table.setdefault(collective["groups"], len(table))
+    data["group_table"] = list(table)
+    return data
+
+
+def decode(text: str | bytes) -> Report:
+    """Read a report from its JSON."""
+    try:
+        data = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"this is no JSON of a report: {error}") from error
+    if not isinstance(data, dict) or not isinstance(data.get("version"), int):
+        raise ValueError("this JSON is no report: it has no version number")
+    if data["version"] > SCHEMA_VERSION:
+        raise ValueError(
+            f"the report has version {data['version']}, and this shardnb reads up to "
+            f"{SCHEMA_VERSION}: update shardnb to read it"
+        )
+    return _from_data(data)
+
+
+def _from_data(data: dict[str, Any]) -> Report:
+    table = data.pop("group_table", [])
+    try:
+        groups = msgspec.convert(table, tuple[tuple[tuple[int, ...], ...], ...])
+        for collective in data.get("collectives", ()):
+            collective["groups"] = groups[collective["groups"]]
+        return msgspec.convert(data, Report)
+    except (msgspec.ValidationError, LookupError, TypeError, AttributeError) as error:
+        raise ValueError(f"this JSON is no report: {error}") from error
+
+
+def schema() -> dict[str, Any]:
+    """Give the JSON Schema of what `to_json` writes."""
+    result = msgspec.json.schema(Report)
+    parts = result["$defs"]
+    parts["Collective"]["properties"]["groups"] = {
+        "type": "integer",
+        "description": "index into group_table",
+    }
+    parts["Report"]["properties"]["group_table"] = msgspec.json.schema(
+        tuple[tuple[tuple[int, ...], ...], ...]
+    )
+    return result
+
+
+@cache
+def _plan(kind: type) -> tuple[tuple[str, Any], ...]:
+    return tuple((item.name, _default(item)) for item in fields(kind))
+
+
+def _default(item: Any) -> Any:
+    return item.default_factory() if item.default_factory is not MISSING else item.default
+
+
+def _compact(value: Any) -> Any:
+    if is_dataclass(value):
+        pairs = ((name, getattr(value, name), default) for name, default in _plan(type(value)))
+        return {name: _compact(item) for name, item, default in pairs if item != default}
+    if isinstance(value, tuple) and value and is_dataclass(value[0]):
+        return [_compact(item) for item in value]
+    return dict(value) if hasattr(value, "items") else value

@@ -1,0 +1,307 @@
+"""The report: what shardnb knows of one program, as plain data.
+
+Everything that a view shows is here, and nothing here needs JAX. Devices are named by their
+position in the mesh (row-major over its axes), as XLA's replica groups name them;
+`Mesh.device_ids` translates a position into the id of the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from shardnb.report import dtypes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+SCHEMA_VERSION = 1
+
+Spec = tuple[tuple[str, ...], ...]
+"""The mesh axes that split each dimension, major first; `()` where a dimension is whole."""
+
+Groups = tuple[tuple[int, ...], ...]
+"""Positions of the devices that exchange; for a permute, its (source, target) pairs."""
+
+AxisType = Literal["auto", "explicit", "manual"]
+AskedBy = Literal["called", "requested", "inferred"]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A mesh axis: its name, its number of devices, and who decides placement along it."""
+
+    name: str
+    size: int
+    type: AxisType = "auto"
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """A named grid of devices.
+
+    `target` is what `on=` said (`cpu`, `attached`, `v5e:2x4`), `kind` the devices' own name.
+    `coords` are the physical coordinates by position, where the devices have them.
+    """
+
+    axes: tuple[Axis, ...]
+    device_ids: tuple[int, ...]
+    target: str = "cpu"
+    platform: str = "cpu"
+    kind: str = "cpu"
+    emulated: bool = False
+    coords: tuple[tuple[int, ...], ...] | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of devices."""
+        return len(self.device_ids)
+
+    @property
+    def shape(self) -> dict[str, int]:
+        """Axis sizes by name, in order."""
+        return {axis.name: axis.size for axis in self.axes}
+
+
+@dataclass(frozen=True)
+class Location:
+    """A line of one of the report's sources (`Report.sources[source]`), counted from 1."""
+
+    source: int
+    line: int
+    function: str = ""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text that the program was written in: a cell or a Python file.
+
+    `text` is empty for a file of a library. `first_line` is the number of the text's first line.
+    """
+
+    name: str
+    text: str = ""
+    first_line: int = 1
+    cell_id: str | None = None
+
+    def line(self, number: int) -> str:
+        """Give the text of a line, or "" where the source does not have it."""
+        lines = self.text.splitlines()
+        index = number - self.first_line
+        return lines[index] if 0 <= index < len(lines) else ""
+
+
+@dataclass(frozen=True)
+class Value:
+    """An array of the program and how it lies on the mesh.
+
+    `spec` is None where the placement cannot be said in mesh axes; then `grid` and `blocks` say
+    it: the number of blocks along each dimension, and for each position its block, row-major.
+    `requested` is the spec that the user stated, where that is another.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    spec: Spec | None
+    shard_shape: tuple[int, ...]
+    unreduced: tuple[str, ...] = ()
+    grid: tuple[int, ...] | None = None
+    blocks: tuple[int, ...] | None = None
+    requested: Spec | None = None
+    closed_over: bool = False
+    location: Location | None = None
+    details: str = ""
+
+    @property
+    def bytes(self) -> int:
+        """Size of the whole array in bytes."""
+        return dtypes.size_in_bytes(self.dtype, self.shape)
+
+    @property
+    def shard_bytes(self) -> int:
+        """Size of one device's block in bytes."""
+        return dtypes.size_in_bytes(self.dtype, self.shard_shape)
+
+
+@dataclass(frozen=True)
+class Fix:
+    """An edit that was compiled, with what it changes: before and after, per device."""
+
+    edit: str
+    collectives: tuple[int, int]
+    wire_bytes: tuple[int, int]
+    memory_bytes: tuple[int, int]
+    location: Location | None = None
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One exchange between devices in the optimized program.
+
+    `bytes` is the size of the result on one device, `wire_bytes` what one device sends for one
+    execution by the ring formula (see `shardnb.analysis.wire`), `trips` how often one call of the
+    program runs it (None: the compiler does not know). `axes` are the mesh axes whose devices
+    exchange, a part of an axis as `data:(4)2`, or None where the groups match no axes.
+    """
+
+    id: int
+    kind: str
+    axes: tuple[str, ...] | None
+    groups: Groups
+    dtype: str
+    shape: tuple[int, ...]
+    wire_bytes: int
+    trips: int | None = 1
+    generated: bool = False
+    asked_by: AskedBy | None = None
+    reason: str | None = None
+    why: str = ""
+    detail: str | None = None
+    full_remat: bool = False
+    producer: str | None = None
+    producer_spec: Spec | None = None
+    consumer: str | None = None
+    needed_spec: Spec | None = None
+    phase: str | None = None
+    seconds: float | None = None
+    fixes: tuple[Fix, ...] | None = None
+    combined_with: tuple[int, ...] = ()
+    frames: tuple[Location, ...] = ()
+    within: tuple[str, ...] = ()
+    op_name: str = ""
+    instruction: str = ""
+    channel: int | None = None
+
+    @property
+    def bytes(self) -> int:
+        """Size of the result on one device, in bytes."""
+        return dtypes.size_in_bytes(self.dtype, self.shape)
+
+    @property
+    def total_wire_bytes(self) -> int | None:
+        """Bytes that one device sends for it in one call, or None where the trips are unknown."""
+        return None if self.trips is None else self.wire_bytes * self.trips
+
+    @property
+    def line(self) -> int | None:
+        """The line of the explained text that led to it: the innermost of its own lines."""
+        return next((frame.line for frame in self.frames if frame.source == 0), None)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something worth knowing that is no collective, at its line, with its price in bytes."""
+
+    kind: str
+    message: str
+    location: Location | None = None
+    wasted_bytes: int | None = None
+    details: str = ""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes on one device, as the compiler's own analysis gives them.
+
+    `aliased` bytes are outputs that reuse a donated input.
+    """
+
+    arguments: int
+    outputs: int
+    temporaries: int
+    aliased: int = 0
+    code: int = 0
+
+    @property
+    def total(self) -> int:
+        """Bytes that one device holds at once: arguments, outputs and temporaries."""
+        return self.arguments + self.outputs + self.temporaries - self.aliased
+
+
+@dataclass(frozen=True)
+class Run:
+    """What differs from run to run: seconds, and whether the program ran."""
+
+    trace_seconds: float | None = None
+    compile_seconds: float | None = None
+    explain_seconds: float | None = None
+    run_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one program sends, who asked for it, why, and what it holds.
+
+    `title` names the program. `sources[0]` is the text that was explained. `run` and `texts`
+    differ from run to run and take no part in equality. `texts` holds the programs themselves
+    (`jaxpr`, `stablehlo`, `before`, `partitioned`, `optimized`), where they were kept.
+    """
+
+    title: str
+    mesh: Mesh
+    inputs: tuple[Value, ...] = ()
+    outputs: tuple[Value, ...] = ()
+    values: tuple[Value, ...] = ()
+    collectives: tuple[Collective, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    memory: Memory | None = None
+    sources: tuple[Source, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    run: Run = field(default_factory=Run, compare=False)
+    texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    version: int = SCHEMA_VERSION
+
+    @property
+    def source(self) -> Source | None:
+        """The text that was explained."""
+        return self.sources[0] if self.sources else None
+
+    @cached_property
+    def wire_bytes(self) -> int:
+        """Bytes that one device sends in one call, over the collectives whose trips are known."""
+        return sum(c.total_wire_bytes or 0 for c in self.collectives)
+
+    def to_json(self, *, texts: bool = True) -> str:
+        """Write the report as JSON; `texts=False` leaves out the programs' texts."""
+        from shardnb.report import json
+
+        return json.encode(self, texts=texts)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Report:
+        """Read a report that `to_json` wrote; no JAX is needed.
+
+        Raises `ValueError` with the place where the text is no report, or is a newer one.
+        """
+        from shardnb.report import json
+
+        return json.decode(text)
+
+    def figure(self) -> Figure:
+        """Draw the device grids and the collectives in matplotlib."""
+        from shardnb.views import figure
+
+        return figure.draw(self)
+
+    def save_html(self, path: str | Path) -> Path:
+        """Write the report as one HTML file that needs no JavaScript and no network."""
+        from shardnb.views import html
+
+        return html.save(self, path)
+
+    def __str__(self) -> str:
+        """Give the report as text for a terminal."""
+        from shardnb.views import text
+
+        return text.render(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        from shardnb.views import bundle
+
+        return bundle.mimebundle(self)

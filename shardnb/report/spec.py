@@ -1,0 +1,109 @@
+"""Placements in the words of JAX, and the blocks that they cut an array into."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from shardnb.report.model import Mesh, Spec, Value
+
+
+def spec_text(spec: Spec | None, unreduced: tuple[str, ...] = ()) -> str:
+    """Write a spec as JAX does.
+
+    >>> spec_text((("data",), (), ("x", "y")))
+    "P('data', None, ('x', 'y'))"
+    """
+    if spec is None:
+        return "no mesh axes"
+    entries = [_entry_text(entry) for entry in spec]
+    while entries and entries[-1] == "None" and len(entries) > 1:
+        entries.pop()
+    if entries == ["None"]:
+        entries = []
+    if unreduced:
+        entries.append(f"unreduced={{{', '.join(map(repr, unreduced))}}}")
+    return f"P({', '.join(entries)})"
+
+
+def _entry_text(axes: tuple[str, ...]) -> str:
+    if not axes:
+        return "None"
+    return repr(axes[0]) if len(axes) == 1 else repr(axes)
+
+
+def type_text(value: Value) -> str:
+    """Write an array's type with its placement, as JAX's explicit types do.
+
+    >>> from shardnb.report import Value
+    >>> type_text(Value("x", "f32", (256, 512), (("data",), ()), (64, 512)))
+    'f32[256@data, 512]'
+    """
+    spec = value.spec or ((),) * len(value.shape)
+    dims = [_dim_text(size, axes) for size, axes in zip(value.shape, spec, strict=True)]
+    pending = f"{{U:{','.join(value.unreduced)}}}" if value.unreduced else ""
+    return f"{value.dtype}[{', '.join(dims)}]{pending}"
+
+
+def _dim_text(size: int, axes: tuple[str, ...]) -> str:
+    if not axes:
+        return str(size)
+    return f"{size}@{axes[0]}" if len(axes) == 1 else f"{size}@({','.join(axes)})"
+
+
+def grid_of(value: Value, mesh: Mesh) -> tuple[int, ...]:
+    """Give the number of blocks along each dimension of a value."""
+    if value.spec is None:
+        return value.grid or (1,) * len(value.shape)
+    return tuple(math.prod(_size(axis, mesh) for axis in axes) for axes in value.spec)
+
+
+def blocks_of(value: Value, mesh: Mesh) -> tuple[int, ...]:
+    """Give for each position of the mesh the block that it holds, row-major over `grid_of`."""
+    if value.spec is None:
+        return value.blocks or (0,) * mesh.size
+    grid = grid_of(value, mesh)
+    return tuple(_block(value.spec, grid, position, mesh) for position in range(mesh.size))
+
+
+def _block(spec: Spec, grid: tuple[int, ...], position: int, mesh: Mesh) -> int:
+    coordinate = coordinates(position, mesh)
+    block = 0
+    for axes, size in zip(spec, grid, strict=True):
+        index = 0
+        for axis in axes:
+            index = index * _size(axis, mesh) + _index(axis, coordinate, mesh)
+        block = block * size + index
+    return block
+
+
+def coordinates(position: int, mesh: Mesh) -> dict[str, int]:
+    """Give the index along each axis of a position of the mesh."""
+    result: dict[str, int] = {}
+    for axis in reversed(mesh.axes):
+        position, result[axis.name] = divmod(position, axis.size)
+    return result
+
+
+def _parts(axis: str) -> tuple[str, int, int] | None:
+    """Read a part of an axis as Shardy writes it: `data:(4)2` is (data, 4, 2)."""
+    name, colon, rest = axis.rpartition(":(")
+    if not colon:
+        return None
+    before, _, size = rest.partition(")")
+    return name, int(before), int(size)
+
+
+def _size(axis: str, mesh: Mesh) -> int:
+    parts = _parts(axis)
+    return parts[2] if parts else mesh.shape[axis]
+
+
+def _index(axis: str, coordinate: dict[str, int], mesh: Mesh) -> int:
+    parts = _parts(axis)
+    if parts is None:
+        return coordinate[axis]
+    name, before, size = parts
+    after = mesh.shape[name] // (before * size)
+    return coordinate[name] // after % size
