@@ -1,0 +1,134 @@
+"""Specs of a program's arguments become shardings, one for each array."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+from jax.sharding import NamedSharding, PartitionSpec
+
+Tree = Any
+
+
+def is_spec(value: object) -> bool:
+    """Whether a value says a placement by itself."""
+    return value is None or isinstance(value, PartitionSpec | jax.sharding.Sharding)
+
+
+def named_leaves(args: dict[str, Tree]) -> list[tuple[str, Any]]:
+    """Give each array of the arguments with its name, such as `params['w']`."""
+    return [
+        (f"{name}{jax.tree_util.keystr(path)}", leaf)
+        for name, tree in args.items()
+        for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]
+    ]
+
+
+def shardings(
+    args: dict[str, Tree], specs: dict[str, Tree], mesh: jax.sharding.Mesh
+) -> dict[str, Tree]:
+    """Give a `NamedSharding` for each array of the arguments, in the arguments' own structure.
+
+    `specs` holds a spec, a sharding or a pytree prefix of them for an argument. Where it holds
+    none, an array keeps its own sharding if that is on this mesh, and is replicated otherwise.
+    Raises `ValueError` that names the argument.
+    """
+    unknown = sorted(set(specs) - set(args))
+    if unknown:
+        raise ValueError(
+            f"no argument is called {', '.join(unknown)}; the arguments are {', '.join(args)}"
+        )
+    return {name: _tree(name, tree, specs.get(name), mesh) for name, tree in args.items()}
+
+
+def _tree(name: str, tree: Tree, spec: Tree, mesh: jax.sharding.Mesh) -> Tree:
+    paths, structure = jax.tree_util.tree_flatten_with_path(tree)
+    stated = _spread(name, tree, spec)
+    placed = [
+        _leaf(f"{name}{jax.tree_util.keystr(path)}", leaf, one, mesh)
+        for (path, leaf), one in zip(paths, stated, strict=True)
+    ]
+    return jax.tree_util.tree_unflatten(structure, placed)
+
+
+def _spread(name: str, tree: Tree, prefix: Tree) -> list[Any]:
+    try:
+        spread = jax.tree_util.tree_map(
+            lambda spec, part: [spec] * len(jax.tree_util.tree_leaves(part)),
+            prefix,
+            tree,
+            is_leaf=is_spec,
+        )
+    except ValueError as error:
+        raise ValueError(f"the specs given for {name} do not fit its structure: {error}") from error
+    return jax.tree_util.tree_leaves(spread, is_leaf=is_spec)
+
+
+def _leaf(name: str, leaf: Any, spec: Any, mesh: jax.sharding.Mesh) -> NamedSharding:
+    if spec is None:
+        return _own(leaf, mesh)
+    if isinstance(spec, NamedSharding):
+        if spec.mesh.shape != mesh.shape:
+            raise ValueError(
+                f"the sharding given for {name} is on the mesh {dict(spec.mesh.shape)}, "
+                f"and the program is on {dict(mesh.shape)}"
+            )
+        spec = spec.spec
+    if not isinstance(spec, PartitionSpec):
+        raise TypeError(f"the placement of {name} is {spec!r}: say P('data', ...) or a NamedSharding")
+    check_spec(name, tuple(leaf.shape), spec, mesh)
+    return NamedSharding(mesh, spec)
+
+
+def _own(leaf: Any, mesh: jax.sharding.Mesh) -> NamedSharding:
+    own = getattr(leaf, "sharding", None)
+    if isinstance(own, NamedSharding) and own.mesh.shape == mesh.shape:
+        same = isinstance(own.mesh, jax.sharding.AbstractMesh) or same_devices(own.mesh, mesh)
+        return NamedSharding(mesh, own.spec) if same else NamedSharding(mesh, PartitionSpec())
+    return NamedSharding(mesh, PartitionSpec())
+
+
+def same_devices(one: jax.sharding.Mesh, other: jax.sharding.Mesh) -> bool:
+    """Whether two meshes have the same devices in the same order."""
+    return one.devices.shape == other.devices.shape and bool((one.devices == other.devices).all())
+
+
+def entries(spec: PartitionSpec) -> Iterator[tuple[str, ...]]:
+    """Give the mesh axes of each entry of a spec."""
+    for entry in spec:
+        if entry is None or entry is PartitionSpec.UNCONSTRAINED:
+            yield ()
+        else:
+            yield entry if isinstance(entry, tuple) else (entry,)
+
+
+def check_spec(
+    name: str, shape: tuple[int, ...], spec: PartitionSpec, mesh: jax.sharding.Mesh
+) -> None:
+    """Check a spec against an array and a mesh; raises `ValueError` that says what is wrong."""
+    said = f"{spec} of {name}"
+    if len(spec) > len(shape):
+        raise ValueError(
+            f"the spec {said} has {len(spec)} entries, and {name} has {len(shape)} dimensions: "
+            f"{list(shape)}"
+        )
+    _check_axes(said, [axis for axes in entries(spec) for axis in axes], mesh)
+    for dim, axes in enumerate(entries(spec)):
+        parts = math.prod(mesh.shape[axis] for axis in axes)
+        if shape[dim] % parts:
+            raise ValueError(
+                f"the spec {said} splits dimension {dim} of size {shape[dim]} into {parts} parts "
+                f"({' x '.join(axes)}), which does not divide it; sizes that do: "
+                f"{shape[dim] // parts * parts} or {-(-shape[dim] // parts) * parts}"
+            )
+
+
+def _check_axes(said: str, axes: list[str], mesh: jax.sharding.Mesh) -> None:
+    for axis in axes:
+        if axis not in mesh.shape:
+            known = ", ".join(mesh.shape)
+            raise ValueError(f"the spec {said} names the mesh axis {axis!r}; the axes are {known}")
+        if axes.count(axis) > 1:
+            raise ValueError(f"the spec {said} uses the mesh axis {axis!r} twice")

@@ -1,0 +1,106 @@
+"""Every use of JAX's private parts and of jaxlib, in one place.
+
+Each function says which public behaviour it stands in for. Where a part is gone, `NotAvailable`
+says so in a sentence.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jaxlib
+
+
+class NotAvailable(RuntimeError):
+    """A part of JAX that shardnb needs is not in the installed version."""
+
+    def __init__(self, part: str) -> None:
+        """Name the missing part and the versions."""
+        super().__init__(
+            f"{part} is not available with jax {jax.__version__} and jaxlib {jaxlib.__version__}; "
+            "shardnb supports jax 0.11.0 and later"
+        )
+
+
+def _part(module: str, name: str, what: str) -> Any:
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise NotAvailable(what) from error
+
+
+def emulated_devices(count: int) -> Sequence[jax.Device]:
+    """Give the devices of a new CPU client, beside the kernel's own backend.
+
+    Stands in for `jax_num_cpu_devices`, which cannot change once JAX has started.
+    """
+    make = _part("jaxlib.xla_client", "make_cpu_client", "a second CPU client")
+    devices: Sequence[jax.Device] = make(num_devices=count).devices()
+    return devices
+
+
+@contextmanager
+def constants_kept_apart() -> Iterator[None]:
+    """Trace so that arrays which a function closes over stay apart from the program.
+
+    Stands in for `jax_use_simplified_jaxpr_constants`, for this thread and block only.
+    """
+    state = _part("jax._src.config", "use_simplified_jaxpr_constants", "lifting closed-over arrays")
+    with state(True):
+        yield
+
+
+def lower(traced: Any) -> Any:
+    """Lower what `constants_kept_apart` traced; the arrays closed over become arguments.
+
+    Stands in for `traced.lower()`, which would fold them into constants.
+    """
+    parameters = _part(
+        "jax._src.interpreters.mlir", "LoweringParameters", "lifting closed-over arrays"
+    )
+    with constants_kept_apart():
+        return traced.lower(_private_parameters=parameters(hoist_constants_as_args=True))
+
+
+def closed_over(lowered: Any) -> tuple[Any, ...]:
+    """Give the arrays that `lower` made into arguments; they come before all others."""
+    try:
+        return tuple(lowered._lowering.const_args)
+    except AttributeError as error:
+        raise NotAvailable("the list of closed-over arrays") from error
+
+
+def kept_arguments(lowered: Any) -> tuple[int, ...]:
+    """Give the numbers of the arguments that the program uses, closed-over arrays first."""
+    try:
+        return tuple(sorted(lowered._lowering.compile_args["kept_var_idx"]))
+    except (AttributeError, KeyError) as error:
+        raise NotAvailable("the list of used arguments") from error
+
+
+@contextmanager
+def without_compilation_cache() -> Iterator[None]:
+    """Compile without JAX's persistent cache: a program out of the cache leaves no dumps.
+
+    Stands in for `jax_enable_compilation_cache`, whose value JAX reads only once.
+    """
+    cache = importlib.import_module("jax._src.compilation_cache")
+    if not hasattr(cache, "_cache_checked") or not hasattr(cache, "_cache_used"):
+        raise NotAvailable("compiling beside the persistent cache")
+    saved = cache._cache_checked, cache._cache_used
+    cache._cache_checked, cache._cache_used = True, False
+    try:
+        yield
+    finally:
+        cache._cache_checked, cache._cache_used = saved
+
+
+def hlo_text(proto: bytes) -> str:
+    """Give the text of a serialized HLO module."""
+    module = _part("jaxlib._hlo", "HloModule", "reading HLO protos")
+    text: str = module.from_serialized_hlo_module_proto(proto).to_string()
+    return text

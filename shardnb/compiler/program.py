@@ -1,0 +1,163 @@
+"""A function of arrays as a compiled program, with the evidence that compiling it left."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+
+from shardnb.compiler import placement, private
+from shardnb.compiler.dumps import Dumps, recording
+
+Tree = Any
+
+
+@dataclass
+class Program:
+    """A compiled program: JAX's own stages, and what XLA wrote on the way.
+
+    `args` and `shardings` have one entry for each argument, by name. `traced`, `lowered` and
+    `compiled` are JAX's stages.
+    """
+
+    mesh: jax.sharding.Mesh
+    manual: frozenset[str]
+    args: dict[str, Tree]
+    shardings: dict[str, Tree]
+    out_specs: Tree
+    traced: Any
+    lowered: Any
+    compiled: Any
+    dumps: Dumps
+    trace_seconds: float
+    compile_seconds: float
+    closed_over: tuple[Any, ...] = field(default=())
+
+    @cached_property
+    def optimized(self) -> str:
+        """The text of the program as the devices run it."""
+        text: str = self.compiled.as_text()
+        return text
+
+    @property
+    def abstract(self) -> bool:
+        """Whether an argument has a shape only, so that the program cannot run."""
+        leaves = jax.tree_util.tree_leaves(self.args)
+        return any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves)
+
+    def run(self) -> Tree:
+        """Place the arguments on the mesh and run; gives the function's result.
+
+        Raises `ValueError` where an argument has a shape only.
+        """
+        if self.abstract:
+            raise ValueError("an argument is a ShapeDtypeStruct: there is nothing to run on")
+        placed = jax.tree_util.tree_map(_placed, self.args, self.shardings)
+        return self.compiled(*(placed[name] for name in self.args))
+
+
+def build(
+    fn: Callable[..., Tree],
+    args: Mapping[str, Tree],
+    *,
+    mesh: jax.sharding.Mesh,
+    manual: frozenset[str] = frozenset(),
+    in_specs: Mapping[str, Tree] | None = None,
+    out_specs: Tree = None,
+    **jit_options: Any,
+) -> Program:
+    """Trace, lower and compile `fn(*args.values())` for a mesh; nothing is allocated or run.
+
+    `args` holds pytrees of arrays by name. `in_specs` and `out_specs` say placements (see
+    `placement.shardings`); over the axes `manual`, `fn` is the body of one device, and they are
+    `shard_map`'s. Raises what JAX raises.
+    """
+    args, specs = dict(args), dict(in_specs or {})
+    shardings = placement.shardings(args, specs, mesh)
+    abstract = jax.tree_util.tree_map(_abstract, args, shardings)
+    if manual:
+        fn, out_specs = _per_device(fn, shardings, mesh, manual, out_specs), None
+    call = _named(fn, list(args))
+    start = time.perf_counter()
+    with jax.set_mesh(mesh):
+        jitted = jax.jit(call, out_shardings=_resolved(out_specs, mesh), **jit_options)
+        with private.constants_kept_apart():
+            traced = jitted.trace(*(abstract[name] for name in args))
+        traced_at = time.perf_counter()
+        lowered = private.lower(traced)
+        with private.without_compilation_cache(), recording() as recorder:
+            compiled = lowered.compile(compiler_options=recorder.options)
+    return Program(
+        mesh=mesh,
+        manual=manual,
+        args=args,
+        shardings=shardings,
+        out_specs=out_specs,
+        traced=traced,
+        lowered=lowered,
+        compiled=compiled,
+        dumps=recorder.dumps,
+        trace_seconds=traced_at - start,
+        compile_seconds=time.perf_counter() - traced_at,
+        closed_over=private.closed_over(lowered),
+    )
+
+
+def _named(fn: Callable[..., Tree], names: list[str]) -> Callable[..., Tree]:
+    """Give a function whose arguments JAX calls by `names`, in HLO as in errors."""
+
+    def call(*args: Tree) -> Tree:
+        return fn(*args)
+
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(name, kind) for name in names]
+    )
+    call.__name__ = call.__qualname__ = getattr(fn, "__name__", "program")
+    return call
+
+
+def _per_device(
+    fn: Callable[..., Tree],
+    shardings: dict[str, Tree],
+    mesh: jax.sharding.Mesh,
+    manual: frozenset[str],
+    out_specs: Tree,
+) -> Callable[..., Tree]:
+    in_specs = tuple(
+        jax.tree_util.tree_map(lambda sharding: _only(sharding.spec, manual), tree)
+        for tree in shardings.values()
+    )
+    return jax.shard_map(fn, mesh=mesh, in_specs=in_specs, out_specs=out_specs, axis_names=manual)
+
+
+def _only(spec: PartitionSpec, manual: frozenset[str]) -> PartitionSpec:
+    kept = (tuple(axis for axis in axes if axis in manual) for axes in placement.entries(spec))
+    return PartitionSpec(*(axes if axes else None for axes in kept))
+
+
+def _resolved(specs: Tree, mesh: jax.sharding.Mesh) -> Tree:
+    def resolve(spec: Any) -> Any:
+        return NamedSharding(mesh, spec) if isinstance(spec, PartitionSpec) else spec
+
+    return jax.tree_util.tree_map(resolve, specs, is_leaf=placement.is_spec)
+
+
+def _abstract(leaf: Any, sharding: NamedSharding) -> jax.ShapeDtypeStruct:
+    weak = bool(getattr(leaf, "weak_type", False))
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=weak)
+
+
+def _placed(leaf: Any, sharding: NamedSharding) -> jax.Array:
+    if getattr(leaf, "sharding", None) == sharding:
+        array: jax.Array = leaf
+        return array
+    host = isinstance(leaf, np.ndarray) or jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return jax.device_put(leaf if host else np.asarray(leaf), sharding)

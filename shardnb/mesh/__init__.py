@@ -1,0 +1,17 @@
+"""Meshes: their grammar, and the devices they are laid on."""
+
+from shardnb.mesh.grammar import AXIS_TYPES, MeshSpec, axis_type, parse_mesh
+from shardnb.mesh.grid import Grid, make_grid, retyped
+from shardnb.mesh.targets import TARGETS, devices_for
+
+__all__ = [
+    "AXIS_TYPES",
+    "TARGETS",
+    "Grid",
+    "MeshSpec",
+    "axis_type",
+    "devices_for",
+    "make_grid",
+    "parse_mesh",
+    "retyped",
+]

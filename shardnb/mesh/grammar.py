@@ -1,0 +1,71 @@
+"""The text of a mesh: `data=4,model=2`, with an axis type where one is given."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import get_args
+
+from shardnb.report.model import Axis, AxisType
+
+AXIS_TYPES: tuple[AxisType, ...] = get_args(AxisType)
+FORM = "a mesh is written as data=4,model=2 (a type may follow: data=4:explicit)"
+_AXIS = re.compile(r"\s*(\w+)\s*=\s*(\d+)\s*(?::\s*(\w+)\s*)?")
+
+
+@dataclass(frozen=True)
+class MeshSpec:
+    """The axes of a mesh, without devices."""
+
+    axes: tuple[Axis, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of devices."""
+        return math.prod(axis.size for axis in self.axes)
+
+    @property
+    def manual(self) -> frozenset[str]:
+        """The axes over which a program is written for one device."""
+        return frozenset(axis.name for axis in self.axes if axis.type == "manual")
+
+    def __str__(self) -> str:
+        """Write the mesh in its own grammar."""
+        return ",".join(
+            f"{a.name}={a.size}" + (f":{a.type}" if a.type != "auto" else "") for a in self.axes
+        )
+
+
+def parse_mesh(text: str, axes: str | None = None) -> MeshSpec:
+    """Read the text of a mesh; `axes` is the type of the axes that state none (default: auto).
+
+    Raises `ValueError` with the right form.
+
+    >>> str(parse_mesh("data=4, model=2:explicit"))
+    'data=4,model=2:explicit'
+    """
+    found = tuple(_axis(part, axes or "auto") for part in text.split(","))
+    names = [axis.name for axis in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"the mesh {text!r} names the axis {name!r} twice; {FORM}")
+    return MeshSpec(found)
+
+
+def _axis(text: str, default: str) -> Axis:
+    match = _AXIS.fullmatch(text)
+    if match is None or not match[1].isidentifier():
+        raise ValueError(f"{text.strip()!r} is no mesh axis; {FORM}")
+    name, size, kind = match.groups()
+    if int(size) == 0:
+        raise ValueError(f"the mesh axis {name!r} has size 0; {FORM}")
+    return Axis(name, int(size), axis_type(kind or default))
+
+
+def axis_type(text: str) -> AxisType:
+    """Check the name of an axis type; raises `ValueError` with those that exist."""
+    for known in AXIS_TYPES:
+        if text.lower() == known:
+            return known
+    raise ValueError(f"{text!r} is no axis type; the types are {', '.join(AXIS_TYPES)}")

@@ -1,0 +1,115 @@
+"""A mesh with its devices: what a program is compiled for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, NamedSharding
+
+from shardnb.mesh.grammar import MeshSpec, axis_type, parse_mesh
+from shardnb.mesh.targets import devices_for
+from shardnb.report import model
+
+_TYPES = {"auto": AxisType.Auto, "explicit": AxisType.Explicit, "manual": AxisType.Auto}
+_NAMES: dict[AxisType, model.AxisType] = {
+    AxisType.Auto: "auto",
+    AxisType.Explicit: "explicit",
+    AxisType.Manual: "manual",
+}
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A mesh of JAX's, and the axes over which the program is the body of one device.
+
+    JAX makes an axis manual only inside `shard_map`: `mesh` has these as Auto.
+    """
+
+    mesh: jax.sharding.Mesh
+    manual: frozenset[str] = frozenset()
+    target: str = "cpu"
+
+    def describe(self) -> model.Mesh:
+        """Give the mesh as a report holds it."""
+        devices: Sequence[jax.Device] = list(self.mesh.devices.flat)
+        coords = tuple(tuple(device.coords) for device in devices if hasattr(device, "coords"))
+        return model.Mesh(
+            axes=tuple(self._axis(*item) for item in zip(*self._parts(), strict=True)),
+            device_ids=tuple(device.id for device in devices),
+            target=self.target,
+            platform=devices[0].platform,
+            kind=devices[0].device_kind,
+            emulated=devices[0].platform == "cpu",
+            coords=coords if len(coords) == len(devices) else None,
+        )
+
+    def _parts(self) -> tuple[Sequence[str], Sequence[int], Sequence[AxisType]]:
+        return self.mesh.axis_names, self.mesh.axis_sizes, self.mesh.axis_types
+
+    def _axis(self, name: str, size: int, kind: AxisType) -> model.Axis:
+        return model.Axis(name, size, "manual" if name in self.manual else _NAMES[kind])
+
+
+def make_grid(
+    mesh: str | jax.sharding.Mesh | Grid | None,
+    axes: str | None = None,
+    on: str | None = None,
+    args: object = (),
+) -> Grid:
+    """Give the grid that a user means.
+
+    `mesh` is a text such as `data=4,model=2`, a `jax.sharding.Mesh` (taken as it is; `axes`
+    retypes it), or None: the mesh in the shardings of `args`, else the one of `jax.set_mesh`.
+    Raises `ValueError` where there is none, with the form.
+    """
+    if isinstance(mesh, Grid):
+        return mesh
+    if isinstance(mesh, str):
+        return _laid(parse_mesh(mesh, axes), on or "cpu")
+    found = mesh if mesh is not None else _mesh_of(args) or _ambient()
+    if found is None:
+        raise ValueError("no mesh is given and the arguments are on none: say mesh='data=4,model=2'")
+    return retyped(Grid(found, target=_target(found)), axes)
+
+
+@lru_cache(maxsize=64)
+def _laid(spec: MeshSpec, target: str) -> Grid:
+    devices = np.array(devices_for(target, spec.size), dtype=object)
+    mesh = jax.sharding.Mesh(
+        devices.reshape([axis.size for axis in spec.axes]),
+        tuple(axis.name for axis in spec.axes),
+        axis_types=tuple(_TYPES[axis.type] for axis in spec.axes),
+    )
+    return Grid(mesh, spec.manual, target)
+
+
+def retyped(grid: Grid, axes: str | None) -> Grid:
+    """Give the same grid with all its axes of one type (None: as they are)."""
+    if axes is None:
+        return grid
+    kind = axis_type(axes)
+    types = (_TYPES[kind],) * len(grid.mesh.axis_names)
+    mesh = jax.sharding.Mesh(grid.mesh.devices, grid.mesh.axis_names, axis_types=types)
+    manual = frozenset(mesh.axis_names) if kind == "manual" else frozenset()
+    return Grid(mesh, manual, grid.target)
+
+
+def _target(mesh: jax.sharding.Mesh) -> str:
+    return "cpu" if mesh.devices.flat[0].platform == "cpu" else "attached"
+
+
+def _mesh_of(args: object) -> jax.sharding.Mesh | None:
+    for leaf in jax.tree_util.tree_leaves(args):
+        sharding = getattr(leaf, "sharding", None)
+        if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, jax.sharding.Mesh):
+            return sharding.mesh
+    return None
+
+
+def _ambient() -> jax.sharding.Mesh | None:
+    mesh = jax.sharding.get_mesh()
+    return mesh if isinstance(mesh, jax.sharding.Mesh) and not mesh.empty else None
