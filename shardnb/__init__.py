@@ -1,0 +1,49 @@
+"""What a JAX cell sends between devices, who asked for it, why, and what it costs.
+
+In a notebook, after `%load_ext shardnb`:
+
+    %mesh data=4,model=2
+    %%shard x=P('data', 'model') W=P('model')
+    y = jnp.tanh(x @ W)
+
+In Python:
+
+    import shardnb as sn
+    report = sn.explain(fn, x, W, mesh="data=4,model=2", in_specs=(P("data", "model"), P("model")))
+    print(report)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from shardnb.report import Report
+
+if TYPE_CHECKING:
+    from shardnb.engine import explain
+
+__version__ = "0.1.0"
+__all__ = ["Report", "explain"]
+
+
+def __getattr__(name: str) -> Any:
+    # JAX is imported where it is first needed: a saved report opens without it.
+    if name == "explain":
+        from shardnb import engine
+
+        return engine.explain
+    raise AttributeError(f"module 'shardnb' has no attribute {name!r}")
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Add the magics `%mesh`, `%%shard` and `%shard` to a notebook."""
+    from shardnb import magics
+
+    magics.load_ipython_extension(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Take the magics away again."""
+    from shardnb import magics
+
+    magics.unload_ipython_extension(shell)

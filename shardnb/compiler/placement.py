@@ -68,7 +68,7 @@ def _spread(name: str, tree: Tree, prefix: Tree) -> list[Any]:
 
 def _leaf(name: str, leaf: Any, spec: Any, mesh: jax.sharding.Mesh) -> NamedSharding:
     if spec is None:
-        return _own(leaf, mesh)
+        return own_sharding(leaf, mesh)
     if isinstance(spec, NamedSharding):
         if spec.mesh.shape != mesh.shape:
             raise ValueError(
@@ -82,7 +82,8 @@ def _leaf(name: str, leaf: Any, spec: Any, mesh: jax.sharding.Mesh) -> NamedShar
     return NamedSharding(mesh, spec)
 
 
-def _own(leaf: Any, mesh: jax.sharding.Mesh) -> NamedSharding:
+def own_sharding(leaf: Any, mesh: jax.sharding.Mesh) -> NamedSharding:
+    """Give an array's own sharding if it is on this mesh, else a replicated one."""
     own = getattr(leaf, "sharding", None)
     if isinstance(own, NamedSharding) and own.mesh.shape == mesh.shape:
         same = isinstance(own.mesh, jax.sharding.AbstractMesh) or same_devices(own.mesh, mesh)

@@ -5,7 +5,14 @@ from __future__ import annotations
 import math
 import re
 
-_BITS = {"pred": 8, "token": 0, "opaque": 0}
+_BITS = {
+    "pred": 8,
+    "token": 0,
+    "opaque": 0,
+    "key<fry>": 64,
+    "key<rbg>": 128,
+    "key<unsafe_rbg>": 128,
+}
 _FIRST_NUMBER = re.compile(r"\d+")
 
 

@@ -1,0 +1,84 @@
+"""Evidence becomes a report."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+
+import jax
+
+from shardnb.analysis import values
+from shardnb.analysis.collectives import find_collectives
+from shardnb.analysis.sources import Sources
+from shardnb.compiler import Program, hlo
+from shardnb.report.model import Memory, Mesh, Report, Run, Source
+
+
+def analyse(
+    program: Program,
+    mesh: Mesh,
+    *,
+    title: str,
+    sources: Sequence[Source] = (),
+    files: Mapping[str, int] | None = None,
+    names: Mapping[int, str] | None = None,
+    notes: Sequence[str] = (),
+) -> Report:
+    """Read the evidence of a program into a report.
+
+    `sources` are the texts it was written in, the explained one first, and `files` says which of
+    them a file name in a stack frame is. `names` names closed-over arrays by their `id`.
+    """
+    located = Sources(sources, files)
+    partitioned = hlo.parse(program.dumps.partitioned) if program.dumps.partitioned else None
+    optimized = hlo.parse(program.optimized)
+    collectives = find_collectives(optimized, mesh, located.locate, partitioned)
+    return Report(
+        title=title,
+        mesh=mesh,
+        inputs=values.inputs(program, names or {}),
+        outputs=values.outputs(program),
+        collectives=collectives,
+        memory=_memory(program),
+        sources=located.texts(),
+        versions=versions(),
+        notes=tuple(notes),
+        run=Run(program.trace_seconds, program.compile_seconds),
+        texts=texts(program),
+    )
+
+
+def versions() -> dict[str, str]:
+    """Give the versions of what made a report."""
+    return {
+        "shardnb": metadata.version("shardnb"),
+        "jax": jax.__version__,
+        "jaxlib": metadata.version("jaxlib"),
+        "python": platform.python_version(),
+    }
+
+
+def texts(program: Program) -> dict[str, str]:
+    """Give the texts of a program at every stage that was kept."""
+    found = {
+        "jaxpr": str(program.traced.jaxpr),
+        "stablehlo": program.lowered.as_text(),
+        "before partitioning": program.dumps.before,
+        "after partitioning": program.dumps.partitioned,
+        "optimized": program.optimized,
+    }
+    return {name: text for name, text in found.items() if text}
+
+
+def _memory(program: Program) -> Memory | None:
+    stats = program.compiled.memory_analysis()
+    if stats is None:
+        return None
+    return Memory(
+        arguments=stats.argument_size_in_bytes,
+        outputs=stats.output_size_in_bytes,
+        temporaries=stats.temp_size_in_bytes,
+        aliased=stats.alias_size_in_bytes,
+        code=stats.generated_code_size_in_bytes,
+    )
