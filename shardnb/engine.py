@@ -11,10 +11,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from shardnb.analysis import analyse
-from shardnb.compiler import Program, build
+from shardnb.analysis import analyse, analyse_hlo
+from shardnb.compiler import Program, build, private
 from shardnb.mesh import Grid, make_grid
-from shardnb.report import Report, Source
+from shardnb.report import Mesh, Report, Source
 
 Tree = Any
 
@@ -106,6 +106,22 @@ def compile_and_analyse(
     )
     seconds = time.perf_counter() - start
     return program, replace(report, run=replace(report.run, explain_seconds=seconds))
+
+
+def explain_watched(
+    proto: bytes,
+    mesh: Mesh | None = None,
+    *,
+    sources: Sequence[Source] = (),
+    files: Mapping[str, int] | None = None,
+    notes: Sequence[str] = (),
+) -> Report:
+    """Give the report of a program that somebody else compiled, from its serialized HLO module.
+
+    Its inputs and outputs are not known, and neither are the axes without a mesh.
+    """
+    text = private.hlo_text(proto)
+    return analyse_hlo(text, mesh, sources=sources, files=files, notes=notes)
 
 
 def ran(program: Program, report: Report) -> tuple[Tree, Report]:

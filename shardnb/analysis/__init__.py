@@ -1,5 +1,5 @@
 """Evidence becomes a report: plain data, with no object of JAX in it."""
 
-from shardnb.analysis.analyse import analyse
+from shardnb.analysis.analyse import analyse, analyse_hlo
 
-__all__ = ["analyse"]
+__all__ = ["analyse", "analyse_hlo"]

@@ -49,6 +49,33 @@ def analyse(
     )
 
 
+def analyse_hlo(
+    text: str,
+    mesh: Mesh | None = None,
+    *,
+    title: str | None = None,
+    sources: Sequence[Source] = (),
+    files: Mapping[str, int] | None = None,
+    notes: Sequence[str] = (),
+) -> Report:
+    """Read the text of an optimized program into a report, as far as its evidence goes.
+
+    Without a mesh the axes of a collective are not known, and its groups speak for it.
+    """
+    module = hlo.parse(text)
+    mesh = mesh or Mesh((), tuple(range(module.num_partitions)), target="unknown", kind="unknown")
+    located = Sources(sources, files)
+    return Report(
+        title=title or module.name,
+        mesh=mesh,
+        collectives=find_collectives(module, mesh, located.locate),
+        sources=located.texts(),
+        versions=versions(),
+        notes=tuple(notes),
+        texts={"optimized": text},
+    )
+
+
 def versions() -> dict[str, str]:
     """Give the versions of what made a report."""
     return {

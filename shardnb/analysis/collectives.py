@@ -77,6 +77,8 @@ def _places(module: Module) -> dict[str, Place]:
         if here is None:
             continue
         for instruction in module.computations[name]:
+            if instruction.opcode in ("async-update", "async-done"):
+                continue  # they name again what their async-start calls
             for role, called in instruction.called:
                 places[called] = _plus(places.get(called), _inner(here, instruction, role))
     return places

@@ -124,7 +124,9 @@ class AxisFinder:
         return self._known[key]
 
     def _pairs(self, pairs: Groups) -> tuple[str, ...] | None:
-        if not self.mesh.axes or not pairs:
+        if not self.mesh.axes:
+            return None
+        if not pairs:
             return ()
         sizes = [axis.size for axis in self.mesh.axes]
         ends = np.array(pairs)
@@ -135,12 +137,14 @@ class AxisFinder:
         return tuple(a.name for a, moved in zip(self.mesh.axes, differs, strict=True) if moved)
 
     def _find(self, groups: Groups) -> tuple[str, ...] | None:
+        if not self.mesh.axes or not groups:
+            return None
         size = len(groups[0])
         if any(len(group) != size for group in groups) or size * len(groups) != self.mesh.size:
             return None
         pieces = [piece for axis in self.mesh.axes for piece in _pieces(axis.name, axis.size)]
         sizes = [piece[2] for piece in pieces]
-        first = np.stack(np.unravel_index(np.array(groups[0]), sizes)) if sizes else np.zeros((0, 1))
+        first = np.stack(np.unravel_index(np.array(groups[0]), sizes or [1]))
         varying = [i for i in range(len(pieces)) if len(set(first[i].tolist())) > 1]
         if math.prod(sizes[i] for i in varying) != size or not _same(groups, sizes, varying):
             return None

@@ -271,6 +271,6 @@ def attribute(text: str, name: str) -> str | None:
             depth += 1
         elif char in ")]}":
             depth -= 1
-        elif char == "," and depth == 0:
+        elif char == "," and depth == 0 and not text.startswith(" device_ids=", index + 1):
             return text[match.end() : index]
     return text[match.end() :].rstrip()

@@ -1,0 +1,105 @@
+"""The grammar of meshes, and the devices they are laid on."""
+
+from __future__ import annotations
+
+import jax
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from shardnb.mesh import make_grid, parse_mesh
+
+AXES = st.lists(
+    st.tuples(
+        st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True).filter(str.isidentifier),
+        st.integers(1, 4096),
+        st.sampled_from(["auto", "explicit", "manual"]),
+    ),
+    min_size=1,
+    max_size=5,
+    unique_by=lambda axis: axis[0],
+)
+
+
+@given(AXES)
+def test_what_is_written_is_read(axes):
+    text = ", ".join(f"{name} = {size} : {kind}" for name, size, kind in axes)
+    spec = parse_mesh(text)
+    assert [(a.name, a.size, a.type) for a in spec.axes] == axes
+    assert parse_mesh(str(spec)) == spec
+
+
+def test_axes_without_a_type_take_the_one_of_all():
+    assert [a.type for a in parse_mesh("a=2,b=2:auto", "explicit").axes] == ["explicit", "auto"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is no mesh axis"),
+        ("data", "'data' is no mesh axis; a mesh is written as data=4,model=2"),
+        ("data=0", "size 0"),
+        ("data=2,data=4", "twice"),
+        ("data=2:magic", "'magic' is no axis type; the types are auto, explicit, manual"),
+        ("2=data", "is no mesh axis"),
+        ("data=-1", "is no mesh axis"),
+    ],
+)
+def test_a_bad_mesh_shows_the_right_form(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse_mesh(text)
+
+
+def test_the_same_text_gives_the_same_mesh():
+    assert make_grid("data=4,model=2").mesh is make_grid("data=4,model=2").mesh
+
+
+def test_types_reach_jax():
+    assert make_grid("a=2:explicit,b=2").mesh.axis_types == (AxisType.Explicit, AxisType.Auto)
+
+
+def test_manual_axes_are_kept_for_shard_map():
+    grid = make_grid("a=2:manual,b=2")
+    assert grid.manual == {"a"}
+    assert [a.type for a in grid.describe().axes] == ["manual", "auto"]
+
+
+def test_a_mesh_of_the_users_is_taken_as_it_is():
+    mesh = jax.make_mesh((1,), ("x",))
+    assert make_grid(mesh).mesh is mesh
+    assert make_grid(mesh, "auto").mesh.axis_types == (AxisType.Auto,)
+
+
+def test_without_a_mesh_the_one_of_the_arguments_is_taken():
+    mesh = make_grid("data=4").mesh
+    arg = jax.ShapeDtypeStruct((4,), "float32", sharding=NamedSharding(mesh, P("data")))
+    assert make_grid(None, args=(arg,)).mesh is mesh
+
+
+def test_without_any_mesh_the_form_is_shown():
+    with pytest.raises(ValueError, match="say mesh='data=4,model=2'"):
+        make_grid(None)
+
+
+def test_the_mesh_of_set_mesh_is_the_last_resort():
+    mesh = make_grid("data=4").mesh
+    with jax.set_mesh(mesh):
+        assert make_grid(None).mesh == mesh
+
+
+def test_an_unknown_target_is_refused():
+    with pytest.raises(ValueError, match="'moon' is no target; the targets are cpu, attached"):
+        make_grid("data=4", on="moon")
+
+
+def test_more_devices_than_are_attached():
+    count = len(jax.devices())
+    with pytest.raises(ValueError, match=f"has {count + 1} devices, and {count} cpu device"):
+        make_grid(f"data={count + 1}", on="attached")
+
+
+def test_2048_emulated_devices():
+    mesh = make_grid("data=256,model=8").describe()
+    assert (mesh.size, mesh.emulated, mesh.shape) == (2048, True, {"data": 256, "model": 8})
