@@ -1,0 +1,202 @@
+"""What a report says, part by part, before it becomes text or HTML: so that both say the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shardnb.report.spec import spec_text, type_text
+from shardnb.views import words
+from shardnb.views.code import Part, parts_of
+from shardnb.views.entries import Entries, tell
+from shardnb.views.layout import copies, layout_of
+from shardnb.views.units import clean, count, dims, seconds, size
+
+if TYPE_CHECKING:
+    from shardnb.report import Finding, Memory, Mesh, Report, Value
+
+_SINGLE = 24
+_GROUPS = 12
+_ROWS = 40
+_FINDINGS = 40
+
+NOTHING = "no communication"
+
+
+@dataclass(frozen=True)
+class Row:
+    """An array: its name, its type with the placement, its block on a device, what else holds."""
+
+    value: Value
+    name: str
+    type: str
+    shard: str
+    size: str
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """The arrays that are shown, and a sentence on those that are not."""
+
+    rows: tuple[Row, ...]
+    rest: str = ""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A finding: `head` names it with its line, `text` says it, `details` is for a second look."""
+
+    head: str
+    text: str
+    details: str = ""
+
+
+@dataclass(frozen=True)
+class Content:
+    """Everything that a view shows, in its order."""
+
+    header: tuple[str, ...]
+    code: tuple[Part, ...]
+    summary: str
+    entries: Entries
+    inputs: Table
+    outputs: Table
+    values: Table
+    memory: str
+    findings: tuple[Remark, ...]
+    notes: tuple[str, ...]
+    about: tuple[str, ...]
+
+
+def content_of(report: Report) -> Content:
+    """Put a report into words."""
+    return Content(
+        header=_header(report),
+        code=parts_of(report),
+        summary=_summary(report),
+        entries=tell(report.collectives, report, single=_SINGLE, limit=_GROUPS),
+        inputs=_table(report.inputs, report.mesh, "input"),
+        outputs=_table(report.outputs, report.mesh, "output"),
+        values=_table(report.values, report.mesh, "value"),
+        memory=_memory(report.memory, len(report.outputs)),
+        findings=_findings(report),
+        notes=tuple(map(clean, report.notes)),
+        about=_about(report),
+    )
+
+
+def _header(report: Report) -> tuple[str, ...]:
+    run, version = report.run, report.versions.get("jax")
+    parts = [mesh_text(report.mesh), devices_text(report.mesh)]
+    if version:
+        parts.append(f"jax {clean(version)}")
+    if run.compile_seconds is not None:
+        parts.append(f"compiled {seconds(run.compile_seconds)}")
+    if run.run_seconds is not None:
+        parts.append(f"ran {seconds(run.run_seconds)}")
+    return tuple(parts)
+
+
+def mesh_text(mesh: Mesh) -> str:
+    """Write a mesh: `mesh data=4 x model=2 (auto, auto)`."""
+    if not mesh.axes:
+        return "no mesh"
+    sizes = " x ".join(f"{axis.name}={axis.size}" for axis in mesh.axes)
+    return clean(f"mesh {sizes} ({', '.join(axis.type for axis in mesh.axes)})")
+
+
+def devices_text(mesh: Mesh) -> str:
+    """Write the devices: `8 emulated cpu devices`, `8 TPU v5 lite devices (v5e:2x4)`."""
+    kind = f"{'emulated ' if mesh.emulated else ''}{mesh.kind}"
+    target = "" if mesh.target in ("cpu", "attached", mesh.kind) else f" ({mesh.target})"
+    return clean(f"{count(mesh.size, f'{kind} device')}{target}")
+
+
+def _summary(report: Report) -> str:
+    collectives = report.collectives
+    if not collectives:
+        return NOTHING
+    unknown = words.unknown(collectives)
+    least = "at least " if unknown else ""
+    who = Counter(map(words.asked, collectives))
+    made = (words.MADE,) if who[words.MADE] else ()
+    parts = [f"{who[asker]:,} {asker}" for asker in ("called", "requested", "inferred", *made)]
+    sent = f"{least}{size(report.wire_bytes)} sent by each device a run"
+    loops = f"; {unknown:,} in loops whose trip count is not known" if unknown else ""
+    return f"{count(len(collectives), 'collective')}: {sent}; {', '.join(parts)}{loops}"
+
+
+def _table(values: Sequence[Value], mesh: Mesh, noun: str) -> Table:
+    heavy = sorted(range(len(values)), key=lambda i: -values[i].shard_bytes)
+    rows = tuple(_row(values[i], mesh) for i in sorted(heavy[:_ROWS]))
+    left = [values[i] for i in heavy[_ROWS:]]
+    held = size(sum(value.shard_bytes for value in left))
+    return Table(rows, f"and {count(len(left), f'smaller {noun}')}, {held} a device" if left else "")
+
+
+def _row(value: Value, mesh: Mesh) -> Row:
+    return Row(
+        value=value,
+        name=clean(value.name),
+        type=clean(type_text(value)),
+        shard=f"{dims(value.shard_shape)} a device",
+        size=size(value.shard_bytes),
+        remarks=tuple(_remarks(value, mesh)),
+    )
+
+
+def _remarks(value: Value, mesh: Mesh) -> list[str]:
+    said = [copies(value, mesh)]
+    if value.unreduced:
+        said.append(f"partial sums over {', '.join(value.unreduced)}")
+    if value.spec is None:
+        known = layout_of(value, mesh) is not None
+        said.append("no mesh axes say where it lies" if known else "where it lies is not known")
+    if value.requested is not None and value.requested != value.spec:
+        said.append(f"you asked for {spec_text(value.requested)}")
+    if value.closed_over:
+        said.append("closed over")
+    return [clean(text) for text in said if text]
+
+
+def _memory(memory: Memory | None, outputs: int) -> str:
+    if memory is None:
+        return "not known: the compiler gave no analysis"
+    noun = "output" if outputs == 1 else "outputs"
+    parts = [
+        f"{size(memory.arguments)} arguments",
+        f"{size(memory.outputs)} {noun}",
+        f"{size(memory.temporaries)} temporaries a device",
+    ]
+    reused = f"; {size(memory.aliased)} of it reused from donated inputs" if memory.aliased else ""
+    return ", ".join(parts) + reused
+
+
+def _findings(report: Report) -> tuple[Remark, ...]:
+    shown = [_finding(finding, report) for finding in report.findings[:_FINDINGS]]
+    left = len(report.findings) - len(shown)
+    if left:
+        more = count(left, "more finding")
+        shown.append(Remark("", f"and {more}: all are in report.findings"))
+    return tuple(shown)
+
+
+def _finding(finding: Finding, report: Report) -> Remark:
+    place = f" {words.at(finding.location, report)}" if finding.location else ""
+    price = "" if finding.wasted_bytes is None else f"  ({size(finding.wasted_bytes)})"
+    details = "\n".join(map(clean, finding.details.splitlines()))
+    return Remark(f"{clean(finding.kind)}{place}", clean(finding.message) + price, details)
+
+
+def _about(report: Report) -> tuple[str, ...]:
+    said = []
+    if report.collectives:
+        said.append("Bytes sent are by the ring formula; what the hardware does may differ.")
+    if report.mesh.emulated:
+        said.append("Emulated on CPU: the compiler for another device may choose otherwise.")
+    if report.mesh.device_ids != tuple(range(report.mesh.size)):
+        said.append("Pictures show device ids; HLO counts the positions of the mesh.")
+    return tuple(said)

@@ -1,0 +1,154 @@
+"""How an array lies on a mesh: its blocks, who holds each, and how to draw them in a plane."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+from shardnb.report.spec import blocks_of, grid_of
+
+if TYPE_CHECKING:
+    from shardnb.report import Mesh, Value
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The blocks of an array on a mesh.
+
+    `grid` is the number of blocks along each dimension. `holders` gives for a block, by its
+    row-major number, the positions of the mesh that hold it; a block that nobody holds is absent.
+    """
+
+    grid: tuple[int, ...]
+    holders: dict[int, tuple[int, ...]]
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The different numbers of devices that hold a block, in order."""
+        return tuple(sorted({len(devices) for devices in self.holders.values()}))
+
+
+def layout_of(value: Value, mesh: Mesh) -> Layout | None:
+    """Lay a value out on the mesh, or give None where the report does not know how it lies."""
+    if value.spec is None and (value.grid is None or value.blocks is None):
+        return None
+    holders: dict[int, list[int]] = {}
+    for position, block in enumerate(blocks_of(value, mesh)):
+        holders.setdefault(block, []).append(position)
+    grid = grid_of(value, mesh)
+    return Layout(grid, {block: tuple(found) for block, found in sorted(holders.items())})
+
+
+def copies(value: Value, mesh: Mesh) -> str:
+    """Say how many devices hold each block alike, and along which axes; "" where it is one.
+
+    Devices that hold partial sums of a block hold no copies of it.
+    """
+    if value.spec is None:
+        layout = layout_of(value, mesh)
+        counts = layout.counts if layout else (1,)
+        return "" if counts == (1,) else f"x{' or x'.join(map(str, counts))} copies"
+    pending = math.prod(mesh.shape[axis] for axis in value.unreduced)
+    number = mesh.size // (math.prod(grid_of(value, mesh)) * pending)
+    return f"x{number} copies over {', '.join(_free(value, mesh))}" if number > 1 else ""
+
+
+def _free(value: Value, mesh: Mesh) -> list[str]:
+    """Name the axes along which the devices hold the same."""
+    used = {*value.unreduced, *(axis for axes in value.spec or () for axis in axes)}
+    parts = {axis.partition(":(")[0] for axis in used if ":(" in axis}
+    names = [axis.name for axis in mesh.axes if axis.size > 1 and axis.name not in used]
+    return [f"the rest of {name}" if name in parts else name for name in names]
+
+
+def plane(grid: Sequence[int]) -> tuple[int | None, int | None]:
+    """Choose the dimensions that run down and across a drawing: the last two that are split.
+
+    >>> plane(()), plane((4,)), plane((4, 2)), plane((4, 1, 2, 1))
+    ((None, None), (None, 0), (0, 1), (0, 2))
+    """
+    if len(grid) < 2:
+        return None, 0 if grid else None
+    split = [dim for dim, size in enumerate(grid) if size > 1][-2:]
+    whole = [dim for dim in reversed(range(len(grid))) if dim not in split]
+    down, across = sorted([*split, *whole[: 2 - len(split)]])
+    return down, across
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A part of a grid that is drawn: rows of block numbers, with None where some are left out.
+
+    `at` is the block's index along each dimension that the sheet does not draw, by dimension.
+    """
+
+    at: dict[int, int]
+    rows: tuple[tuple[int | None, ...], ...]
+
+
+def sheets(grid: Sequence[int], limit: int) -> tuple[Sheet, ...]:
+    """Cut a grid into sheets of two dimensions, with at most about `limit` blocks in all.
+
+    Where there are more, the first and the last along each dimension stand for the others.
+    """
+    down, across = plane(grid)
+    others = [dim for dim in range(len(grid)) if dim not in (down, across)]
+    deep = math.prod(grid[dim] for dim in others)
+    shown = min(deep, max(1, limit // 16), 8)
+    height = 1 if down is None else grid[down]
+    width = 1 if across is None else grid[across]
+    rows, columns = _fit(height, width, max(16, limit // shown))
+    result = []
+    for index, _ in zip(product(*(range(grid[dim]) for dim in others)), range(shown), strict=False):
+        at = dict(zip(others, index, strict=True))
+        body = (_row(grid, at, down, row, across, columns) for row in rows)
+        result.append(Sheet(at, tuple(body)))
+    return tuple(result)
+
+
+def _row(
+    grid: Sequence[int],
+    at: dict[int, int],
+    down: int | None,
+    row: int | None,
+    across: int | None,
+    columns: Sequence[int | None],
+) -> tuple[int | None, ...]:
+    if row is None:
+        return (None,) * len(columns)
+    places = [(at | {down: row, across: column}, column) for column in columns]
+    return tuple(None if column is None else _number(grid, index) for index, column in places)
+
+
+def _number(grid: Sequence[int], index: dict[int | None, int | None]) -> int:
+    result = 0
+    for dim, size in enumerate(grid):
+        result = result * size + (index[dim] or 0)
+    return result
+
+
+def _fit(
+    height: int, width: int, limit: int
+) -> tuple[tuple[int | None, ...], tuple[int | None, ...]]:
+    if height * width <= limit and width <= _WIDEST:
+        return _ends(height, height), _ends(width, width)
+    side = max(4, math.isqrt(limit))
+    columns = min(width, _WIDEST, max(side, limit // min(height, side)))
+    return _ends(height, max(4, limit // columns)), _ends(width, columns)
+
+
+_WIDEST = 32
+
+
+def _ends(size: int, limit: int) -> tuple[int | None, ...]:
+    """Give the places that are drawn: all, or the first ones, a gap, and the last.
+
+    >>> _ends(3, 4), _ends(100, 4)
+    ((0, 1, 2), (0, 1, None, 99))
+    """
+    if size <= limit:
+        return tuple(range(size))
+    return (*range(limit - 2), None, size - 1)

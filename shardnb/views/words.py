@@ -1,0 +1,170 @@
+"""What is said of a collective, in words that text and HTML share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from shardnb.report.spec import spec_text
+from shardnb.views.units import change, clean, count, seconds, size
+
+if TYPE_CHECKING:
+    from shardnb.report import Collective, Fix, Location, Report
+
+MADE = "made by the partitioner"
+
+REASONS = {
+    "partial-sum": "each device holds a partial sum, and these are added up",
+    "conflict": "two placements disagree, so one side is moved",
+    "output-spec": "a stated placement wants the data elsewhere",
+    "whole-axis": "the operation needs the whole dimension on one device",
+    "reshape": "the reshape joins or cuts a dimension that is split",
+    "uneven": "the sizes do not divide by the devices",
+    "halo": "devices exchange elements with others along a split dimension",
+    "unknown": "why it is there is not known",
+}
+
+ASKED = {
+    "called": "The program calls it.",
+    "requested": "A sharding that you wrote asks for it.",
+    "inferred": "Asked by nobody.",
+    MADE: "The partitioner made it; who asked for it is not known.",
+}
+
+
+def asked(collective: Collective) -> str:
+    """Say in a word who asked; where that is not known, whether the partitioner made it."""
+    return collective.asked_by or (MADE if collective.generated else "called")
+
+
+def cause(collective: Collective) -> str:
+    """Say who asked and why, in a few words: `inferred, partial-sum`."""
+    flag = "full rematerialisation" if collective.full_remat else None
+    words = [asked(collective), collective.reason, flag]
+    return clean(", ".join(word for word in words if word))
+
+
+def over(collective: Collective) -> str:
+    """Say along which mesh axes the devices exchange, or in what groups where no axes say it."""
+    if collective.axes:
+        return clean(f"[{', '.join(collective.axes)}]")
+    return "" if collective.axes == () else f"[{grouping(collective)}]"
+
+
+def grouping(collective: Collective) -> str:
+    """Say how many groups exchange: `4 groups of 2`, `8 pairs`, `2 groups of 1 to 3`."""
+    groups = collective.groups
+    if collective.kind == "collective-permute":
+        return count(len(groups), "pair")
+    sizes = sorted({len(group) for group in groups})
+    if not sizes:
+        return "no groups"
+    ends = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+    return f"{count(len(groups), 'group')} of {ends}"
+
+
+def array(collective: Collective) -> str:
+    """Write the result on one device: `f32[64, 1024]`."""
+    return clean(f"{collective.dtype}[{', '.join(map(str, collective.shape))}]")
+
+
+def trips(collective: Collective) -> str:
+    """Say how often a run executes it: "" for once, ` x4`, ` x unknown`."""
+    if collective.trips is None:
+        return " x unknown"
+    return "" if collective.trips == 1 else f" x{collective.trips:,}"
+
+
+def sends(collectives: Sequence[Collective]) -> str:
+    """Say what one device sends for these, in a run."""
+    if len(collectives) == 1:
+        return f"sends {size(collectives[0].wire_bytes)}{trips(collectives[0])}"
+    known = size(sum(c.total_wire_bytes or 0 for c in collectives))
+    return f"sends {'at least ' if unknown(collectives) else ''}{known} in all"
+
+
+def unknown(collectives: Sequence[Collective]) -> int:
+    """Count those of which nobody knows how often they run."""
+    return sum(c.trips is None for c in collectives)
+
+
+def home(collective: Collective, report: Report) -> Location | None:
+    """Give the line that a collective is told at: the explained text's, else another source's."""
+    frames = [frame for frame in collective.frames if is_shown(frame, report)]
+    return next((f for f in frames if f.source == 0), frames[0] if frames else None)
+
+
+def is_shown(place: Location, report: Report) -> bool:
+    """Whether a location lies in a text that the report holds, not in a library."""
+    if not 0 <= place.source < len(report.sources):
+        return place.source == 0
+    return place.source == 0 or bool(report.sources[place.source].text)
+
+
+def at(place: Location | None, report: Report) -> str:
+    """Say where: `at line 3`, `at line 7 of layers.py`, or that no line is known."""
+    if place is None:
+        return "at no known line"
+    if place.source == 0 or place.source >= len(report.sources):
+        return f"at line {place.line}"
+    return f"at line {place.line} of {clean(report.sources[place.source].name)}"
+
+
+def because(collective: Collective) -> str:
+    """Say why it is there, in one sentence, or that it is not known."""
+    if collective.why:
+        return _closed(clean(collective.why.strip()))
+    reason = collective.reason
+    detail = f" ({clean(collective.detail)})" if collective.detail else ""
+    if reason is not None:
+        return f"{REASONS.get(reason, clean(reason))}{detail}{_moved(collective)}."
+    if asked(collective) == "called":
+        return "the program exchanges here by itself."
+    return f"why it is there is not known{_moved(collective)}."
+
+
+def _closed(sentence: str) -> str:
+    return sentence if sentence.endswith((".", "!", "?", ")")) else f"{sentence}."
+
+
+def _moved(collective: Collective) -> str:
+    """Say what is moved for whom, as far as that is known."""
+    parts = []
+    if collective.producer:
+        parts.append(f"{clean(collective.producer)}{_lies(collective)}")
+    if collective.consumer:
+        needed = collective.needed_spec
+        spec = f" needs it as {clean(spec_text(needed))}" if needed is not None else " uses it"
+        parts.append(clean(collective.consumer) + spec)
+    return f": {', '.join(parts)}" if parts else ""
+
+
+def _lies(collective: Collective) -> str:
+    spec = collective.producer_spec
+    return "" if spec is None else f" lies as {clean(spec_text(spec))}"
+
+
+def further(collective: Collective) -> tuple[str, ...]:
+    """Say what else is known: who asked, the loop, the company, the estimated time."""
+    said = [ASKED.get(asked(collective), "")]
+    if collective.full_remat:
+        said.append("Full rematerialisation: the whole array is gathered, then cut again.")
+    if collective.trips is None:
+        said.append("It runs in a loop whose trip count is not known.")
+    if collective.combined_with:
+        others = count(len(collective.combined_with), "other collective")
+        said.append(f"Sent together with {others}, as one exchange.")
+    if collective.seconds is not None:
+        said.append(f"About {seconds(collective.seconds)} for one execution, by a formula.")
+    if collective.fixes == ():
+        said.append("No edit that was tried removes it.")
+    return tuple(sentence for sentence in said if sentence)
+
+
+def fix(edit: Fix) -> str:
+    """Write a compiled edit with what it changes."""
+    before, after = edit.collectives
+    sent = f"sends {size(edit.wire_bytes[1])}, not {size(edit.wire_bytes[0])}"
+    left = "no collective" if not after else f"{count(after, 'collective')}, not {before:,}, {sent}"
+    memory = change(edit.memory_bytes[1] - edit.memory_bytes[0])
+    return f"{clean(edit.edit)}  ({left}, {memory} a device; compiled)"

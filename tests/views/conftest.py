@@ -1,0 +1,123 @@
+"""Reports built by hand, so that no view's test needs a compiler."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from shardnb.report import (
+    Axis,
+    Collective,
+    Finding,
+    Fix,
+    Location,
+    Memory,
+    Mesh,
+    Report,
+    Run,
+    Source,
+    Value,
+)
+
+CODE = "h = x @ W\ny = jnp.tanh(h)\n"
+KiB = 1024
+MiB = 1024 * KiB
+
+
+def mesh_of(**sizes: int) -> Mesh:
+    """Give an emulated mesh."""
+    axes = tuple(Axis(name, size) for name, size in sizes.items())
+    return Mesh(axes, tuple(range(math.prod(sizes.values()))), emulated=True)
+
+
+def sketch() -> Report:
+    """Give the report of the look's sketch: one all-reduce at the first line."""
+    mesh = mesh_of(data=4, model=2)
+    return Report(
+        title="cell",
+        mesh=mesh,
+        inputs=(
+            Value("x", "f32", (256, 512), (("data",), ("model",)), (64, 256)),
+            Value("W", "f32", (512, 1024), (("model",), ()), (256, 1024)),
+        ),
+        outputs=(Value("y", "f32", (256, 1024), (("data",), ()), (64, 1024)),),
+        collectives=(all_reduce(),),
+        memory=Memory(arguments=64 * KiB + MiB, outputs=256 * KiB, temporaries=0),
+        sources=(Source("cell", CODE),),
+        versions={"jax": "0.12.0.1"},
+        run=Run(compile_seconds=0.18),
+    )
+
+
+def all_reduce() -> Collective:
+    """Give the sketch's collective, explained."""
+    return Collective(
+        id=0,
+        kind="all-reduce",
+        axes=("model",),
+        groups=((0, 1), (2, 3), (4, 5), (6, 7)),
+        dtype="f32",
+        shape=(64, 1024),
+        wire_bytes=256 * KiB,
+        generated=True,
+        asked_by="inferred",
+        reason="partial-sum",
+        why="both operands of x @ W are split over model on the contracting dim, "
+        "so each device holds a partial sum.",
+        fixes=(Fix("x=P('data') W=P(None, 'model')", (1, 0), (256 * KiB, 0), (0, 128 * KiB)),),
+        frames=(Location(0, 1),),
+        instruction="%all-reduce = f32[64,1024] all-reduce(%dot), replica_groups=[4,2]<=[8]",
+    )
+
+
+def wide(rows: int = 128, columns: int = 16) -> Report:
+    """Give a report on a mesh of 2048 devices."""
+    mesh = mesh_of(data=rows, model=columns)
+    groups = tuple(tuple(range(i * columns, (i + 1) * columns)) for i in range(rows))
+    shape = (rows * 8, columns * 64)
+    return replace(
+        sketch(),
+        mesh=mesh,
+        inputs=(
+            Value("x", "f32", shape, (("data",), ("model",)), (8, 64)),
+            Value("W", "f32", shape, (("model",), ()), (rows * 8 // columns, shape[1])),
+            Value("b", "f32", (1024,), ((),), (1024,)),
+            Value("t", "f32", (2048, 4), (("data", "model"), ()), (1, 4)),
+        ),
+        outputs=(Value("y", "f32", shape, (("data",), ()), (8, shape[1]), unreduced=("model",)),),
+        collectives=(replace(all_reduce(), groups=groups),),
+    )
+
+
+def many(number: int = 5000) -> Report:
+    """Give a report of many collectives on 2048 devices, in a handful of kinds and lines."""
+    report = wide()
+    base = report.collectives[0]
+    code = "\n".join(f"step_{i} = f(step_{i - 1})" for i in range(1, 101))
+    kinds = ("all-reduce", "all-gather", "reduce-scatter")
+    collectives = tuple(
+        replace(
+            base,
+            id=i,
+            kind=kinds[i % 3],
+            shape=(64, 16 * (i % 7 + 1)),
+            frames=(Location(0, i % 100 + 1),),
+            trips=None if i % 500 == 0 else i % 5 + 1,
+            fixes=None,
+        )
+        for i in range(number)
+    )
+    return replace(report, collectives=collectives, sources=(Source("cell", code),))
+
+
+def finding() -> Finding:
+    """Give a finding with a line and a price."""
+    return Finding("silent-replication", "y is whole on every device", Location(0, 2), MiB)
+
+
+@pytest.fixture
+def report() -> Report:
+    """Give the report of the look's sketch."""
+    return sketch()
