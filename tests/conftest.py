@@ -1,0 +1,36 @@
+"""What every test has: JAX on the CPU, and no test that is skipped without need."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pytest
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+# What a machine may lack that .ci/run cannot install. A skip says "needs" and one of these.
+NOT_INSTALLABLE = ("an accelerator", "libtpu")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    return _no_idle_skip(report)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    report = yield
+    return _no_idle_skip(report)
+
+
+def _no_idle_skip(report):
+    """In .ci/run, where all that can be installed is, a skip is a failure."""
+    if not (os.environ.get("CI") and report.skipped) or hasattr(report, "wasxfail"):
+        return report
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    if not re.search(rf"needs ({'|'.join(NOT_INSTALLABLE)})", reason):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, though it could run here: {reason}"
+    return report
