@@ -85,7 +85,7 @@ def _value(name: str, array: Any, sharding: Any, details: str) -> Value:
     grid, blocks = _blocks(sharding, shape) if spec is None else (None, None)
     return Value(
         name=name,
-        dtype=dtype_name(array.dtype),
+        dtype=dtype_name(placement.dtype_of(array)),
         shape=shape,
         spec=spec,
         shard_shape=tuple(sharding.shard_shape(shape)),

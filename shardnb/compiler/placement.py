@@ -17,6 +17,12 @@ def is_spec(value: object) -> bool:
     return value is None or isinstance(value, PartitionSpec | jax.sharding.Sharding)
 
 
+def dtype_of(leaf: Any) -> Any:
+    """Give the dtype that an array has in a program: 64 bits only where JAX has them switched on."""
+    extended = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended)
+    return leaf.dtype if extended else jax.dtypes.canonicalize_dtype(leaf.dtype)
+
+
 def named_leaves(args: dict[str, Tree]) -> list[tuple[str, Any]]:
     """Give each array of the arguments with its name, such as `params['w']`."""
     return [

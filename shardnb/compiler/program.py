@@ -152,7 +152,8 @@ def _resolved(specs: Tree, mesh: jax.sharding.Mesh) -> Tree:
 
 def _abstract(leaf: Any, sharding: NamedSharding) -> jax.ShapeDtypeStruct:
     weak = bool(getattr(leaf, "weak_type", False))
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=weak)
+    dtype = placement.dtype_of(leaf)
+    return jax.ShapeDtypeStruct(leaf.shape, dtype, sharding=sharding, weak_type=weak)
 
 
 def _placed(leaf: Any, sharding: NamedSharding) -> jax.Array:

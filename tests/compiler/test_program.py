@@ -113,6 +113,11 @@ def test_a_shape_alone_compiles_and_does_not_run():
         program.run()
 
 
+def test_numbers_of_64_bits_become_those_that_jax_has():
+    program = built(lambda x: x * 2, {"x": np.ones((8, 8))}, in_specs={"x": P("data")})
+    assert program.run().dtype == np.float32
+
+
 def test_a_key_is_placed():
     program = built(lambda k: jax.random.normal(k, (8,)), {"k": jax.random.key(0)})
     np.testing.assert_allclose(program.run(), jax.random.normal(jax.random.key(0), (8,)), rtol=1e-5)
