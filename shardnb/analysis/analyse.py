@@ -8,11 +8,11 @@ from importlib import metadata
 
 import jax
 
-from shardnb.analysis import values
+from shardnb.analysis import findings, values
 from shardnb.analysis.collectives import find_collectives
 from shardnb.analysis.sources import Sources
-from shardnb.compiler import Program, hlo
-from shardnb.report.model import Memory, Mesh, Report, Run, Source
+from shardnb.compiler import Program, hlo, private
+from shardnb.report.model import Memory, Mesh, Report, Run, Source, Value
 
 
 def analyse(
@@ -34,12 +34,22 @@ def analyse(
     partitioned = hlo.parse(program.dumps.partitioned) if program.dumps.partitioned else None
     optimized = hlo.parse(program.optimized)
     collectives = find_collectives(optimized, mesh, located.locate, partitioned)
+    inputs, outputs = values.inputs(program, names or {}), values.outputs(program)
+    found = (
+        *findings.silent_replication(outputs, mesh),
+        *findings.rematerialised(collectives),
+        *findings.of_collectives(collectives),
+        *(findings.accumulated_in_loops(partitioned, collectives) if partitioned else ()),
+        *findings.lost_donations(optimized, _donated(program, inputs)),
+        *findings.replicated_inputs(inputs, mesh),
+    )
     return Report(
         title=title,
         mesh=mesh,
-        inputs=values.inputs(program, names or {}),
-        outputs=values.outputs(program),
+        inputs=inputs,
+        outputs=outputs,
         collectives=collectives,
+        findings=found,
         memory=_memory(program),
         sources=located.texts(),
         versions=versions(),
@@ -96,6 +106,17 @@ def texts(program: Program) -> dict[str, str]:
         "optimized": program.optimized,
     }
     return {name: text for name, text in found.items() if text}
+
+
+def _donated(program: Program, inputs: Sequence[Value]) -> dict[int, Value]:
+    """Give the donated inputs by the number of their parameter in the program."""
+    infos = jax.tree_util.tree_leaves(program.lowered.args_info)
+    lifted = len(program.closed_over)
+    return {
+        parameter: inputs[argument - lifted]
+        for parameter, argument in enumerate(private.kept_arguments(program.lowered))
+        if argument >= lifted and infos[argument - lifted].donated
+    }
 
 
 def _memory(program: Program) -> Memory | None:

@@ -1,0 +1,95 @@
+"""Findings: what they say, and that they stay silent where there is nothing."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+import shardnb as sn
+from tests.analysis.cases import CASES, f32
+
+
+def findings(fn, *args, kind, **options):
+    report = sn.explain(fn, *args, mesh="data=8", **options)
+    return [finding for finding in report.findings if finding.kind == kind]
+
+
+def of_case(name, kind):
+    case = CASES[name]
+    return findings(case.fn, *case.args, kind=kind, in_specs=case.specs, out_specs=case.out)
+
+
+def test_a_sum_over_steps_could_be_reduced_once():
+    (finding,) = of_case("18 gradient accumulation", "accumulation")
+    assert finding.wasted_bytes == 3 * (2 * 64 * 64 * 4 * 7 // 8)
+
+
+@pytest.mark.parametrize("name", ["16 scan", "17 gradient of a scan"])
+def test_other_loops_and_programs_accumulate_nothing(name):
+    assert of_case(name, "accumulation") == []
+
+
+def test_a_sum_that_each_step_reads_is_no_accumulation():
+    def reads_the_total(w, xs):
+        def step(total, x):
+            return total + (x @ (w + total)).T @ x, None
+
+        return lax.scan(step, jnp.zeros_like(w), xs)[0]
+
+    assert findings(
+        reads_the_total,
+        f32(64, 64),
+        f32(4, 32, 64),
+        kind="accumulation",
+        in_specs=(P(), P(None, "data", None)),
+    ) == []
+
+
+def test_a_collective_in_a_loop_condition():
+    def until_small(x):
+        return lax.while_loop(lambda x: x.sum() > 1, lambda x: x / 2, x)
+
+    (finding,) = findings(until_small, f32(64), kind="loop condition", in_specs=(P("data"),))
+    assert "condition of a loop" in finding.message
+
+
+def test_a_large_whole_input():
+    (finding,) = findings(
+        jnp.dot, f32(8, 1024), f32(1024, 1024), kind="replicated", in_specs=(P("data"), P())
+    )
+    assert "arg1 is whole" in finding.message or "b is whole" in finding.message
+    assert finding.wasted_bytes == 7 * 1024 * 1024 * 4
+
+
+def test_a_small_whole_input_is_nothing_to_say():
+    args = f32(8, 64), f32(64, 64)
+    assert findings(jnp.dot, *args, kind="replicated", in_specs=(P("data"), P())) == []
+
+
+def test_a_donation_that_no_result_can_take():
+    def total(x, y):
+        return x + 1, y.sum()
+
+    options = {"in_specs": (P("data"), P()), "donate_argnums": (0, 1)}
+    (finding,) = findings(total, f32(8, 8), f32(16, 8), kind="donation", **options)
+    assert finding.message.startswith("y was donated")
+    assert finding.wasted_bytes == 16 * 8 * 4
+
+
+def test_a_donation_that_happened_is_nothing_to_say():
+    options = {"in_specs": (P("data"),), "donate_argnums": (0,)}
+    assert findings(lambda x: x + 1, f32(8, 8), kind="donation", **options) == []
+
+
+def test_numbers_of_parameters_survive_unused_and_lifted_arrays():
+    bias = jnp.ones((8, 8))
+
+    def step(unused, x):
+        return x + bias
+
+    options = {"in_specs": (P(), P("data")), "donate_argnums": (1,)}
+    assert findings(step, f32(4, 4), f32(8, 8), kind="donation", **options) == []
+    assert jax.devices()
