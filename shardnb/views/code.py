@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from shardnb.report import Collective, Report, Source
 from shardnb.views import words
 from shardnb.views.entries import Entries, tell
 from shardnb.views.units import clean, count
 
-if TYPE_CHECKING:
-    from shardnb.report import Collective, Report, Source
-
 _WHOLE = 60
-_CONTEXT = 1
-_LINES = 24
+_LINES = 16
 _SINGLE = 4
 _GROUPS = 2
 _WIDTH = 160
 
-Led = dict[int, list["Collective"]]
+_NONE = Entries(())
+
+Led = dict[int, list[Collective]]
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class Line:
 
     number: int | None
     text: str = ""
-    entries: Entries = Entries(())
+    entries: Entries = _NONE
 
 
 @dataclass(frozen=True)
@@ -62,14 +60,11 @@ def _led(report: Report) -> dict[int, Led]:
 
 def _part(index: int, source: Source, led: Led, report: Report) -> Part:
     heavy = sorted(led, key=lambda number: _weight(led[number]), reverse=True)
-    marked = set(heavy[:_LINES])
     texts = source.text.splitlines()
     last = source.first_line + len(texts)
     whole = index == 0 and len(texts) <= _WHOLE
-    near = range(-_CONTEXT, _CONTEXT + 1) if index == 0 else (0,)
-    shown = set(range(source.first_line, last)) if whole else set()
-    around = {number + step for number in marked for step in near}
-    shown |= {number for number in around if source.first_line <= number < last} | marked
+    marked = set(heavy if whole else heavy[:_LINES])
+    shown = marked | set(range(source.first_line, last)) if whole else marked
     lines = [
         Line(number, _text(texts, number - source.first_line), _entries(led, number, report))
         for number in sorted(shown)

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from shardnb.report import Finding, Memory, Mesh, Report, Value
 from shardnb.report.spec import spec_text, type_text
 from shardnb.views import words
 from shardnb.views.code import Part, parts_of
 from shardnb.views.entries import Entries, tell
 from shardnb.views.layout import copies, layout_of
 from shardnb.views.units import clean, count, dims, seconds, size
-
-if TYPE_CHECKING:
-    from shardnb.report import Finding, Memory, Mesh, Report, Value
 
 _SINGLE = 24
 _GROUPS = 12
@@ -134,7 +131,9 @@ def _table(values: Sequence[Value], mesh: Mesh, noun: str) -> Table:
     rows = tuple(_row(values[i], mesh) for i in sorted(heavy[:_ROWS]))
     left = [values[i] for i in heavy[_ROWS:]]
     held = size(sum(value.shard_bytes for value in left))
-    return Table(rows, f"and {count(len(left), f'smaller {noun}')}, {held} a device" if left else "")
+    return Table(
+        rows, f"and {count(len(left), f'smaller {noun}')}, {held} a device" if left else ""
+    )
 
 
 def _row(value: Value, mesh: Mesh) -> Row:

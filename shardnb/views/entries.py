@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from shardnb.report import Collective, Report
 from shardnb.views import words
 from shardnb.views.units import count, plural, size
-
-if TYPE_CHECKING:
-    from shardnb.report import Collective, Report
 
 
 @dataclass(frozen=True)

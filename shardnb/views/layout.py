@@ -6,12 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
 
+from shardnb.report import Mesh, Value
 from shardnb.report.spec import blocks_of, grid_of
-
-if TYPE_CHECKING:
-    from shardnb.report import Mesh, Value
 
 
 @dataclass(frozen=True)
@@ -104,43 +101,59 @@ def sheets(grid: Sequence[int], limit: int) -> tuple[Sheet, ...]:
     result = []
     for index, _ in zip(product(*(range(grid[dim]) for dim in others)), range(shown), strict=False):
         at = dict(zip(others, index, strict=True))
-        body = (_row(grid, at, down, row, across, columns) for row in rows)
+        body = (tuple(_block(grid, at, {down: r, across: c}) for c in columns) for r in rows)
         result.append(Sheet(at, tuple(body)))
     return tuple(result)
 
 
-def _row(
-    grid: Sequence[int],
-    at: dict[int, int],
-    down: int | None,
-    row: int | None,
-    across: int | None,
-    columns: Sequence[int | None],
-) -> tuple[int | None, ...]:
-    if row is None:
-        return (None,) * len(columns)
-    places = [(at | {down: row, across: column}, column) for column in columns]
-    return tuple(None if column is None else _number(grid, index) for index, column in places)
+def _block(
+    grid: Sequence[int], at: dict[int, int], drawn: dict[int | None, int | None]
+) -> int | None:
+    """Give the number of the block at a place; None where the place stands for a gap."""
+    if None in drawn.values():
+        return None
+    return number(grid, [at.get(dim, drawn.get(dim)) or 0 for dim in range(len(grid))])
 
 
-def _number(grid: Sequence[int], index: dict[int | None, int | None]) -> int:
+def number(grid: Sequence[int], index: Sequence[int]) -> int:
+    """Give the row-major number of a place in a grid.
+
+    >>> number((4, 2), (1, 1)), number((), ())
+    (3, 0)
+    """
     result = 0
-    for dim, size in enumerate(grid):
-        result = result * size + (index[dim] or 0)
+    for size, place in zip(grid, index, strict=True):
+        result = result * size + place
     return result
+
+
+def index_of(grid: Sequence[int], block: int) -> tuple[int, ...]:
+    """Give the place in a grid of a row-major number.
+
+    >>> index_of((4, 2), 3)
+    (1, 1)
+    """
+    index: list[int] = []
+    for size in reversed(grid):
+        block, place = divmod(block, size)
+        index.append(place)
+    return tuple(reversed(index))
 
 
 def _fit(
     height: int, width: int, limit: int
 ) -> tuple[tuple[int | None, ...], tuple[int | None, ...]]:
-    if height * width <= limit and width <= _WIDEST:
+    """Choose the rows and columns that are drawn."""
+    if height * width <= limit and height <= _TALLEST and width <= _WIDEST:
         return _ends(height, height), _ends(width, width)
     side = max(4, math.isqrt(limit))
     columns = min(width, _WIDEST, max(side, limit // min(height, side)))
-    return _ends(height, max(4, limit // columns)), _ends(width, columns)
+    rows = min(height, _TALLEST, max(4, limit // columns))
+    return _ends(height, rows), _ends(width, columns)
 
 
 _WIDEST = 32
+_TALLEST = 20
 
 
 def _ends(size: int, limit: int) -> tuple[int | None, ...]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from shardnb.report import Report
+from shardnb.views.code import Line, Part
 from shardnb.views.content import NOTHING, Content, Table, content_of
-
-if TYPE_CHECKING:
-    from shardnb.report import Report
-    from shardnb.views.code import Line, Part
-    from shardnb.views.entries import Entry
+from shardnb.views.entries import Entry
 
 View = Literal["full", "brief"]
 
@@ -62,7 +60,9 @@ def _part(part: Part, *, named: bool, brief: bool) -> str:
 
 
 def _badges(line: Line) -> list[tuple[str, ...]]:
-    told = [(entry.head, entry.sends, entry.cause) for entry in line.entries.shown]
+    told: list[tuple[str, ...]] = [
+        (entry.head, entry.sends, entry.cause) for entry in line.entries.shown
+    ]
     return [*told, (line.entries.rest,)] if line.entries.rest else told
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _SIGNED = {True: "+", False: "-"}
@@ -91,7 +92,7 @@ def numbers(values: Sequence[int], limit: int = 8) -> str:
     >>> numbers(range(0, 2048, 4))
     '0 4 8 ... 2044 (512)'
     """
-    if len(values) > 2 and all(b - a == 1 for a, b in zip(values, values[1:], strict=False)):
+    if len(values) > 2 and all(b - a == 1 for a, b in pairwise(values)):
         return f"{values[0]}-{values[-1]}"
     if len(values) <= limit:
         return " ".join(map(str, values))

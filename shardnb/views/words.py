@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from shardnb.report import Collective, Fix, Location, Report
 from shardnb.report.spec import spec_text
 from shardnb.views.units import change, clean, count, seconds, size
-
-if TYPE_CHECKING:
-    from shardnb.report import Collective, Fix, Location, Report
 
 MADE = "made by the partitioner"
 

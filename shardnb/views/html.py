@@ -1,0 +1,265 @@
+"""A report as HTML: a fragment for notebooks, and a page of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from shardnb.report import Collective, Report
+from shardnb.report.spec import spec_text
+from shardnb.views import palette, words
+from shardnb.views.code import Line, Part
+from shardnb.views.content import Content, Remark, Row, Table, content_of
+from shardnb.views.entries import Entry
+from shardnb.views.grids import grid
+from shardnb.views.markup import (
+    FAINT,
+    block,
+    cell,
+    chip,
+    code,
+    details,
+    mono,
+    row,
+    table,
+    tag,
+    text,
+)
+from shardnb.views.picture import groups_picture, value_picture
+from shardnb.views.units import clean, count, size
+
+_TILES = 1800
+_VALUES = 12
+_GROUPS = 6
+_MEMBERS = 20
+_FRAGMENT_TEXTS = 100_000
+_PAGE_TEXT = 1_000_000
+_LAYOUT = "font: 14px/1.5 system-ui, sans-serif; max-width: 900px; overflow-wrap: anywhere"
+
+
+def render(report: Report) -> str:
+    """Write a report as an HTML fragment that lives in any notebook.
+
+    It has tables, details and inline styles only, and says in text what it shows in colour.
+    """
+    return _fragment(report, _FRAGMENT_TEXTS // max(1, len(report.texts)))
+
+
+def save(report: Report, path: str | Path) -> Path:
+    """Write a report as one HTML file that needs no JavaScript and no network; give its path."""
+    target = Path(path)
+    page = _PAGE.format(title=text(clean(report.title)), body=_fragment(report, _PAGE_TEXT))
+    target.write_text(page, encoding="utf-8")
+    return target
+
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ margin: 24px auto; padding: 0 20px; max-width: 900px; background: #fff; color: #1c1c1c; }}
+@media (prefers-color-scheme: dark) {{ body {{ background: #181a1d; color: #e6e6e6; }} }}
+</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+
+
+def _fragment(report: Report, text_limit: int) -> str:
+    content = content_of(report)
+    parts = [
+        _header(content),
+        _code(content),
+        block(tag("b", text(content.summary)), "margin: 10px 0 4px 0"),
+        *(_entry(entry) for entry in content.entries.shown),
+        _rest(content.entries.rest),
+        _arrays(content),
+        _facts(content),
+        _pictures(report),
+        _values(content.values),
+        _texts(report, text_limit),
+    ]
+    return tag("div", "".join(parts), _LAYOUT)
+
+
+def _rest(sentence: str) -> str:
+    return block(text(sentence), FAINT) if sentence else ""
+
+
+def _header(content: Content) -> str:
+    first, *others = content.header
+    tail = "".join(f" \u00b7 {text(part)}" for part in others)
+    return block(tag("b", text(first)) + tail, "margin: 0 0 8px 0")
+
+
+def _code(content: Content) -> str:
+    parts = [_part(part, named=i > 0) for i, part in enumerate(content.code)]
+    return "".join(parts)
+
+
+def _part(part: Part, *, named: bool) -> str:
+    name = block(text(part.name), FAINT) if named else ""
+    return name + table([_line(line) for line in part.lines]) + _rest(part.rest)
+
+
+def _line(line: Line) -> str:
+    if line.number is None:
+        return row([cell(""), cell("\u22ee"), cell("")])
+    badges = "".join(block(_badge(entry)) for entry in line.entries.shown)
+    number = cell(str(line.number), f"text-align: right; {FAINT}")
+    source = cell(mono(line.text, "white-space: pre-wrap"))
+    return row([number, source, cell(badges + _rest(line.entries.rest))])
+
+
+def _badge(entry: Entry) -> str:
+    colours = palette.ASKED.get(words.asked(entry.members[0]), palette.OTHER)
+    return f"{mono(entry.head)} &nbsp; {text(entry.sends)} &nbsp; {chip(entry.cause, colours)}"
+
+
+def _entry(entry: Entry) -> str:
+    name = f"{mono(entry.head, 'font-weight: 600')} {text(entry.at)}"
+    amount = f" ({text(entry.sends)})" if not entry.placed or len(entry.members) > 1 else ""
+    said = " ".join((entry.because, *entry.further))
+    fixes = "".join(block(f"Try: {_fix(fix)}", "margin-left: 14px") for fix in entry.fixes)
+    more = details(tag("span", "details", FAINT), _inside(entry))
+    return block(f"{name}{amount}: {text(said)}{fixes}{more}", "margin: 4px 0 4px 14px")
+
+
+def _fix(fix: str) -> str:
+    edit, gap, effect = fix.rpartition("  (")
+    return f"{mono(edit)} {text(gap.strip() + effect)}"
+
+
+def _inside(entry: Entry) -> str:
+    shown = entry.members[:_MEMBERS]
+    parts = [_member(member, alone=len(entry.members) == 1) for member in shown]
+    left = len(entry.members) - len(shown)
+    return "".join(parts) + _rest(f"and {count(left, 'more')}" if left else "")
+
+
+def _member(member: Collective, *, alone: bool) -> str:
+    title = "" if alone else block(mono(f"{words.array(member)} {words.sends([member])}"))
+    facts = [
+        row([cell(text(name), FAINT), cell(text(clean(value)))]) for name, value in _known(member)
+    ]
+    return title + table(facts if alone else []) + code(clean(member.instruction))
+
+
+def _known(member: Collective) -> Iterable[tuple[str, str]]:
+    ring = f"{size(member.wire_bytes)} for one execution, by the ring formula"
+    result = f"{words.array(member)}, {size(member.bytes)} on one device"
+    specs = [
+        ("moves", member.producer, member.producer_spec),
+        ("for", member.consumer, member.needed_spec),
+    ]
+    yield "result", result
+    yield "sent", ring
+    yield "runs", "an unknown number of times" if member.trips is None else f"x{member.trips:,}"
+    yield "groups", words.grouping(member)
+    for name, what, spec in specs:
+        if what:
+            yield name, what if spec is None else f"{what} as {spec_text(spec)}"
+    if member.within:
+        yield "inside", ", ".join(member.within)
+    if member.op_name:
+        yield "operation", member.op_name
+
+
+def _arrays(content: Content) -> str:
+    rows = [*_rows("inputs", content.inputs), *_rows("outputs", content.outputs)]
+    return table(rows, "margin-top: 12px")
+
+
+def _rows(label: str, arrays: Table) -> Iterable[str]:
+    head = _label(label)
+    if not arrays.rows:
+        yield row([head, cell("none", colspan="5")])
+    for i, array in enumerate(arrays.rows):
+        yield row([head if i == 0 else cell(""), *_array(array)])
+    if arrays.rest:
+        yield row([cell(""), cell(text(arrays.rest), FAINT, colspan="5")])
+
+
+def _array(array: Row) -> list[str]:
+    return [
+        cell(mono(array.name)),
+        cell(mono(array.type)),
+        cell(text(array.shard)),
+        cell(text(array.size), "text-align: right; white-space: nowrap"),
+        cell(text("; ".join(array.remarks))),
+    ]
+
+
+def _facts(content: Content) -> str:
+    rows = [_fact("memory", text(content.memory))]
+    rows += [_fact("finding", _finding(finding)) for finding in content.findings]
+    rows += [_fact("note", text(note)) for note in content.notes]
+    if content.about:
+        rows.append(_fact("about", text(" ".join(content.about)), FAINT))
+    return table(rows)
+
+
+def _fact(label: str, body: str, style: str = "") -> str:
+    return row([_label(label), cell(body, style)])
+
+
+def _label(label: str) -> str:
+    return cell(tag("b", label), "white-space: nowrap; min-width: 58px")
+
+
+def _finding(finding: Remark) -> str:
+    head = f"{tag('b', text(finding.head))}: " if finding.head else ""
+    more = details(tag("span", "details", FAINT), code(finding.details)) if finding.details else ""
+    return head + text(finding.text) + more
+
+
+def _pictures(report: Report) -> str:
+    values = (*report.inputs, *report.outputs)
+    groups = {(c.kind, c.axes, c.groups): c for c in report.collectives}
+    shown_values, shown_groups = values[:_VALUES], list(groups.values())[:_GROUPS]
+    limit = max(24, min(256, _TILES // max(1, len(shown_values) + len(shown_groups))))
+    arrays = [grid(value_picture(value, report.mesh, limit)) for value in shown_values]
+    meshes = [grid(groups_picture(c, report.mesh, limit)) for c in shown_groups]
+    return _gallery("Where the arrays lie", arrays, len(values)) + _gallery(
+        "Which devices exchange", meshes, len(groups)
+    )
+
+
+def _gallery(title: str, drawn: list[str], total: int) -> str:
+    if not drawn:
+        return ""
+    left = total - len(drawn)
+    more = _rest(f"and {left:,} more that are not drawn" if left else "")
+    summary = tag("span", text(title), "font-weight: 600")
+    return details(summary, "".join(drawn) + more, is_open=len(drawn) <= 8)
+
+
+def _values(values: Table) -> str:
+    if not values.rows:
+        return ""
+    rows = [row(_array(array)) for array in values.rows]
+    summary = tag("span", "Arrays inside the program", "font-weight: 600")
+    return details(summary, table(rows) + _rest(values.rest))
+
+
+def _texts(report: Report, limit: int) -> str:
+    return "".join(_text(name, body, limit) for name, body in report.texts.items() if body)
+
+
+def _text(name: str, body: str, limit: int) -> str:
+    shown = body[:limit]
+    lines = count(body.count("\n") + 1, "line")
+    note = f"Cut after {limit:,} of {len(body):,} characters: report.texts[{name!r}] has them all."
+    cut = _rest(clean(note)) if len(body) > limit else ""
+    summary = f"{tag('b', text(clean(name)))} program, {lines}, {size(len(body))}"
+    look = "max-height: 420px; overflow-y: auto"
+    lines_of = "\n".join(map(clean, shown.splitlines()))
+    return details(summary, cut + code(lines_of, look))

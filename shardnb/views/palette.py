@@ -1,0 +1,64 @@
+"""Colours that tell blocks apart: each with a border or a hatch, dark text on a light ground."""
+
+from __future__ import annotations
+
+import colorsys
+from dataclasses import dataclass
+
+TEXT = "#1b1b1b"
+EMPTY = "#c8c8c8"
+STRIPE = "#00000055"
+
+_HUES = ("#8ecae6", "#ffc75f", "#a8d98a", "#f2a0a0", "#cdb4f0", "#f7b6d9", "#b8b8a0", "#7fd6c2")
+_BORDERS = ("solid", "dashed", "dotted", "double")
+_HATCHES = ("", "//", "..", "xx")
+
+ASKED = {
+    "called": ("#cfe2ff", "#0b2e66"),
+    "requested": ("#fde7b0", "#4a3800"),
+    "inferred": ("#f9d2cf", "#651410"),
+}
+OTHER = ("#dcdcdc", "#222222")
+
+
+@dataclass(frozen=True)
+class Tint:
+    """A ground colour, the border that goes with it in HTML, and the hatch in a figure."""
+
+    ground: str
+    border: str = "solid"
+    hatch: str = ""
+
+
+def tint(number: int, total: int, down: float = 0, across: float = 0) -> Tint:
+    """Give the tint of one of `total` things.
+
+    Up to 32 have a hue and a border of their own; more shade by their place in the drawing, from
+    0 to 1 down (the hue) and across (how light), so that the pattern shows.
+
+    >>> tint(0, 4).ground != tint(1, 4).ground, tint(0, 16).border, tint(8, 16).border
+    (True, 'solid', 'dashed')
+    """
+    if total <= len(_HUES) * len(_BORDERS):
+        style = number // len(_HUES)
+        return Tint(_HUES[number % len(_HUES)], _BORDERS[style], _HATCHES[style])
+    return Tint(_shade(0.85 * down, 0.62 + 0.26 * across))
+
+
+def _shade(hue: float, light: float) -> str:
+    red, green, blue = colorsys.hls_to_rgb(hue, light, 0.65)
+    return f"#{round(red * 255):02x}{round(green * 255):02x}{round(blue * 255):02x}"
+
+
+def letter(number: int) -> str:
+    """Name a group: A to Z, then AA, AB and so on.
+
+    >>> letter(0), letter(25), letter(26), letter(701), letter(702)
+    ('A', 'Z', 'AA', 'ZZ', 'AAA')
+    """
+    name = ""
+    number += 1
+    while number:
+        number, rest = divmod(number - 1, 26)
+        name = chr(65 + rest) + name
+    return name
