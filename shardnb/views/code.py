@@ -11,7 +11,7 @@ from shardnb.views.entries import Entries, tell
 from shardnb.views.units import clean, count
 
 _WHOLE = 60
-_LINES = 16
+_LINES = 10
 _SINGLE = 4
 _GROUPS = 2
 _WIDTH = 160

@@ -15,7 +15,7 @@ from shardnb.views.layout import copies, layout_of
 from shardnb.views.units import clean, count, dims, seconds, size
 
 _SINGLE = 24
-_GROUPS = 12
+_GROUPS = 8
 _ROWS = 40
 _FINDINGS = 40
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shardnb.report import Collective, Report
 from shardnb.views import words
@@ -51,12 +51,21 @@ def tell(collectives: Sequence[Collective], report: Report, *, single: int, limi
     Of more than `limit` such groups the ones that send most are shown, in program order.
     """
     if len(collectives) <= single:
-        return Entries(tuple(_entry((c,), report) for c in collectives))
+        return Entries(_without_echo([_entry((c,), report) for c in collectives]))
     groups = _gather(collectives, lambda c: _likeness(c, report))
     order = sorted(range(len(groups)), key=lambda i: _weight(groups[i]), reverse=True)
     left = [collective for i in order[limit:] for collective in groups[i]]
     kept = [groups[i] for i in sorted(order[:limit])]
-    return Entries(tuple(_entry(group, report) for group in kept), _rest(left))
+    return Entries(_without_echo([_entry(group, report) for group in kept]), _rest(left))
+
+
+def _without_echo(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Say a sentence once where entries in a row have the same."""
+    before = ("", *(entry.because for entry in entries))
+    return tuple(
+        replace(entry, because="as above.") if entry.because == last else entry
+        for entry, last in zip(entries, before, strict=False)
+    )
 
 
 def _gather(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from shardnb.report import Collective, Report
@@ -12,6 +12,7 @@ from shardnb.views.code import Line, Part
 from shardnb.views.content import Content, Remark, Row, Table, content_of
 from shardnb.views.entries import Entry
 from shardnb.views.grids import grid
+from shardnb.views.layout import Bounds
 from shardnb.views.markup import (
     FAINT,
     block,
@@ -25,12 +26,11 @@ from shardnb.views.markup import (
     tag,
     text,
 )
-from shardnb.views.picture import groups_picture, value_picture
+from shardnb.views.picture import Gallery, pictures
 from shardnb.views.units import clean, count, size
 
 _TILES = 1800
-_VALUES = 12
-_GROUPS = 6
+_OPEN = 8
 _MEMBERS = 20
 _FRAGMENT_TEXTS = 100_000
 _PAGE_TEXT = 1_000_000
@@ -128,9 +128,8 @@ def _entry(entry: Entry) -> str:
     name = f"{mono(entry.head, 'font-weight: 600')} {text(entry.at)}"
     amount = f" ({text(entry.sends)})" if not entry.placed or len(entry.members) > 1 else ""
     said = " ".join((entry.because, *entry.further))
-    fixes = "".join(block(f"Try: {_fix(fix)}", "margin-left: 14px") for fix in entry.fixes)
-    more = details(tag("span", "details", FAINT), _inside(entry))
-    return block(f"{name}{amount}: {text(said)}{fixes}{more}", "margin: 4px 0 4px 14px")
+    fixes = "".join(block(f"Try: {_fix(fix)}", "margin-left: 32px") for fix in entry.fixes)
+    return details(f"{name}{amount}: {text(said)}", _inside(entry)) + fixes
 
 
 def _fix(fix: str) -> str:
@@ -142,7 +141,8 @@ def _inside(entry: Entry) -> str:
     shown = entry.members[:_MEMBERS]
     parts = [_member(member, alone=len(entry.members) == 1) for member in shown]
     left = len(entry.members) - len(shown)
-    return "".join(parts) + _rest(f"and {count(left, 'more')}" if left else "")
+    inside = "".join(parts) + _rest(f"and {left:,} more" if left else "")
+    return block(inside, "margin-left: 32px")
 
 
 def _member(member: Collective, *, alone: bool) -> str:
@@ -222,24 +222,17 @@ def _finding(finding: Remark) -> str:
 
 
 def _pictures(report: Report) -> str:
-    values = (*report.inputs, *report.outputs)
-    groups = {(c.kind, c.axes, c.groups): c for c in report.collectives}
-    shown_values, shown_groups = values[:_VALUES], list(groups.values())[:_GROUPS]
-    limit = max(24, min(256, _TILES // max(1, len(shown_values) + len(shown_groups))))
-    arrays = [grid(value_picture(value, report.mesh, limit)) for value in shown_values]
-    meshes = [grid(groups_picture(c, report.mesh, limit)) for c in shown_groups]
-    return _gallery("Where the arrays lie", arrays, len(values)) + _gallery(
-        "Which devices exchange", meshes, len(groups)
-    )
+    arrays, meshes = pictures(report, Bounds(tiles=_TILES))
+    return _gallery("Where the arrays lie", arrays) + _gallery("Which devices exchange", meshes)
 
 
-def _gallery(title: str, drawn: list[str], total: int) -> str:
+def _gallery(title: str, gallery: Gallery) -> str:
+    drawn = gallery.pictures
     if not drawn:
         return ""
-    left = total - len(drawn)
-    more = _rest(f"and {left:,} more that are not drawn" if left else "")
+    more = _rest(f"and {gallery.left:,} more that are not drawn" if gallery.left else "")
     summary = tag("span", text(title), "font-weight: 600")
-    return details(summary, "".join(drawn) + more, is_open=len(drawn) <= 8)
+    return details(summary, "".join(map(grid, drawn)) + more, is_open=len(drawn) <= _OPEN)
 
 
 def _values(values: Table) -> str:

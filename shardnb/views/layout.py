@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from shardnb.report import Mesh, Value
@@ -86,18 +86,30 @@ class Sheet:
     rows: tuple[tuple[int | None, ...], ...]
 
 
-def sheets(grid: Sequence[int], limit: int) -> tuple[Sheet, ...]:
-    """Cut a grid into sheets of two dimensions, with at most about `limit` blocks in all.
+@dataclass(frozen=True)
+class Bounds:
+    """How much is drawn: about so many tiles in all, so many rows at most, twice the columns.
+
+    A longer side shows `sampled` rows: the first ones and the last.
+    """
+
+    tiles: int = 256
+    longest: int = 16
+    sampled: int = 10
+
+
+def sheets(grid: Sequence[int], bounds: Bounds) -> tuple[Sheet, ...]:
+    """Cut a grid into sheets of two dimensions, within bounds.
 
     Where there are more, the first and the last along each dimension stand for the others.
     """
     down, across = plane(grid)
     others = [dim for dim in range(len(grid)) if dim not in (down, across)]
     deep = math.prod(grid[dim] for dim in others)
-    shown = min(deep, max(1, limit // 16), 8)
+    shown = min(deep, max(1, bounds.tiles // 16), 8)
     height = 1 if down is None else grid[down]
     width = 1 if across is None else grid[across]
-    rows, columns = _fit(height, width, max(16, limit // shown))
+    rows, columns = _fit(height, width, replace(bounds, tiles=max(16, bounds.tiles // shown)))
     result = []
     for index, _ in zip(product(*(range(grid[dim]) for dim in others)), range(shown), strict=False):
         at = dict(zip(others, index, strict=True))
@@ -141,19 +153,16 @@ def index_of(grid: Sequence[int], block: int) -> tuple[int, ...]:
 
 
 def _fit(
-    height: int, width: int, limit: int
+    height: int, width: int, bounds: Bounds
 ) -> tuple[tuple[int | None, ...], tuple[int | None, ...]]:
     """Choose the rows and columns that are drawn."""
-    if height * width <= limit and height <= _TALLEST and width <= _WIDEST:
+    widest = 2 * bounds.longest
+    if height * width <= bounds.tiles and height <= bounds.longest and width <= widest:
         return _ends(height, height), _ends(width, width)
-    side = max(4, math.isqrt(limit))
-    columns = min(width, _WIDEST, max(side, limit // min(height, side)))
-    rows = min(height, _TALLEST, max(4, limit // columns))
+    side = max(4, math.isqrt(bounds.tiles))
+    columns = min(width, widest, max(side, bounds.tiles // min(height, side)))
+    rows = min(height, bounds.sampled, max(4, bounds.tiles // columns))
     return _ends(height, rows), _ends(width, columns)
-
-
-_WIDEST = 32
-_TALLEST = 20
 
 
 def _ends(size: int, limit: int) -> tuple[int | None, ...]:

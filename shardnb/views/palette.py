@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 TEXT = "#1b1b1b"
 EMPTY = "#c8c8c8"
-STRIPE = "#00000055"
+STRIPE = "rgba(0,0,0,0.22)"
 
 _HUES = ("#8ecae6", "#ffc75f", "#a8d98a", "#f2a0a0", "#cdb4f0", "#f7b6d9", "#b8b8a0", "#7fd6c2")
 _BORDERS = ("solid", "dashed", "dotted", "double")
@@ -30,8 +30,8 @@ class Tint:
     hatch: str = ""
 
 
-def tint(number: int, total: int, down: float = 0, across: float = 0) -> Tint:
-    """Give the tint of one of `total` things.
+def tint(rank: int, total: int, down: float = 0, across: float = 0) -> Tint:
+    """Give the tint of one of `total` things that are drawn.
 
     Up to 32 have a hue and a border of their own; more shade by their place in the drawing, from
     0 to 1 down (the hue) and across (how light), so that the pattern shows.
@@ -40,13 +40,13 @@ def tint(number: int, total: int, down: float = 0, across: float = 0) -> Tint:
     (True, 'solid', 'dashed')
     """
     if total <= len(_HUES) * len(_BORDERS):
-        style = number // len(_HUES)
-        return Tint(_HUES[number % len(_HUES)], _BORDERS[style], _HATCHES[style])
-    return Tint(_shade(0.85 * down, 0.62 + 0.26 * across))
+        style = rank // len(_HUES)
+        return Tint(_HUES[rank % len(_HUES)], _BORDERS[style], _HATCHES[style])
+    return Tint(_shade(0.85 * down, 0.66 + 0.24 * across))
 
 
 def _shade(hue: float, light: float) -> str:
-    red, green, blue = colorsys.hls_to_rgb(hue, light, 0.65)
+    red, green, blue = colorsys.hls_to_rgb(hue, light, 0.6)
     return f"#{round(red * 255):02x}{round(green * 255):02x}{round(blue * 255):02x}"
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from shardnb.report import Collective, Mesh, Value
+from shardnb.report import Collective, Mesh, Report, Value
 from shardnb.report.spec import type_text
 from shardnb.views import words
-from shardnb.views.layout import Layout, index_of, layout_of, plane, sheets
+from shardnb.views.layout import Bounds, Layout, Sheet, index_of, layout_of, plane, sheets
 from shardnb.views.palette import EMPTY, Tint, letter, tint
 from shardnb.views.units import clean, count, numbers
 
@@ -55,7 +55,35 @@ class Picture:
         return sum(len(row) for panel in self.panels for row in panel.rows)
 
 
-def value_picture(value: Value, mesh: Mesh, limit: int) -> Picture:
+@dataclass(frozen=True)
+class Gallery:
+    """Pictures, and how many more there are that are not drawn."""
+
+    pictures: tuple[Picture, ...]
+    left: int
+
+
+def pictures(
+    report: Report, bounds: Bounds, *, values: int = 12, groups: int = 6
+) -> tuple[Gallery, Gallery]:
+    """Draw the inputs and outputs, and the mesh once for each kind of exchange."""
+    arrays = (*report.inputs, *report.outputs)
+    meshes = tuple({(c.kind, c.axes, c.groups): c for c in report.collectives}.values())
+    number = min(len(arrays), values) + min(len(meshes), groups)
+    share = replace(bounds, tiles=max(24, bounds.tiles // max(1, number)))
+    return (
+        Gallery(
+            tuple(value_picture(value, report.mesh, share) for value in arrays[:values]),
+            max(0, len(arrays) - values),
+        ),
+        Gallery(
+            tuple(groups_picture(found, report.mesh, share) for found in meshes[:groups]),
+            max(0, len(meshes) - groups),
+        ),
+    )
+
+
+def value_picture(value: Value, mesh: Mesh, bounds: Bounds) -> Picture:
     """Draw an array cut into blocks, each with the devices that hold it."""
     title = clean(f"{value.name} {type_text(value)}")
     layout = layout_of(value, mesh)
@@ -64,11 +92,16 @@ def value_picture(value: Value, mesh: Mesh, limit: int) -> Picture:
     if 0 in value.shape:
         return Picture(title, "", "", (), ("It has no elements.",))
     down, across = plane(layout.grid)
-    picture = _draw(layout.grid, limit, lambda block: _block(block, value, layout, mesh))
+    grid = layout.grid
+    tiles = _Tiles(
+        lambda block: block if block in layout.holders else None,
+        lambda block: _block(block, value, layout, mesh),
+    )
+    picture = _draw(grid, bounds, tiles)
     return Picture(
         title,
-        _edge(value, mesh, layout, down),
-        _edge(value, mesh, layout, across),
+        _edge(value, mesh, grid, down),
+        _edge(value, mesh, grid, across),
         picture.panels,
         (*_holding(value, layout), *picture.remarks),
         picture.tiny,
@@ -76,12 +109,12 @@ def value_picture(value: Value, mesh: Mesh, limit: int) -> Picture:
     )
 
 
-def _edge(value: Value, mesh: Mesh, layout: Layout, dim: int | None) -> str:
+def _edge(value: Value, mesh: Mesh, grid: Sequence[int], dim: int | None) -> str:
     """Say what stands along an edge: `dim 0 over data (4)`."""
     if dim is None:
         return ""
     if value.spec is None:
-        parts = layout.grid[dim]
+        parts = grid[dim]
         return f"dim {dim} in {parts}" if parts > 1 else f"dim {dim} whole"
     axes = value.spec[dim]
     sizes = " x ".join(
@@ -104,19 +137,17 @@ def _holding(value: Value, layout: Layout) -> list[str]:
     return [f"{count(blocks, 'block')}, {each} {held} devices."]
 
 
-def _block(block: int, value: Value, layout: Layout, mesh: Mesh) -> Cell:
-    index = index_of(layout.grid, block)
+def _block(block: int, value: Value, layout: Layout, mesh: Mesh) -> tuple[str, str]:
+    """Give the label of a block's tile, and what the pointer shows."""
     holders = [mesh.device_ids[position] for position in layout.holders.get(block, ())]
-    many = f" (x{len(holders)})" if len(holders) > 1 and not value.unreduced else ""
-    label = numbers(holders, limit=4).replace(f" ({len(holders)})", "") + many
+    index = index_of(layout.grid, block)
     part = ", ".join(_slice(i, dim, value) for dim, i in enumerate(index))
-    who = f"{'device' if len(holders) == 1 else 'devices'} {numbers(holders)}"
-    held = who if holders else "no device"
-    shade = _shade(block, layout.grid)
-    return Cell(label if holders else "none", f"[{part}] on {held}", shade if holders else _NOBODY)
-
-
-_NOBODY = Tint(EMPTY, "dotted")
+    if not holders:
+        return "none", f"[{part}] on no device"
+    many = f" (x{len(holders)})" if len(holders) > 1 and not value.unreduced else ""
+    label = numbers(holders, limit=4).removesuffix(f" ({len(holders)})") + many
+    who = "device" if len(holders) == 1 else "devices"
+    return label, f"[{part}] on {who} {numbers(holders)}"
 
 
 def _slice(place: int, dim: int, value: Value) -> str:
@@ -125,19 +156,7 @@ def _slice(place: int, dim: int, value: Value) -> str:
     return ":" if (start, stop) == (0, size) else f"{start}:{stop}"
 
 
-def _shade(number: int, grid: Sequence[int]) -> Tint:
-    total = 1
-    for size in grid:
-        total *= size
-    index = index_of(grid, number)
-    down, across = plane(grid)
-    place = [0.0 if d is None else index[d] / max(1, grid[d] - 1) for d in (down, across)]
-    if down is None or grid[down] == 1:
-        place.reverse()
-    return tint(number, total, *place)
-
-
-def groups_picture(collective: Collective, mesh: Mesh, limit: int) -> Picture:
+def groups_picture(collective: Collective, mesh: Mesh, bounds: Bounds) -> Picture:
     """Draw the mesh with a letter and a tint for each group of devices that exchange."""
     title = f"{collective.kind}{words.over(collective)}"
     along = f" along {', '.join(collective.axes)}" if collective.axes else ""
@@ -146,19 +165,16 @@ def groups_picture(collective: Collective, mesh: Mesh, limit: int) -> Picture:
         return Picture(clean(title), "", "", (), (said, _pairs(collective, mesh)))
     shape = tuple(axis.size for axis in mesh.axes)
     member = {p: i for i, group in enumerate(collective.groups) for p in group}
-    total = len(collective.groups)
 
-    def cell(position: int) -> Cell:
-        device = mesh.device_ids[position]
-        group = member.get(position)
+    def words_on(position: int) -> tuple[str, str]:
+        device, group = mesh.device_ids[position], member.get(position)
         if group is None:
-            return Cell(f"{device}", f"device {device} takes no part", _NOBODY)
+            return f"{device}", f"device {device} takes no part"
         others = numbers([mesh.device_ids[p] for p in collective.groups[group]])
         name = letter(group)
-        shade = tint(group, total, group / max(1, total - 1), 0.5)
-        return Cell(f"{name} {device}", f"device {device} in group {name}: {others}", shade)
+        return f"{name} {device}", f"device {device} in group {name}: {others}"
 
-    drawn = _draw(shape, limit, cell)
+    drawn = _draw(shape, bounds, _Tiles(member.get, words_on))
     down, across = (_axis(mesh, dim) for dim in plane(shape))
     return Picture(clean(title), down, across, drawn.panels, (said, *drawn.remarks), drawn.tiny)
 
@@ -175,22 +191,50 @@ def _pairs(collective: Collective, mesh: Mesh, limit: int = 16) -> str:
     return f"Device to device: {', '.join(arrows)}{more}." if arrows else "No pairs."
 
 
-def _draw(grid: tuple[int, ...], limit: int, cell: Callable[[int], Cell]) -> Picture:
-    """Draw each block of a grid with `cell`; edges and titles are the caller's."""
-    drawn = sheets(grid, limit)
-    others = len(grid) > 2
-    panels = tuple(
-        Panel(
-            caption=", ".join(f"dim {d}: {i}" for d, i in sheet.at.items() if grid[d] > 1)
-            if others
-            else "",
-            rows=tuple(tuple(None if b is None else cell(b) for b in row) for row in sheet.rows),
-        )
-        for sheet in drawn
-    )
+_NOBODY = Tint(EMPTY, "dotted")
+
+
+@dataclass(frozen=True)
+class _Tiles:
+    """What is drawn at a place: which things share a tint (None: nothing), label and hover."""
+
+    key: Callable[[int], int | None]
+    words: Callable[[int], tuple[str, str]]
+
+
+def _draw(grid: tuple[int, ...], bounds: Bounds, tiles: _Tiles) -> Picture:
+    """Draw the places of a grid; edges and titles are the caller's."""
+    drawn = sheets(grid, bounds)
+    keys = (tiles.key(b) for sheet in drawn for row in sheet.rows for b in row if b is not None)
+    ranks = {key: rank for rank, key in enumerate(dict.fromkeys(keys))}
+    panels = tuple(Panel(_caption(sheet, grid), _tiled(sheet, tiles, ranks)) for sheet in drawn)
     picture = Picture("", "", "", panels, ())
     shown = sum(block is not None for sheet in drawn for row in sheet.rows for block in row)
     return Picture("", "", "", panels, _left_out(shown, grid), _is_tiny(picture))
+
+
+def _caption(sheet: Sheet, grid: tuple[int, ...]) -> str:
+    return ", ".join(f"dim {dim}: {place}" for dim, place in sheet.at.items() if grid[dim] > 1)
+
+
+def _tiled(
+    sheet: Sheet, tiles: _Tiles, ranks: dict[int | None, int]
+) -> tuple[tuple[Cell | None, ...], ...]:
+    height, width = len(sheet.rows), max(map(len, sheet.rows), default=0)
+    lines = height > 1
+
+    def tile(block: int | None, row: int, column: int) -> Cell | None:
+        if block is None:
+            return None
+        key = tiles.key(block)
+        down, across = row / max(1, height - 1), column / max(1, width - 1)
+        place = (down, across) if lines else (across, 0.5)
+        shade = _NOBODY if key is None else tint(ranks[key], len(ranks), *place)
+        return Cell(*tiles.words(block), shade)
+
+    return tuple(
+        tuple(tile(block, i, j) for j, block in enumerate(row)) for i, row in enumerate(sheet.rows)
+    )
 
 
 def _left_out(shown: int, grid: tuple[int, ...]) -> tuple[str, ...]:

@@ -95,20 +95,17 @@ def _aligned(rows: Sequence[Sequence[str]], right: int | None = None) -> Iterato
 def _told(content: Content) -> str:
     lines = _wrapped(content.summary, 0, 2)
     names = Counter((entry.name, entry.at) for entry in content.entries.shown)
-    before = ""
     for entry in content.entries.shown:
-        because = "as above." if entry.because == before else entry.because
         twin = names[entry.name, entry.at] > 1 or len(entry.members) > 1
-        lines += _entry(entry, entry.head if twin else entry.name, because)
-        before = entry.because
+        lines += _entry(entry, entry.head if twin else entry.name)
     if content.entries.rest:
         lines.append(f"  {content.entries.rest}")
     return "\n".join(lines)
 
 
-def _entry(entry: Entry, name: str, because: str) -> list[str]:
+def _entry(entry: Entry, name: str) -> list[str]:
     amount = f" ({entry.sends})" if not entry.placed or len(entry.members) > 1 else ""
-    first = f"{name} {entry.at}{amount}: {because}"
+    first = f"{name} {entry.at}{amount}: {entry.because}"
     further = " ".join(entry.further)
     if not entry.fixes:
         return _wrapped(f"{first} {further}", 2, 6)

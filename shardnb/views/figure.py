@@ -1,0 +1,116 @@
+"""The device grids and the groups of a report as a matplotlib figure, made without pyplot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shardnb.report import Report
+from shardnb.views.content import content_of
+from shardnb.views.layout import Bounds
+from shardnb.views.palette import EMPTY, TEXT
+from shardnb.views.picture import Cell, Panel, Picture, pictures
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_COLUMNS = 3
+_GAP = 0.6
+_LINE = "#555555"
+
+
+def draw(report: Report) -> Figure:
+    """Draw where the arrays lie and which devices exchange, a picture for each.
+
+    Tiles have a hue, a hatch and a label; where they are too many for labels, their place tells.
+    """
+    from matplotlib.figure import Figure
+
+    arrays, meshes = pictures(report, Bounds(tiles=60_000, longest=4096, sampled=64))
+    drawn = (*arrays.pictures, *meshes.pictures)
+    rows = max(1, -(-len(drawn) // _COLUMNS))
+    figure = Figure(figsize=(4.2 * _COLUMNS, 3.1 * rows + 0.6), layout="constrained")
+    content = content_of(report)
+    heading = f"{'   '.join(content.header)}\n{content.summary}{_left(arrays.left, meshes.left)}"
+    figure.suptitle(heading, fontsize=10, parse_math=False)
+    grid = figure.subplots(rows, _COLUMNS, squeeze=False)
+    for place, axes in enumerate(grid.flat):
+        axes.set_axis_off()
+        if place < len(drawn):
+            _picture(axes, drawn[place])
+    return figure
+
+
+def _left(arrays: int, meshes: int) -> str:
+    return f"\n{arrays + meshes:,} more pictures are not drawn" if arrays or meshes else ""
+
+
+def _picture(axes: Axes, picture: Picture) -> None:
+    axes.set_title(picture.title, fontsize=9, parse_math=False)
+    right = 0.0
+    for panel in picture.panels:
+        right = _panel(axes, panel, picture, right) + _GAP
+    height = max((len(panel.rows) for panel in picture.panels), default=1)
+    width = max(1.0, right - _GAP)
+    axes.set_xlim(-0.02 * width, 1.02 * width)
+    axes.set_ylim(height * 1.02, -0.02 * height)
+    across = f"{picture.across} \u2192" if picture.across else ""
+    down = f"{picture.down} \u2193" if picture.down else ""
+    _beside(axes, (0.5, 0.0), "\n".join(part for part in (across, *picture.remarks) if part))
+    _beside(axes, (0.0, 0.5), down)
+
+
+def _beside(axes: Axes, place: tuple[float, float], words: str) -> None:
+    """Write along the lower or the left edge."""
+    lower = place[1] == 0
+    axes.annotate(
+        words,
+        place,
+        xycoords="axes fraction",
+        xytext=(0, -3) if lower else (-3, 0),
+        textcoords="offset points",
+        ha="center" if lower else "right",
+        va="top" if lower else "center",
+        rotation=0 if lower else 90,
+        fontsize=7,
+        parse_math=False,
+    )
+
+
+def _panel(axes: Axes, panel: Panel, picture: Picture, left: float) -> float:
+    """Draw the tiles of a panel from `left` on; give where it ends."""
+    width = max((len(row) for row in panel.rows), default=0)
+    if picture.tiny:
+        _tiny(axes, panel, left, width)
+    else:
+        for i, row in enumerate(panel.rows):
+            for j, cell in enumerate(row):
+                _tile(axes, cell, (left + j, i), striped=picture.striped)
+    if panel.caption:
+        axes.text(left, -0.05, panel.caption, fontsize=6, va="bottom", parse_math=False)
+    return left + width
+
+
+def _tiny(axes: Axes, panel: Panel, left: float, width: int) -> None:
+    """Draw many tiles as the pixels of one image; what is left out stays white."""
+    from matplotlib.colors import to_rgb
+
+    pixels = [[to_rgb(cell.tint.ground if cell else "white") for cell in row] for row in panel.rows]
+    extent = (left, left + width, len(panel.rows), 0)
+    axes.imshow(pixels, extent=extent, aspect="auto", interpolation="nearest")
+
+
+def _tile(axes: Axes, cell: Cell | None, place: tuple[float, float], *, striped: bool) -> None:
+    from matplotlib.patches import Rectangle
+
+    middle = place[0] + 0.5, place[1] + 0.5
+    if cell is None:
+        axes.text(*middle, "...", ha="center", va="center", fontsize=7, color=TEXT)
+        return
+    hatch = "////" if striped else cell.tint.hatch
+    ground = cell.tint.ground
+    axes.add_patch(Rectangle(place, 1, 1, hatch=hatch, facecolor=ground, edgecolor=_LINE))
+    label = axes.text(*middle, cell.label, ha="center", va="center", fontsize=7, color=TEXT)
+    label.set_parse_math(parse_math=False)
+    if hatch:
+        label.set_bbox({"facecolor": ground, "edgecolor": EMPTY, "pad": 1})
