@@ -19,6 +19,7 @@ KINDS = (
     "collective-permute",
     "collective-broadcast",
 )
+_CALLERS = ("while", "conditional", "call", "fusion", "async-start", "custom-call")
 _OPCODES = {kind + suffix: kind for kind in KINDS for suffix in ("", "-start")}
 _INSTRUCTION_LIMIT = 2000
 
@@ -77,11 +78,14 @@ def _places(module: Module) -> dict[str, Place]:
         if here is None:
             continue
         for instruction in module.computations[name]:
-            if instruction.opcode in ("async-update", "async-done"):
-                continue  # they name again what their async-start calls
-            for role, called in instruction.called:
+            for role, called in _called(instruction):
                 places[called] = _plus(places.get(called), _inner(here, instruction, role))
     return places
+
+
+def _called(instruction: Instruction) -> tuple[tuple[str, str], ...]:
+    """Give what an instruction calls, where that may hold a collective: no reducer does."""
+    return instruction.called if instruction.opcode in _CALLERS else ()
 
 
 def _inner(here: Place, instruction: Instruction, role: str) -> Place:
@@ -112,7 +116,7 @@ def _in_order(module: Module) -> Iterator[Instruction]:
             stack.pop()
             continue
         yield instruction
-        for _, called in reversed(instruction.called):
+        for _, called in reversed(_called(instruction)):
             if called in module.computations and called not in visited:
                 visited.add(called)
                 stack.append(iter(module.computations[called]))

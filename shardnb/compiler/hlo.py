@@ -91,11 +91,9 @@ class Instruction:
         """The name that JAX gave the operation, such as `jit(f)/dot_general`."""
         return self.string("op_name")
 
-    @property
+    @cached_property
     def called(self) -> tuple[tuple[str, str], ...]:
         """The computations that it calls, each with its role (`body`, `calls`, `branch`...)."""
-        if "%" not in self.attributes and "=" not in self.attributes:
-            return ()
         found = [(role, name) for role, name in _CALLED.findall(self.attributes)]
         for names in _BRANCHES.findall(self.attributes):
             found += [("branch", name.strip().lstrip("%")) for name in names.split(",")]
