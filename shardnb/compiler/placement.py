@@ -88,6 +88,17 @@ def _leaf(name: str, leaf: Any, spec: Any, mesh: jax.sharding.Mesh) -> NamedShar
     return NamedSharding(mesh, spec)
 
 
+def stated(args: dict[str, Tree], specs: dict[str, Tree]) -> Iterator[tuple[str, Any, Any]]:
+    """Give each array with its name and the placement that `specs` states for it, or None.
+
+    Raises `ValueError` where the specs of an argument do not fit its structure.
+    """
+    for name, tree in args.items():
+        paths = jax.tree_util.tree_flatten_with_path(tree)[0]
+        for (path, leaf), spec in zip(paths, _spread(name, tree, specs.get(name)), strict=True):
+            yield f"{name}{jax.tree_util.keystr(path)}", leaf, spec
+
+
 def own_sharding(leaf: Any, mesh: jax.sharding.Mesh) -> NamedSharding:
     """Give an array's own sharding if it is on this mesh, else a replicated one."""
     own = getattr(leaf, "sharding", None)

@@ -7,7 +7,8 @@ says so in a sentence.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -104,3 +105,69 @@ def hlo_text(proto: bytes) -> str:
     module = _part("jaxlib._hlo", "HloModule", "reading HLO protos")
     text: str = module.from_serialized_hlo_module_proto(proto).to_string()
     return text
+
+
+def raw_frames(traceback: Any) -> list[tuple[Any, int]]:
+    """Give the code objects and instruction offsets of a stack that JAX kept, innermost first.
+
+    Stands in for `jax.extend.source_info_util.summarize`, which gives a text without columns.
+    """
+    if traceback is None:
+        return []
+    if not hasattr(traceback, "raw_frames"):
+        raise NotAvailable("the stack of an equation")
+    return list(zip(*traceback.raw_frames(), strict=True))
+
+
+@contextmanager
+def full_tracebacks() -> Iterator[None]:
+    """Leave JAX's own frames in tracebacks, for this thread and block only.
+
+    Stands in for `jax_traceback_filtering`, whose value belongs to the user.
+    """
+    state = _part("jax._src.config", "traceback_filtering", "tracebacks with JAX's own frames")
+    with state("off"):
+        yield
+
+
+@contextmanager
+def shard_map_arguments_checked_by(check: Callable[..., None]) -> Iterator[None]:
+    """Call `check(specs, arguments)` in place of shard_map's own check of its arguments.
+
+    Stands in for the exception that `jax.shard_map` raises at its first argument that does not
+    fit. Only for a trace that nobody runs: the shapes in the body are rounded down.
+    """
+    module = importlib.import_module("jax._src.shard_map")
+    name = "_check_specs_vs_args"
+    original = _part("jax._src.shard_map", name, "the check of every shard_map at once")
+    thread = threading.get_ident()
+
+    def instead(*given: Any) -> None:
+        if threading.get_ident() != thread:
+            original(*given)
+        else:
+            check(*given[-2:])
+
+    setattr(module, name, instead)
+    try:
+        yield
+    finally:
+        setattr(module, name, original)
+
+
+def run_passes(text: str, pipeline: str) -> str:
+    """Run MLIR passes on the text of a module, in this process, and give the new text.
+
+    Stands in for a command line such as Shardy's own tool. Raises `ValueError` with the compiler's
+    words where a pass refuses the module.
+    """
+    context = _part("jax._src.interpreters.mlir", "make_ir_context", "Shardy in this process")
+    ir = importlib.import_module("jaxlib.mlir.ir")
+    manager = _part("jaxlib.mlir.passmanager", "PassManager", "Shardy in this process")
+    with context():
+        try:
+            module = ir.Module.parse(text)
+            manager.parse(f"builtin.module({pipeline})").run(module.operation)
+        except (ir.MLIRError, ValueError) as error:
+            raise ValueError(f"Shardy refused the module: {error}") from error
+        return str(module)

@@ -1,0 +1,168 @@
+"""What is said of types and errors, as plain data: nothing here needs JAX."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shardnb.report.model import Location, Mesh, Source, Spec, Value
+
+
+@dataclass(frozen=True)
+class SpecProblem:
+    """A spec that does not fit its array or its mesh, or an argument that lies elsewhere.
+
+    `kind` is one of `uneven`, `rank`, `unknown-axis`, `axis-twice`, `no-spec`, `mesh`, `device`
+    and `committed`. `where` says what the spec is for: an input, an output, a constraint, an
+    in_spec or an out_spec. For `uneven`, `divides` are the next sizes below and above that
+    divide, `padding` the rows to add, `padded_bytes` what they weigh, and `fitting` the sizes of
+    the largest mesh of as many devices that divides every array. `fatal` is False where JAX
+    pads or moves by itself. `moved_bytes` is what the devices receive by a `device_put`.
+    """
+
+    kind: str
+    where: str
+    name: str
+    message: str
+    shape: tuple[int, ...] = ()
+    spec: str = ""
+    dim: int | None = None
+    axes: tuple[str, ...] = ()
+    parts: int | None = None
+    divides: tuple[int, int] | None = None
+    padding: int | None = None
+    padded_bytes: int | None = None
+    fitting: tuple[tuple[str, int], ...] | None = None
+    moved_bytes: int | None = None
+    fix: str = ""
+    fatal: bool = True
+    location: Location | None = None
+
+    def __str__(self) -> str:
+        """Give the sentence, and the fix where there is one."""
+        return f"{self.message}\n    {self.fix}" if self.fix else self.message
+
+
+@dataclass(frozen=True)
+class TypedValue:
+    """A binder of a jaxpr with its placement, as its type says it.
+
+    `type` is the text, such as `f32[256@data, 512]{V:(data,model)}`. `varying`, `unreduced` and
+    `reduced` are mesh axes.
+    """
+
+    name: str
+    type: str
+    dtype: str
+    shape: tuple[int, ...]
+    spec: Spec
+    varying: tuple[str, ...] = ()
+    unreduced: tuple[str, ...] = ()
+    reduced: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TypedLine:
+    """An equation of a jaxpr: what it binds, from what, and the user's line that wrote it.
+
+    An empty `primitive` binds the parameters of a program or of a body. `within` names what the
+    line stands in (`shard_map`, `scan`, ...), outermost first. `inserted` marks a coercion that
+    JAX inserted and nobody wrote.
+    """
+
+    primitive: str
+    binds: tuple[TypedValue, ...]
+    operands: tuple[str, ...] = ()
+    parameters: str = ""
+    within: tuple[str, ...] = ()
+    inserted: bool = False
+    location: Location | None = None
+
+    def __str__(self) -> str:
+        """Give the line as text, indented by what it stands in."""
+        binds = " ".join(f"{value.name}:{value.type}" for value in self.binds)
+        indent = "    " * len(self.within)
+        if not self.primitive:
+            return f"{indent}lambda {binds}"
+        call = f"{self.primitive}[{self.parameters}]" if self.parameters else self.primitive
+        mark = "    # inserted by JAX" if self.inserted else ""
+        return f"{indent}{binds} = {' '.join((call, *self.operands))}{mark}"
+
+
+@dataclass(frozen=True)
+class TypedProgram:
+    """Every binder of a program with its placement, beside the lines that wrote it."""
+
+    lines: tuple[TypedLine, ...]
+    sources: tuple[Source, ...] = ()
+
+    def __str__(self) -> str:
+        """Give each source line once, with its equations below."""
+        return "\n".join(str(line) for line in self.lines)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A way out of an error, compiled: its edit, and what one device sends by it.
+
+    `collectives` holds the kind and the mesh axes of each. `chosen` marks the one that the
+    propagation of Auto axes leads to.
+    """
+
+    edit: str
+    spec: str
+    collectives: tuple[tuple[str, tuple[str, ...]], ...]
+    wire_bytes: int
+    note: str = ""
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
+class ErrorReport:
+    """An exception of JAX's, explained where the user wrote it.
+
+    `error` is the class, `message` JAX's own text. `values` are the arrays whose placements meet,
+    to be drawn. `location` is the innermost line of the user's own, `expression` the part of it
+    that raised. `fixes` are texts to write there, best first; `candidates` were each compiled.
+    """
+
+    kind: str
+    error: str
+    message: str
+    sentence: str
+    cause: str = ""
+    values: tuple[Value, ...] = ()
+    mesh: Mesh | None = None
+    other_mesh: Mesh | None = None
+    location: Location | None = None
+    expression: str = ""
+    fixes: tuple[str, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    sources: tuple[Source, ...] = ()
+    problems: tuple[SpecProblem, ...] = ()
+
+    def __str__(self) -> str:
+        """Give the report as text."""
+        return "\n".join(_error_lines(self))
+
+
+def _error_lines(report: ErrorReport) -> list[str]:
+    from shardnb.report.spec import type_text
+
+    lines = [f"{report.error}: {report.sentence}"]
+    if report.location:
+        source = report.sources[report.location.source]
+        text = source.line(report.location.line).strip()
+        lines.append(f"  {source.name}, line {report.location.line}: {text}")
+    lines += [f"  {value.name}: {type_text(value)}" for value in report.values]
+    lines += [report.cause] if report.cause else []
+    lines += [f"  write: {fix}" for fix in report.fixes]
+    lines += [f"  {_candidate_text(candidate)}" for candidate in report.candidates]
+    return lines
+
+
+def _candidate_text(candidate: Candidate) -> str:
+    sent = ", ".join(f"{kind} over {','.join(axes)}" for kind, axes in candidate.collectives)
+    note = f" ({candidate.note})" if candidate.note else ""
+    mark = "  <- what Auto chooses" if candidate.chosen else ""
+    cost = f"{sent or 'no collective'}, {candidate.wire_bytes} bytes"
+    return f"{candidate.edit}    {cost}{note}{mark}"
