@@ -185,7 +185,7 @@ def _findings(report: Report) -> tuple[Remark, ...]:
 
 def _finding(finding: Finding, report: Report) -> Remark:
     place = f" {words.at(finding.location, report)}" if finding.location else ""
-    price = "" if finding.wasted_bytes is None else f"  ({size(finding.wasted_bytes)})"
+    price = "" if finding.wasted_bytes is None else f"  ({size(finding.wasted_bytes)} wasted)"
     details = "\n".join(map(clean, finding.details.splitlines()))
     return Remark(f"{clean(finding.kind)}{place}", clean(finding.message) + price, details)
 

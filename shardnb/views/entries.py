@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from shardnb.report import Collective, Report
 from shardnb.views import words
-from shardnb.views.units import count, plural, size
+from shardnb.views.units import clean, count, plural, size
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _rest(left: Sequence[Collective]) -> str:
 def _entry(group: tuple[Collective, ...], report: Report) -> Entry:
     first = group[0]
     place = words.home(first, report)
-    phase = f", {first.phase}" if first.phase and len({c.phase for c in group}) == 1 else ""
+    phase = f", {clean(first.phase)}" if first.phase and len({c.phase for c in group}) == 1 else ""
     return Entry(
         members=group,
         name=_name(group),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 from shardnb.report import Report
@@ -47,10 +48,14 @@ def _left(arrays: int, meshes: int) -> str:
 
 def _picture(axes: Axes, picture: Picture) -> None:
     axes.set_title(picture.title, fontsize=9, parse_math=False)
+    if not picture.panels:
+        said = "\n".join(textwrap.fill(remark, 48) for remark in picture.remarks)
+        axes.text(0.5, 0.5, said, ha="center", va="center", fontsize=8, parse_math=False)
+        return
     right = 0.0
     for panel in picture.panels:
         right = _panel(axes, panel, picture, right) + _GAP
-    height = max((len(panel.rows) for panel in picture.panels), default=1)
+    height = max(len(panel.rows) for panel in picture.panels)
     width = max(1.0, right - _GAP)
     axes.set_xlim(-0.02 * width, 1.02 * width)
     axes.set_ylim(height * 1.02, -0.02 * height)
@@ -82,6 +87,8 @@ def _panel(axes: Axes, panel: Panel, picture: Picture, left: float) -> float:
     width = max((len(row) for row in panel.rows), default=0)
     if picture.tiny:
         _tiny(axes, panel, left, width)
+        if picture.striped:
+            _stripes(axes, left, width, len(panel.rows))
     else:
         for i, row in enumerate(panel.rows):
             for j, cell in enumerate(row):
@@ -98,6 +105,12 @@ def _tiny(axes: Axes, panel: Panel, left: float, width: int) -> None:
     pixels = [[to_rgb(cell.tint.ground if cell else "white") for cell in row] for row in panel.rows]
     extent = (left, left + width, len(panel.rows), 0)
     axes.imshow(pixels, extent=extent, aspect="auto", interpolation="nearest")
+
+
+def _stripes(axes: Axes, left: float, width: int, height: int) -> None:
+    from matplotlib.patches import Rectangle
+
+    axes.add_patch(Rectangle((left, 0), width, height, fill=False, hatch="//", edgecolor=_LINE))
 
 
 def _tile(axes: Axes, cell: Cell | None, place: tuple[float, float], *, striped: bool) -> None:

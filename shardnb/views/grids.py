@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shardnb.views.markup import FAINT, MONO, tag, text
-from shardnb.views.palette import STRIPE, TEXT
+from shardnb.views.palette import STRIPE, TEXT, Tint
 from shardnb.views.picture import Cell, Panel, Picture
 
 _FRAME = "display: inline-block; vertical-align: top; margin: 4px 22px 8px 0; max-width: 100%"
@@ -54,9 +54,15 @@ def _tile(cell: Cell | None, picture: Picture) -> str:
     if cell is None:
         return tag("td", "\u2026", f"{size}border:0;{FAINT}")
     stripes = _STRIPES if picture.striped else ""
-    border = "0" if picture.tiny else f"2px {cell.tint.border} {_LINE}"
+    border = _border(cell.tint, tiny=picture.tiny)
     look = f"{size}border:{border};background-color:{cell.tint.ground};{stripes}color:{TEXT}"
     return tag("td", "" if picture.tiny else text(cell.label), look, title=cell.hover)
+
+
+def _border(tint: Tint, *, tiny: bool) -> str:
+    if tiny and tint.border == "solid":
+        return "0"
+    return f"{1 if tiny else 2}px {tint.border} {_LINE}"
 
 
 _LINE = "rgba(40,40,40,0.55)"

@@ -31,6 +31,8 @@ from shardnb.views.units import clean, count, size
 
 _TILES = 1800
 _OPEN = 8
+_SHORT = 28
+_RING = "what one device sends, by the ring formula; the hardware may do it another way"
 _MEMBERS = 20
 _FRAGMENT_TEXTS = 100_000
 _PAGE_TEXT = 1_000_000
@@ -121,7 +123,8 @@ def _line(line: Line) -> str:
 
 def _badge(entry: Entry) -> str:
     colours = palette.ASKED.get(words.asked(entry.members[0]), palette.OTHER)
-    return f"{mono(entry.head)} &nbsp; {text(entry.sends)} &nbsp; {chip(entry.cause, colours)}"
+    sends = tag("span", text(entry.sends), title=_RING)
+    return f"{mono(entry.head)} &nbsp; {sends} &nbsp; {chip(entry.cause, colours)}"
 
 
 def _entry(entry: Entry) -> str:
@@ -190,12 +193,17 @@ def _rows(label: str, arrays: Table) -> Iterable[str]:
 
 def _array(array: Row) -> list[str]:
     return [
-        cell(mono(array.name)),
-        cell(mono(array.type)),
-        cell(text(array.shard)),
+        cell(mono(array.name), _kept(array.name)),
+        cell(mono(array.type), _kept(array.type)),
+        cell(text(array.shard), _kept(array.shard)),
         cell(text(array.size), "text-align: right; white-space: nowrap"),
         cell(text("; ".join(array.remarks))),
     ]
+
+
+def _kept(value: str) -> str:
+    """Keep a short text on one line."""
+    return "white-space: nowrap" if len(value) <= _SHORT else ""
 
 
 def _facts(content: Content) -> str:

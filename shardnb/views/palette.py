@@ -10,8 +10,9 @@ EMPTY = "#c8c8c8"
 STRIPE = "rgba(0,0,0,0.22)"
 
 _HUES = ("#8ecae6", "#ffc75f", "#a8d98a", "#f2a0a0", "#cdb4f0", "#f7b6d9", "#b8b8a0", "#7fd6c2")
+_SHADES = ((0, 0), (255, 0.5), (60, 0.25), (255, 0.75))
 _BORDERS = ("solid", "dashed", "dotted", "double")
-_HATCHES = ("", "//", "..", "xx")
+_HATCHES = ("", "..", "++", "oo")  # diagonal stripes mean a pending sum
 
 ASKED = {
     "called": ("#cfe2ff", "#0b2e66"),
@@ -33,16 +34,22 @@ class Tint:
 def tint(rank: int, total: int, down: float = 0, across: float = 0) -> Tint:
     """Give the tint of one of `total` things that are drawn.
 
-    Up to 32 have a hue and a border of their own; more shade by their place in the drawing, from
+    Up to 32 have a hue, a shade and a border of their own; more shade by their place in the drawing, from
     0 to 1 down (the hue) and across (how light), so that the pattern shows.
 
     >>> tint(0, 4).ground != tint(1, 4).ground, tint(0, 16).border, tint(8, 16).border
     (True, 'solid', 'dashed')
     """
     if total <= len(_HUES) * len(_BORDERS):
-        style = rank // len(_HUES)
-        return Tint(_HUES[rank % len(_HUES)], _BORDERS[style], _HATCHES[style])
+        style, hue = divmod(rank, len(_HUES))
+        return Tint(_mixed(_HUES[hue], *_SHADES[style]), _BORDERS[style], _HATCHES[style])
     return Tint(_shade(0.85 * down, 0.66 + 0.24 * across))
+
+
+def _mixed(colour: str, grey: int, part: float) -> str:
+    """Mix a colour with a part of grey, from 0 (black) to 255 (white)."""
+    channels = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(c + (grey - c) * part):02x}" for c in channels)
 
 
 def _shade(hue: float, light: float) -> str:

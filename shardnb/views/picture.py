@@ -96,6 +96,7 @@ def value_picture(value: Value, mesh: Mesh, bounds: Bounds) -> Picture:
     tiles = _Tiles(
         lambda block: block if block in layout.holders else None,
         lambda block: _block(block, value, layout, mesh),
+        spread=True,
     )
     picture = _draw(grid, bounds, tiles)
     return Picture(
@@ -174,7 +175,7 @@ def groups_picture(collective: Collective, mesh: Mesh, bounds: Bounds) -> Pictur
         name = letter(group)
         return f"{name} {device}", f"device {device} in group {name}: {others}"
 
-    drawn = _draw(shape, bounds, _Tiles(member.get, words_on))
+    drawn = _draw(shape, bounds, _Tiles(member.get, words_on, spread=False))
     down, across = (_axis(mesh, dim) for dim in plane(shape))
     return Picture(clean(title), down, across, drawn.panels, (said, *drawn.remarks), drawn.tiny)
 
@@ -196,10 +197,14 @@ _NOBODY = Tint(EMPTY, "dotted")
 
 @dataclass(frozen=True)
 class _Tiles:
-    """What is drawn at a place: which things share a tint (None: nothing), label and hover."""
+    """What is drawn at a place: which things share a tint (None: nothing), label and hover.
+
+    `spread` things lie each in one place, and their tint may tell where.
+    """
 
     key: Callable[[int], int | None]
     words: Callable[[int], tuple[str, str]]
+    spread: bool
 
 
 def _draw(grid: tuple[int, ...], bounds: Bounds, tiles: _Tiles) -> Picture:
@@ -221,20 +226,31 @@ def _tiled(
     sheet: Sheet, tiles: _Tiles, ranks: dict[int | None, int]
 ) -> tuple[tuple[Cell | None, ...], ...]:
     height, width = len(sheet.rows), max(map(len, sheet.rows), default=0)
-    lines = height > 1
 
     def tile(block: int | None, row: int, column: int) -> Cell | None:
         if block is None:
             return None
         key = tiles.key(block)
-        down, across = row / max(1, height - 1), column / max(1, width - 1)
-        place = (down, across) if lines else (across, 0.5)
-        shade = _NOBODY if key is None else tint(ranks[key], len(ranks), *place)
+        shade = _NOBODY
+        if key is not None:
+            rank, total = ranks[key], len(ranks)
+            spot = _spot(row, height, column, width) if tiles.spread else _turn(rank, total)
+            shade = tint(rank, total, *spot)
         return Cell(*tiles.words(block), shade)
 
     return tuple(
         tuple(tile(block, i, j) for j, block in enumerate(row)) for i, row in enumerate(sheet.rows)
     )
+
+
+def _spot(row: int, height: int, column: int, width: int) -> tuple[float, float]:
+    down, across = row / max(1, height - 1), column / max(1, width - 1)
+    return (down, across) if height > 1 else (across, 0.5)
+
+
+def _turn(rank: int, total: int) -> tuple[float, float]:
+    """Give the tint of a group: its hue by its rank, its neighbours lighter or darker."""
+    return rank / max(1, total - 1), 0.8 * (rank % 2)
 
 
 def _left_out(shown: int, grid: tuple[int, ...]) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ def _header(content: Content) -> str:
 
 def _code(content: Content, *, brief: bool = False) -> str:
     parts = [_part(part, named=i > 0, brief=brief) for i, part in enumerate(content.code)]
-    return "\n".join(part for part in parts if part)
+    return "\n\n".join(part for part in parts if part)
 
 
 def _part(part: Part, *, named: bool, brief: bool) -> str:

@@ -79,9 +79,9 @@ def dims(shape: Iterable[int]) -> str:
     """Write a shape as people say it.
 
     >>> dims((64, 512)), dims((8,)), dims(())
-    ('64 x 512', '8', 'a scalar')
+    ('64 x 512', '8', 'scalar')
     """
-    return " x ".join(map(str, shape)) or "a scalar"
+    return " x ".join(map(str, shape)) or "scalar"
 
 
 def numbers(values: Sequence[int], limit: int = 8) -> str:

@@ -116,7 +116,7 @@ def because(collective: Collective) -> str:
     if reason is not None:
         return f"{REASONS.get(reason, clean(reason))}{detail}{_moved(collective)}."
     if asked(collective) == "called":
-        return "the program exchanges here by itself."
+        return ASKED["called"].lower()
     return f"why it is there is not known{_moved(collective)}."
 
 
@@ -143,7 +143,8 @@ def _lies(collective: Collective) -> str:
 
 def further(collective: Collective) -> tuple[str, ...]:
     """Say what else is known: who asked, the loop, the company, the estimated time."""
-    said = [ASKED.get(asked(collective), "")]
+    asker = ASKED.get(asked(collective), "")
+    said = [] if asker.lower() == because(collective) else [asker]
     if collective.full_remat:
         said.append("Full rematerialisation: the whole array is gathered, then cut again.")
     if collective.trips is None:

@@ -117,6 +117,124 @@ def finding() -> Finding:
     return Finding("silent-replication", "y is whole on every device", Location(0, 2), MiB)
 
 
+def rich() -> Report:
+    """Give a report with everything that a view has to say: loops, groups, findings, notes."""
+    base = sketch()
+    first = base.collectives[0]
+    ring = tuple((i, (i + 1) % 8) for i in range(8))
+    plain = replace(first, fixes=None, why="", instruction="%c = f32[64,1024] ...")
+    collectives = (
+        first,
+        replace(
+            plain,
+            id=1,
+            kind="all-gather",
+            axes=("data",),
+            trips=4,
+            phase="backward",
+            asked_by="requested",
+            reason="output-spec",
+            groups=((0, 2, 4, 6), (1, 3, 5, 7)),
+            wire_bytes=192 * KiB,
+            within=("while",),
+            full_remat=True,
+            consumer="the constraint",
+            producer="h",
+            producer_spec=(("data",), ()),
+            needed_spec=((), ()),
+            frames=(Location(1, 3, "layer"), Location(0, 2)),
+        ),
+        replace(
+            plain,
+            id=2,
+            kind="collective-permute",
+            axes=("data", "model"),
+            groups=ring,
+            generated=False,
+            asked_by="called",
+            reason=None,
+            trips=None,
+            combined_with=(3,),
+            within=("while",),
+            frames=(Location(2, 88, "roll"),),
+        ),
+        replace(
+            plain,
+            id=3,
+            axes=None,
+            groups=((0, 3), (1, 2), (4, 5, 6)),
+            asked_by=None,
+            reason=None,
+            combined_with=(2,),
+            frames=(),
+            fixes=(),
+            seconds=0.00123,
+        ),
+    )
+    heads = Value("k", "bf16", (16, 8, 32, 64), (("data",), ("model",), (), ()), (4, 4, 32, 64))
+    return replace(
+        base,
+        collectives=collectives,
+        inputs=(
+            *base.inputs,
+            heads,
+            Value("s", "f32", (), (), ()),
+            Value("v", "f32", (64,), (("data", "model"),), (8,), closed_over=True),
+            Value(
+                "q", "f32", (16, 16), None, (4, 16), grid=(4, 1), blocks=(0, 0, 1, 1, 3, 3, 2, 2)
+            ),
+            Value("lost", "f32", (16,), None, (16,)),
+            Value("e", "f32", (0,), ((),), (0,)),
+        ),
+        outputs=(
+            replace(base.outputs[0], unreduced=("model",)),
+            Value("z", "f32", (17, 16), ((), ()), (17, 16), requested=(("data",), ())),
+        ),
+        values=(Value("h", "f32", (256, 1024), (("data",), ()), (64, 1024), ("model",)),),
+        findings=(finding(),),
+        notes=("fft's answer depends on the version of jax",),
+        sources=(
+            Source("cell 4", CODE),
+            Source("cell 2", "def layer(x):\n    h = x\n    return h"),
+            Source("jax/numpy/lax.py", ""),
+        ),
+        texts={"jaxpr": "{ lambda ; a:f32[]. let in (a,) }", "optimized": "HloModule m\n" * 20000},
+    )
+
+
+def hostile() -> Report:
+    """Give a report whose every text tries to break out of where it stands."""
+    bad = "</td></pre></details><script>alert(1)</script>'\"<b>&amp;\x1b[31m\u202e\ud800$x_$"
+    base = rich()
+    text = f"{bad} = 1\n\t{bad}\n"
+    return replace(
+        base,
+        title=bad,
+        mesh=replace(base.mesh, target=bad, kind=bad),
+        inputs=tuple(replace(value, name=bad) for value in base.inputs),
+        collectives=tuple(
+            replace(
+                c,
+                why=bad if c.id % 2 else "",
+                producer=bad,
+                consumer=bad,
+                op_name=bad,
+                instruction=bad,
+                detail=bad,
+                within=(bad,),
+                phase=bad,
+                fixes=(Fix(bad, (1, 0), (1, 0), (0, 1)),),
+            )
+            for c in base.collectives
+        ),
+        findings=(Finding(bad, bad, Location(0, 1), 1, bad),),
+        notes=(bad,),
+        sources=tuple(Source(bad, text) for _ in base.sources),
+        versions={"jax": bad},
+        texts={bad: text},
+    )
+
+
 @pytest.fixture
 def report() -> Report:
     """Give the report of the look's sketch."""
