@@ -19,19 +19,50 @@ from shardnb.compiler.dumps import Dumps, recording
 Tree = Any
 
 
+@dataclass(frozen=True)
+class Recipe:
+    """What a program is made of, as `build` takes it; `dataclasses.replace` gives a variant."""
+
+    fn: Callable[..., Tree]
+    args: dict[str, Tree]
+    mesh: jax.sharding.Mesh
+    manual: frozenset[str] = frozenset()
+    in_specs: dict[str, Tree] = field(default_factory=dict)
+    out_specs: Tree = None
+    jit_options: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def shardings(self) -> dict[str, Tree]:
+        """The placement of each array of `args`, in their structure."""
+        return placement.shardings(self.args, self.in_specs, self.mesh)
+
+    def trace(self) -> Any:
+        """Give JAX's traced stage; the arrays that `fn` closes over stay apart."""
+        fn, out_specs = self.fn, self.out_specs
+        if self.manual:
+            fn = _per_device(fn, self.shardings, self.mesh, self.manual, out_specs)
+            out_specs = None
+        call = _named(fn, list(self.args))
+        abstract = jax.tree_util.tree_map(_abstract, self.args, self.shardings)
+        with jax.set_mesh(self.mesh), private.constants_kept_apart():
+            placed = _resolved(out_specs, self.mesh)
+            jitted = jax.jit(call, out_shardings=placed, **self.jit_options)
+            return jitted.trace(*(abstract[name] for name in self.args))
+
+    def lower(self, traced: Any) -> Any:
+        """Give JAX's lowered stage of what `trace` gave."""
+        with jax.set_mesh(self.mesh):
+            return private.lower(traced)
+
+
 @dataclass
 class Program:
     """A compiled program: JAX's own stages, and what XLA wrote on the way.
 
-    `args` and `shardings` have one entry for each argument, by name. `traced`, `lowered` and
-    `compiled` are JAX's stages.
+    `traced`, `lowered` and `compiled` are JAX's stages.
     """
 
-    mesh: jax.sharding.Mesh
-    manual: frozenset[str]
-    args: dict[str, Tree]
-    shardings: dict[str, Tree]
-    out_specs: Tree
+    recipe: Recipe
     traced: Any
     lowered: Any
     compiled: Any
@@ -39,6 +70,26 @@ class Program:
     trace_seconds: float
     compile_seconds: float
     closed_over: tuple[Any, ...] = field(default=())
+
+    @property
+    def mesh(self) -> jax.sharding.Mesh:
+        """The mesh that it was compiled for."""
+        return self.recipe.mesh
+
+    @property
+    def manual(self) -> frozenset[str]:
+        """The axes over which its function is the body of one device."""
+        return self.recipe.manual
+
+    @property
+    def args(self) -> dict[str, Tree]:
+        """The arguments by name."""
+        return self.recipe.args
+
+    @property
+    def shardings(self) -> dict[str, Tree]:
+        """The placement of each array of the arguments, in their structure."""
+        return self.recipe.shardings
 
     @cached_property
     def optimized(self) -> str:
@@ -79,27 +130,15 @@ def build(
     `placement.shardings`); over the axes `manual`, `fn` is the body of one device, and they are
     `shard_map`'s. Raises what JAX raises.
     """
-    args, specs = dict(args), dict(in_specs or {})
-    shardings = placement.shardings(args, specs, mesh)
-    abstract = jax.tree_util.tree_map(_abstract, args, shardings)
-    if manual:
-        fn, out_specs = _per_device(fn, shardings, mesh, manual, out_specs), None
-    call = _named(fn, list(args))
+    recipe = Recipe(fn, dict(args), mesh, manual, dict(in_specs or {}), out_specs, jit_options)
     start = time.perf_counter()
-    with jax.set_mesh(mesh):
-        jitted = jax.jit(call, out_shardings=_resolved(out_specs, mesh), **jit_options)
-        with private.constants_kept_apart():
-            traced = jitted.trace(*(abstract[name] for name in args))
-        traced_at = time.perf_counter()
-        lowered = private.lower(traced)
-        with private.without_compilation_cache(), recording() as recorder:
-            compiled = lowered.compile(compiler_options=recorder.options)
+    traced = recipe.trace()
+    traced_at = time.perf_counter()
+    lowered = recipe.lower(traced)
+    with jax.set_mesh(mesh), private.without_compilation_cache(), recording() as recorder:
+        compiled = lowered.compile(compiler_options=recorder.options)
     return Program(
-        mesh=mesh,
-        manual=manual,
-        args=args,
-        shardings=shardings,
-        out_specs=out_specs,
+        recipe=recipe,
         traced=traced,
         lowered=lowered,
         compiled=compiled,
@@ -140,7 +179,7 @@ def _per_device(
 
 def _only(spec: PartitionSpec, manual: frozenset[str]) -> PartitionSpec:
     kept = (tuple(axis for axis in axes if axis in manual) for axes in placement.entries(spec))
-    return PartitionSpec(*(axes if axes else None for axes in kept))
+    return PartitionSpec(*(axes or None for axes in kept))
 
 
 def _resolved(specs: Tree, mesh: jax.sharding.Mesh) -> Tree:
