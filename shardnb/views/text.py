@@ -14,7 +14,7 @@ from shardnb.views.entries import Entry
 
 View = Literal["full", "brief"]
 
-_WIDTH = 110
+_WIDTH = 100
 _CODE = 56
 _LABEL = 10
 

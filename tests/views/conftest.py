@@ -239,3 +239,27 @@ def hostile() -> Report:
 def report() -> Report:
     """Give the report of the look's sketch."""
     return sketch()
+
+
+@pytest.fixture
+def rich_report() -> Report:
+    """Give a report with everything that a view has to say."""
+    return rich()
+
+
+@pytest.fixture
+def wide_report() -> Report:
+    """Give a report on 2048 devices."""
+    return wide()
+
+
+@pytest.fixture
+def many_report() -> Report:
+    """Give a report of 5,000 collectives on 2048 devices."""
+    return many()
+
+
+@pytest.fixture
+def hostile_report() -> Report:
+    """Give a report whose texts try to break out."""
+    return hostile()
