@@ -1,0 +1,73 @@
+"""Tests that hold a program's sharding in place.
+
+    from shardnb.testing import assert_collectives
+
+    def test_the_layer_sends_one_all_reduce():
+        assert_collectives(layer, (x, w), mesh="data=4,model=2", expect={"all-reduce": 1})
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+
+from shardnb.analysis.collectives import KINDS
+from shardnb.engine import explain
+from shardnb.report import Collective, Report
+
+Tree = Any
+
+
+def assert_collectives(
+    fn: Callable[..., Tree],
+    args: Sequence[Tree],
+    *,
+    expect: Mapping[str, int],
+    mesh: str | jax.sharding.Mesh | None = None,
+    max_wire_bytes: int | None = None,
+    **options: Any,
+) -> Report:
+    """Compile `fn(*args)` and assert which collectives it has; gives the report.
+
+    `expect` holds the number of each kind, or of a kind over axes (`all-reduce[model]`,
+    `all-gather[data,model]`); what it does not name must not be there. `max_wire_bytes` bounds
+    what one device sends in one call, in bytes. `options` are those of `shardnb.explain`.
+
+    Raises `AssertionError` with the whole report, and `ValueError` for a kind that does not exist.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from jax.sharding import PartitionSpec as P
+    >>> x = jax.ShapeDtypeStruct((8, 16), jnp.float32)
+    >>> report = assert_collectives(
+    ...     jnp.sum, (x,), mesh="data=8", in_specs=(P("data"),), expect={"all-reduce[data]": 1}
+    ... )
+    """
+    for key in expect:
+        _check(key)
+    report = explain(fn, *args, mesh=mesh, **options)
+    found = Counter(_key(collective, expect) for collective in report.collectives)
+    wrong = [
+        f"{found[key]} {key}, not {expect.get(key, 0)}"
+        for key in sorted({*found, *expect})
+        if found[key] != expect.get(key, 0)
+    ]
+    if max_wire_bytes is not None and report.wire_bytes > max_wire_bytes:
+        wrong.append(f"{report.wire_bytes} bytes sent by a device, more than {max_wire_bytes}")
+    if wrong:
+        raise AssertionError(f"{report.title} has {'; '.join(wrong)}\n\n{report}")
+    return report
+
+
+def _check(key: str) -> None:
+    kind = key.partition("[")[0]
+    if kind not in KINDS:
+        raise ValueError(f"{key!r} is no collective; they are {', '.join(KINDS)}")
+
+
+def _key(collective: Collective, expect: Mapping[str, int]) -> str:
+    """Name a collective as `expect` does: with its axes where these are asked for."""
+    named = f"{collective.kind}[{','.join(collective.axes or ())}]"
+    return named if named in expect or collective.kind not in expect else collective.kind
