@@ -47,14 +47,17 @@ def parts_of(report: Report) -> tuple[Part, ...]:
 
 
 def _led(report: Report) -> dict[int, Led]:
-    """Give for each source the collectives by line: the innermost line of each source counts."""
+    """Give for each source the collectives by line: the innermost line of each source counts.
+
+    What stands outside the explained text, such as the call that explains it, led to nothing.
+    """
     led: dict[int, Led] = defaultdict(lambda: defaultdict(list))
     for collective in report.collectives:
-        seen: set[int] = set()
-        for frame in collective.frames:
-            if frame.source not in seen and words.is_shown(frame, report):
-                seen.add(frame.source)
-                led[frame.source][frame.line].append(collective)
+        inner = [frame for frame in collective.frames if words.is_shown(frame, report)]
+        own = next((i for i, frame in enumerate(inner) if frame.source == 0), len(inner))
+        lines = {frame.source: frame.line for frame in reversed(inner[: own + 1])}
+        for source, line in lines.items():
+            led[source][line].append(collective)
     return led
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from shardnb.report import Finding, Memory, Mesh, Report, Value
@@ -12,11 +12,12 @@ from shardnb.views import words
 from shardnb.views.code import Part, parts_of
 from shardnb.views.entries import Entries, tell
 from shardnb.views.layout import copies, layout_of
-from shardnb.views.units import clean, count, dims, seconds, size
+from shardnb.views.units import clean, count, dims, names, seconds, size
 
 _SINGLE = 24
 _GROUPS = 8
-_ROWS = 40
+_SINGLE_ROWS = 12
+_ROWS = 16
 _FINDINGS = 40
 
 NOTHING = "no communication"
@@ -24,9 +25,8 @@ NOTHING = "no communication"
 
 @dataclass(frozen=True)
 class Row:
-    """An array: its name, its type with the placement, its block on a device, what else holds."""
+    """An array, or arrays that lie alike: name, type with the placement, block on a device."""
 
-    value: Value
     name: str
     type: str
     shard: str
@@ -127,22 +127,38 @@ def _summary(report: Report) -> str:
 
 
 def _table(values: Sequence[Value], mesh: Mesh, noun: str) -> Table:
-    heavy = sorted(range(len(values)), key=lambda i: -values[i].shard_bytes)
-    rows = tuple(_row(values[i], mesh) for i in sorted(heavy[:_ROWS]))
-    left = [values[i] for i in heavy[_ROWS:]]
-    held = size(sum(value.shard_bytes for value in left))
-    return Table(
-        rows, f"and {count(len(left), f'smaller {noun}')}, {held} a device" if left else ""
-    )
+    """Tell arrays one by one while they are few, else those together that lie alike."""
+    groups = [[value] for value in values]
+    if len(values) > _SINGLE_ROWS:
+        groups = list(_alike(values, mesh))
+    heavy = sorted(range(len(groups)), key=lambda i: -_held(groups[i]))
+    rows = tuple(_row(groups[i], mesh) for i in sorted(heavy[:_ROWS]))
+    left = [value for i in heavy[_ROWS:] for value in groups[i]]
+    if not left:
+        return Table(rows)
+    return Table(rows, f"and {count(len(left), f'smaller {noun}')}, {size(_held(left))} a device")
 
 
-def _row(value: Value, mesh: Mesh) -> Row:
+def _alike(values: Sequence[Value], mesh: Mesh) -> Iterable[list[Value]]:
+    groups: dict[tuple[object, ...], list[Value]] = {}
+    for value in values:
+        key = type_text(value), value.shard_shape, *_remarks(value, mesh)
+        groups.setdefault(key, []).append(value)
+    return groups.values()
+
+
+def _held(values: Sequence[Value]) -> int:
+    return sum(value.shard_bytes for value in values)
+
+
+def _row(alike: Sequence[Value], mesh: Mesh) -> Row:
+    value = alike[0]
+    number = f"{len(alike)} x " if len(alike) > 1 else ""
     return Row(
-        value=value,
-        name=clean(value.name),
+        name=clean(names([like.name for like in alike], limit=1)),
         type=clean(type_text(value)),
         shard=f"{dims(value.shard_shape)} a device",
-        size=size(value.shard_bytes),
+        size=f"{number}{size(value.shard_bytes)}",
         remarks=tuple(_remarks(value, mesh)),
     )
 

@@ -60,12 +60,16 @@ def tell(collectives: Sequence[Collective], report: Report, *, single: int, limi
 
 
 def _without_echo(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """Say a sentence once where entries in a row have the same."""
-    before = ("", *(entry.because for entry in entries))
-    return tuple(
-        replace(entry, because="as above.") if entry.because == last else entry
-        for entry, last in zip(entries, before, strict=False)
-    )
+    """Write `as above` where an entry says all that the one before it says."""
+    said: list[Entry] = []
+    before: tuple[str, ...] = ()
+    for entry in entries:
+        sentences = (entry.because, *entry.further)
+        new = tuple(sentence for sentence in entry.further if sentence not in before)
+        echoes = bool(before) and set(before) <= set(sentences)
+        said.append(replace(entry, because="as above.", further=new) if echoes else entry)
+        before = sentences
+    return tuple(said)
 
 
 def _gather(

@@ -31,7 +31,8 @@ from shardnb.views.units import clean, count, size
 
 _TILES = 1800
 _OPEN = 8
-_SHORT = 28
+_SHORT = 40
+_CODE = 56
 _RING = "what one device sends, by the ring formula; the hardware may do it another way"
 _MEMBERS = 20
 _FRAGMENT_TEXTS = 100_000
@@ -76,12 +77,12 @@ body {{ margin: 24px auto; padding: 0 20px; max-width: 900px; background: #fff; 
 
 
 def _fragment(report: Report, text_limit: int) -> str:
-    content = content_of(report)
+    content, users = content_of(report), _first_users(report)
     parts = [
         _header(content),
         _code(content),
         block(tag("b", text(content.summary)), "margin: 10px 0 4px 0"),
-        *(_entry(entry) for entry in content.entries.shown),
+        *(_entry(entry, users) for entry in content.entries.shown),
         _rest(content.entries.rest),
         _arrays(content),
         _facts(content),
@@ -116,23 +117,26 @@ def _line(line: Line) -> str:
     if line.number is None:
         return row([cell(""), cell("\u22ee"), cell("")])
     badges = "".join(block(_badge(entry)) for entry in line.entries.shown)
-    number = cell(str(line.number), f"text-align: right; {FAINT}")
-    source = cell(mono(line.text, "white-space: pre-wrap"))
+    number = cell(str(line.number), f"text-align: right; white-space: nowrap; {FAINT}")
+    wrap = "pre" if len(line.text) <= _CODE else "pre-wrap"
+    source = cell(mono(line.text, f"white-space: {wrap}"))
     return row([number, source, cell(badges + _rest(line.entries.rest))])
 
 
 def _badge(entry: Entry) -> str:
     colours = palette.ASKED.get(words.asked(entry.members[0]), palette.OTHER)
-    sends = tag("span", text(entry.sends), title=_RING)
-    return f"{mono(entry.head)} &nbsp; {sends} &nbsp; {chip(entry.cause, colours)}"
+    sends = tag("span", text(entry.sends), "white-space: nowrap", title=_RING)
+    return (
+        f"{mono(entry.head, _kept(entry.head))} &nbsp; {sends} &nbsp; {chip(entry.cause, colours)}"
+    )
 
 
-def _entry(entry: Entry) -> str:
+def _entry(entry: Entry, users: dict[str, int]) -> str:
     name = f"{mono(entry.head, 'font-weight: 600')} {text(entry.at)}"
     amount = f" ({text(entry.sends)})" if not entry.placed or len(entry.members) > 1 else ""
     said = " ".join((entry.because, *entry.further))
     fixes = "".join(block(f"Try: {_fix(fix)}", "margin-left: 32px") for fix in entry.fixes)
-    return details(f"{name}{amount}: {text(said)}", _inside(entry)) + fixes
+    return details(f"{name}{amount}: {text(said)}", _inside(entry, users)) + fixes
 
 
 def _fix(fix: str) -> str:
@@ -140,20 +144,33 @@ def _fix(fix: str) -> str:
     return f"{mono(edit)} {text(gap.strip() + effect)}"
 
 
-def _inside(entry: Entry) -> str:
+def _inside(entry: Entry, users: dict[str, int]) -> str:
     shown = entry.members[:_MEMBERS]
-    parts = [_member(member, alone=len(entry.members) == 1) for member in shown]
+    parts = [_member(member, users, alone=len(entry.members) == 1) for member in shown]
     left = len(entry.members) - len(shown)
     inside = "".join(parts) + _rest(f"and {left:,} more" if left else "")
     return block(inside, "margin-left: 32px")
 
 
-def _member(member: Collective, *, alone: bool) -> str:
+def _member(member: Collective, users: dict[str, int], *, alone: bool) -> str:
     title = "" if alone else block(mono(f"{words.array(member)} {words.sends([member])}"))
     facts = [
         row([cell(text(name), FAINT), cell(text(clean(value)))]) for name, value in _known(member)
     ]
-    return title + table(facts if alone else []) + code(clean(member.instruction))
+    return title + (table(facts) if alone else "") + _instruction(member, users)
+
+
+def _first_users(report: Report) -> dict[str, int]:
+    """Give for each instruction the first collective that it holds; combined ones share it."""
+    return {c.instruction: c.id for c in reversed(report.collectives)}
+
+
+def _instruction(member: Collective, users: dict[str, int]) -> str:
+    if not member.instruction:
+        return ""
+    if users[member.instruction] != member.id:
+        return _rest("Its instruction is that of the first which is sent with it.")
+    return code(clean(member.instruction))
 
 
 def _known(member: Collective) -> Iterable[tuple[str, str]]:

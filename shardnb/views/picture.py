@@ -10,7 +10,7 @@ from shardnb.report.spec import type_text
 from shardnb.views import words
 from shardnb.views.layout import Bounds, Layout, Sheet, index_of, layout_of, plane, sheets
 from shardnb.views.palette import EMPTY, Tint, letter, tint
-from shardnb.views.units import clean, count, numbers
+from shardnb.views.units import clean, count, names, numbers
 
 _LABELLED = 64
 _BROAD = 96
@@ -67,13 +67,13 @@ def pictures(
     report: Report, bounds: Bounds, *, values: int = 12, groups: int = 6
 ) -> tuple[Gallery, Gallery]:
     """Draw the inputs and outputs, and the mesh once for each kind of exchange."""
-    arrays = (*report.inputs, *report.outputs)
+    arrays = _alike((*report.inputs, *report.outputs))
     meshes = tuple({(c.kind, c.axes, c.groups): c for c in report.collectives}.values())
     number = min(len(arrays), values) + min(len(meshes), groups)
     share = replace(bounds, tiles=max(24, bounds.tiles // max(1, number)))
     return (
         Gallery(
-            tuple(value_picture(value, report.mesh, share) for value in arrays[:values]),
+            tuple(value_picture(like, report.mesh, share) for like in arrays[:values]),
             max(0, len(arrays) - values),
         ),
         Gallery(
@@ -83,9 +83,20 @@ def pictures(
     )
 
 
-def value_picture(value: Value, mesh: Mesh, bounds: Bounds) -> Picture:
-    """Draw an array cut into blocks, each with the devices that hold it."""
-    title = clean(f"{value.name} {type_text(value)}")
+def _alike(values: Sequence[Value]) -> list[list[Value]]:
+    """Gather the arrays that lie alike: one picture shows them all."""
+    groups: dict[Value, list[Value]] = {}
+    for value in values:
+        plain = Value("", value.dtype, value.shape, value.spec, value.shard_shape)
+        key = replace(plain, unreduced=value.unreduced, grid=value.grid, blocks=value.blocks)
+        groups.setdefault(key, []).append(value)
+    return list(groups.values())
+
+
+def value_picture(alike: Sequence[Value], mesh: Mesh, bounds: Bounds) -> Picture:
+    """Draw an array cut into blocks, each with the devices that hold it; `alike` lie the same."""
+    value = alike[0]
+    title = clean(f"{names([like.name for like in alike])} {type_text(value)}")
     layout = layout_of(value, mesh)
     if layout is None:
         return Picture(title, "", "", (), ("Where it lies is not known.",))

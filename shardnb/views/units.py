@@ -99,6 +99,17 @@ def numbers(values: Sequence[int], limit: int = 8) -> str:
     return f"{' '.join(map(str, values[:3]))} ... {values[-1]} ({len(values)})"
 
 
+def names(values: Sequence[str], limit: int = 3) -> str:
+    """Write names, or the first of many with the number of the others.
+
+    >>> names(["x", "y"]), names(["p0", "p1", "p2", "p3"])
+    ('x, y', 'p0 and 3 alike')
+    """
+    if len(values) <= limit:
+        return ", ".join(values)
+    return f"{values[0]} and {len(values) - 1:,} alike"
+
+
 def clean(text: str) -> str:
     r"""Make a text of unknown origin safe to print: control characters become visible.
 

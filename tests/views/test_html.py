@@ -161,9 +161,28 @@ def test_no_inputs_are_said_to_be_none(report):
     assert ">none</td>" in html.render(replace(report, inputs=()))
 
 
-def test_many_arrays_are_not_all_drawn(report):
-    """Of 200 inputs and one output twelve are drawn."""
+def test_arrays_that_lie_alike_share_a_picture(report):
     inputs = tuple(replace(report.inputs[0], name=f"p{i}") for i in range(200))
     fragment = html.render(replace(report, inputs=inputs))
+    assert "p0 and 199 alike f32[256@data, 512@model]" in fragment
+    assert ">200 x 64 KiB<" in fragment
+
+
+def test_many_arrays_are_not_all_drawn(report):
+    """Of 200 inputs, the last of 200 elements a device, and one output twelve are drawn.
+
+    The 184 smaller ones have 1 + 2 + ... + 184 = 17,020 elements of 4 bytes: 66.5 KiB.
+    """
+    value = report.inputs[0]
+    inputs = tuple(replace(value, shape=(4 * i, 2), shard_shape=(i, 1)) for i in range(1, 201))
+    fragment = html.render(replace(report, inputs=inputs))
     assert "and 189 more that are not drawn" in fragment
-    assert "and 160 smaller inputs, 10 MiB a device" in fragment
+    assert "and 184 smaller inputs, 66.5 KiB a device" in fragment
+
+
+def test_combined_collectives_share_one_instruction(report):
+    first = replace(report.collectives[0], combined_with=(1,))
+    second = replace(first, id=1, combined_with=(0,))
+    fragment = html.render(replace(report, collectives=(first, second)))
+    assert fragment.count("replica_groups=[4,2]") == 1
+    assert "Its instruction is that of the first which is sent with it." in fragment

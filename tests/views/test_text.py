@@ -114,6 +114,26 @@ def test_combined_collectives_are_told_one_by_one_and_said_to_be_sent_together(r
     assert told.count("Sent together with 1 other collective, as one exchange.") == 2
 
 
+def test_a_sentence_is_said_once_where_the_next_entry_repeats_all_of_it(report):
+    first = report.collectives[0]
+    told = flat(text.render(replace(report, collectives=(first, replace(first, id=1)))))
+    assert told.count("both operands of x @ W") == 1
+    assert told.count("as above.") == 1
+
+
+def test_a_sentence_that_the_next_entry_lacks_is_no_echo(report):
+    first = replace(report.collectives[0], combined_with=(7,))
+    alone = replace(first, id=1, combined_with=())
+    told = flat(text.render(replace(report, collectives=(first, alone))))
+    assert told.count("both operands of x @ W") == 2
+
+
+def test_what_calls_the_explained_text_led_to_nothing(rich_report):
+    """Frames run from the innermost line outwards: cell 2 here calls the explained line."""
+    told = text.render(alone(rich_report, frames=(Location(0, 1), Location(1, 3))))
+    assert "cell 2" not in told
+
+
 def test_lines_of_other_sources_are_grouped_by_source(rich_report):
     told = text.render(rich_report)
     assert "\n  cell 2\n  3      return h    all-gather[data]" in told
