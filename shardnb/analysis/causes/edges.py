@@ -1,0 +1,154 @@
+"""What the user stated: constraints, shardings of results, edges of shard_map."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass, field
+
+from shardnb.analysis.causes.graph import Graph, is_pass
+from shardnb.analysis.causes.program import Before
+from shardnb.compiler.hlo import Instruction
+from shardnb.report.model import AskedBy
+
+_EDGES = frozenset(("sharding_constraint", "reshard", "shard_map"))
+_LIMIT = 300
+
+
+def primitive(op_name: str) -> str:
+    """Give JAX's name of the operation: the last part of its path.
+
+    >>> primitive("jit(f)/jit(_roll)/concatenate")
+    'concatenate'
+    """
+    return op_name.rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What the user stated beyond Auto's constraints.
+
+    `explicit`: the mesh has Explicit axes, so that JAX itself states every result.
+    `results`: the user stated shardings of the results. `operations` are those whose
+    `out_sharding` the user gave, each as the end of its op_name and its line.
+    """
+
+    explicit: bool = False
+    results: bool = True
+    operations: frozenset[tuple[str, str, int]] = frozenset()
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What decided a placement: an instruction or a result, and whether the user stated it."""
+
+    name: str
+    stated: bool
+
+
+@dataclass
+class Edges:
+    """The places where a sharding was stated."""
+
+    program: Before
+    stated_text: str
+    propagated_text: str
+    stated: Stated = field(default_factory=Stated)
+
+    def __post_init__(self) -> None:
+        """Read the results' shardings before and after propagation."""
+        self._before = result_shardings(self.stated_text)
+        self._after = result_shardings(self.propagated_text)
+
+    def is_edge(self, graph: Graph, node: Instruction) -> bool:
+        """Whether an instruction is a constraint, a reshard, or an edge of a shard_map."""
+        if node.opcode != "copy":
+            return False
+        name = primitive(node.op_name)
+        if name in _EDGES:
+            return True
+        operand = graph.operands[node.name][0]
+        return self.stated.explicit and graph.node(operand).op_name == node.op_name != ""
+
+    def asked_by(self, node: Instruction) -> AskedBy:
+        """Say whether the user wrote a constraint, or JAX did for an Explicit type."""
+        name = primitive(node.op_name)
+        if name in _EDGES or self._is_written(node):
+            return "requested"
+        return "inferred"
+
+    def asked_for_sum(self, node: Instruction) -> AskedBy:
+        """Say whether an operation has to add up its parts because of its own `out_sharding`."""
+        return "requested" if self._is_written(node) else "inferred"
+
+    def _is_written(self, node: Instruction) -> bool:
+        if "transpose(" in node.op_name:
+            return False
+        frames = {(f.file, f.line) for f in self.program.module.frames(node)}
+        return any(
+            node.op_name.endswith(end) and (file, line) in frames
+            for end, file, line in self.stated.operations
+        )
+
+    @property
+    def result_asked_by(self) -> AskedBy:
+        """Say who stated the results."""
+        return "inferred" if self.stated.explicit and not self.stated.results else "requested"
+
+    def is_stated_result(self, number: int) -> bool:
+        """Whether a result lies where it was stated to lie."""
+        before = self._before[number] if number < len(self._before) else None
+        after = self._after[number] if number < len(self._after) else None
+        return before is not None and before == after
+
+    def origin(self, graph: Graph, name: str) -> Origin | None:
+        """Find what decided where a result lies: the nearest stated place that it flows to."""
+        wanted = self.program.layout(graph, name)
+        queue, seen = deque([(name, 0)]), {name}
+        while queue and len(seen) < _LIMIT:
+            value, depth = queue.popleft()
+            if self._is_result(graph, value):
+                return Origin(value, stated=True)
+            for user in graph.users.get(value, ()):
+                node = graph.nodes[user]
+                if user in seen or is_pass(node):
+                    continue
+                seen.add(user)
+                if self.is_edge(graph, node):
+                    return Origin(user, stated=True)
+                queue.append((user, depth + 1))
+        del wanted
+        return None
+
+    def _is_result(self, graph: Graph, value: str) -> bool:
+        if graph.name != self.program.module.entry:
+            return False
+        root = graph.root
+        places = [root.name] if root.opcode != "tuple" else list(root.operands)
+        return any(
+            graph.resolve(place) == value and self.is_stated_result(number)
+            for number, place in enumerate(places)
+        )
+
+
+_MAIN = re.compile(r"func\.func (?:public )?@main\((.*?)\) -> (.*) \{$", re.MULTILINE)
+_SHARDING = re.compile(r"#sdy\.sharding<@\w+, (.*?)>\}")
+
+
+def result_shardings(text: str) -> tuple[str | None, ...]:
+    """Give the sharding of each result of `main` in a Shardy module, None where none stands.
+
+    >>> result_shardings('''
+    ...   func.func @main(%arg0: tensor<8xf32>) -> (tensor<8xf32> {sdy.sharding = \
+#sdy.sharding<@mesh, [{"x"}]>}, tensor<f32>) {
+    ... ''')
+    ('[{"x"}]', None)
+    """
+    match = _MAIN.search(text)
+    if match is None:
+        return ()
+    results = match[2]
+    starts = [m.start() for m in re.finditer(r"tensor<", results)]
+    parts = [results[a:b] for a, b in zip(starts, [*starts[1:], None], strict=True)]
+    found = [_SHARDING.search(part) for part in parts]
+    return tuple(match[1] if match else None for match in found)

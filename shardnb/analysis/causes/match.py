@@ -1,0 +1,144 @@
+"""Which collective right after partitioning each member of an optimized collective was."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from shardnb.analysis.causes.align import COLLECTIVES
+from shardnb.analysis.causes.graph import Key, key_of
+from shardnb.compiler.hlo import Instruction, Module
+from shardnb.report.model import Collective
+
+_PASSED = frozenset(("bitcast", "copy", "get-tuple-element", "reshape", "convert"))
+
+
+@dataclass
+class Matcher:
+    """Finds members by channel, and those of combined collectives by shape, name and order."""
+
+    optimized: Module
+    partitioned: Module
+    _by_channel: dict[int, Instruction] = field(init=False)
+    _final: dict[int, Instruction] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Index the collectives of both programs by their channels."""
+        self._by_channel = dict(_channels(self.partitioned))
+        self._final = dict(_channels(self.optimized))
+
+    @property
+    def made(self) -> list[Instruction]:
+        """The collectives right after partitioning."""
+        return list(self._by_channel.values())
+
+    def match(self, collectives: Sequence[Collective]) -> dict[int, Instruction]:
+        """Give for each id the instruction right after partitioning, where it is known."""
+        found: dict[int, Instruction] = {}
+        for group in _groups(collectives):
+            first = group[0]
+            if first.channel is None:
+                continue
+            if len(group) > 1:
+                found |= self._members(group)
+            elif (instruction := self._by_channel.get(first.channel)) is not None:
+                if instruction.opcode.removesuffix("-start") == first.kind:
+                    found[first.id] = instruction
+        return found
+
+    def _members(self, group: list[Collective]) -> dict[int, Instruction]:
+        channel = group[0].channel or 0
+        final = self._final[channel]
+        pool = self._pool(self._by_channel.get(channel), group[0].kind, channel)
+        names = joined_names(final.op_name)
+        keys = self._operand_keys(final)
+        found: dict[int, Instruction] = {}
+        for at, member in enumerate(group):
+            name = names[at] if len(names) == len(group) else ""
+            key = keys[at] if at < len(keys) else ("", 0)
+            best = max(pool, key=lambda one: _score(one, member, name, key), default=None)
+            if best is not None and _score(best, member, name, key) > 0:
+                found[member.id] = best
+                pool.remove(best)
+        return found
+
+    def _pool(self, kept: Instruction | None, kind: str, channel: int) -> list[Instruction]:
+        """Give the collectives that may have gone into a combined one, in order."""
+        if kept is None:
+            return []
+        return [
+            one
+            for number, one in self._by_channel.items()
+            if one.opcode == kind
+            and one.computation == kept.computation
+            and (number == channel or number not in self._final)
+        ]
+
+    def _operand_keys(self, final: Instruction) -> list[Key]:
+        nodes = {i.name: i for i in self.optimized.computations[final.computation]}
+        return [_source_key(operand, nodes) for operand in final.operands]
+
+
+def _channels(module: Module) -> Iterator[tuple[int, Instruction]]:
+    for instruction in module.instructions():
+        if instruction.opcode.removesuffix("-start") in COLLECTIVES:
+            channel = instruction.integer("channel_id")
+            if channel is not None:
+                yield channel, instruction
+
+
+def _groups(collectives: Sequence[Collective]) -> list[list[Collective]]:
+    groups: dict[tuple[int, ...], list[Collective]] = defaultdict(list)
+    for collective in collectives:
+        groups[tuple(sorted((collective.id, *collective.combined_with)))].append(collective)
+    return list(groups.values())
+
+
+def _source_key(operand: str, nodes: dict[str, Instruction]) -> Key:
+    node = nodes.get(operand.partition("#")[0])
+    while node is not None and node.opcode in _PASSED and not key_of(node)[0] and node.operands:
+        node = nodes.get(node.operands[0].partition("#")[0])
+    return key_of(node) if node is not None else ("", 0)
+
+
+def _score(one: Instruction, member: Collective, name: str, key: Key) -> int:
+    """Weigh a candidate: the shape must fit, names and lines tell the rest."""
+    dtype, shape = one.arrays[0]
+    if (dtype, shape) != (member.dtype, member.shape):
+        return 0
+    op_name, frame = key_of(one)
+    named = bool(name) and op_name.endswith(name)
+    return 1 + 2 * named + 4 * ((op_name, frame) == key)
+
+
+def joined_names(op_name: str) -> list[str]:
+    """Give the names of the members of a combined collective, in order.
+
+    >>> joined_names("jit(f)/(dot_general:transpose(jvp())/reduce_sum)")
+    ['dot_general', 'transpose(jvp())/reduce_sum']
+    """
+    for match in re.finditer(r"(?:^|/)\(", op_name):
+        if op_name.endswith(")") and _balanced(op_name[match.end() : -1]):
+            return _split(op_name[match.end() : -1])
+    return []
+
+
+def _balanced(text: str) -> bool:
+    depth = 0
+    for char in text:
+        depth += (char == "(") - (char == ")")
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def _split(text: str) -> list[str]:
+    parts, depth, start = [], 0, 0
+    for at, char in enumerate(text):
+        depth += (char == "(") - (char == ")")
+        if char == ":" and depth == 0:
+            parts.append(text[start:at])
+            start = at + 1
+    return [*parts, text[start:]]

@@ -1,0 +1,86 @@
+"""Values and operations of a program in the user's words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from shardnb.analysis.causes.edges import primitive
+from shardnb.analysis.causes.graph import Graph
+from shardnb.analysis.causes.program import Before
+from shardnb.compiler.hlo import Instruction
+
+_SAME = frozenset(("copy", "convert"))
+_VIEWS = frozenset(("reshape", "broadcast", "transpose", "slice", "dynamic-slice"))
+_STEPS = 12
+THE_RESULT = "the program's result"
+
+
+@dataclass
+class Names:
+    """Names the values of the program before partitioning."""
+
+    program: Before
+    inputs: Sequence[str]
+    _callers: dict[str, tuple[Graph, Instruction]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Note who calls each computation."""
+        self._callers = {
+            called: (graph, instruction)
+            for graph in self.program.graphs.values()
+            for instruction in graph.body
+            if instruction.opcode in ("while", "call", "conditional")
+            for _, called in instruction.called
+        }
+
+    def value(self, graph: Graph, value: str) -> str:
+        """Name a value: a parameter's path, a view of one, or the result of an operation."""
+        first, at, view = value, (graph, value), ""
+        for _ in range(_STEPS):
+            here, name = at
+            node = here.node(name)
+            if node.opcode == "parameter":
+                outer = self._outer(here, name)
+                if outer is None:
+                    return self._parameter(here, node, view)
+                at = outer
+            elif node.opcode in _SAME | _VIEWS and here.operands[node.name]:
+                if node.opcode in _VIEWS and not view:
+                    view = primitive(node.op_name) or node.opcode
+                at = here, here.operands[node.name][0]
+            else:
+                break
+        return f"result of {self.operation(graph.node(first))}"
+
+    def _parameter(self, graph: Graph, node: Instruction, view: str) -> str:
+        number = int(node.operand_text) if node.operand_text.isdigit() else -1
+        name = node.op_name
+        if not name and 0 <= number < len(self.inputs) and graph.name == self.program.module.entry:
+            name = self.inputs[number]
+        name = name or f"argument {number}"
+        return f"{view} of {name}" if view else name
+
+    def _outer(self, graph: Graph, value: str) -> tuple[Graph, str] | None:
+        """Follow a parameter of a called computation to what its caller hands in."""
+        caller = self._callers.get(graph.name)
+        if caller is None:
+            return None
+        outside, instruction = caller
+        name, _, element = value.partition("#")
+        operands = outside.operands[instruction.name]
+        if instruction.opcode == "call":
+            number = graph.nodes[name].operand_text
+            at = int(number) if number.isdigit() else -1
+        elif instruction.opcode == "while":
+            at = int(element) if element.isdigit() else -1
+        else:
+            return None
+        return (outside, operands[at]) if 0 <= at < len(operands) else None
+
+    def operation(self, node: Instruction) -> str:
+        """Name an operation as JAX does."""
+        name = primitive(node.op_name)
+        if node.opcode == "parameter" or not name:
+            return name or node.opcode
+        return name

@@ -1,0 +1,95 @@
+"""The program before partitioning: its values, their numbers, and where they lie."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from shardnb.analysis.causes.graph import Graph, graphs
+from shardnb.analysis.causes.layouts import Layout, LayoutReader
+from shardnb.compiler.hlo import Instruction, Module
+
+_APPLIED = re.compile(r"to_apply=%?([\w.\-]+)")
+_NOISE = (", sharding=", ", metadata=", ", frontend_attributes=", ", backend_config=")
+
+
+@dataclass
+class Before:
+    """The program before partitioning. Values are numbered so that equal ones are one."""
+
+    module: Module
+    reader: LayoutReader
+    graphs: dict[str, Graph] = field(init=False)
+    _numbers: dict[str, dict[str, str]] = field(default_factory=dict)
+    _layouts: dict[tuple[str, str], tuple[Layout, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Index the computations."""
+        self.graphs = graphs(self.module)
+
+    def numbers(self, graph: Graph) -> dict[str, str]:
+        """Give for each value the first one that is computed alike."""
+        if graph.name not in self._numbers:
+            self._numbers[graph.name] = self._number(graph)
+        return self._numbers[graph.name]
+
+    def _number(self, graph: Graph) -> dict[str, str]:
+        numbers: dict[str, str] = {}
+        seen: dict[tuple[object, ...], str] = {}
+        for instruction in graph.body:
+            if instruction.opcode == "parameter":
+                continue
+            operands = tuple(numbers.get(o, o) for o in graph.operands[instruction.name])
+            text = instruction.operand_text if not operands else ""
+            code = (instruction.opcode, instruction.shape, self._code(instruction), text, operands)
+            numbers[instruction.name] = seen.setdefault(code, instruction.name)
+        return numbers
+
+    def _code(self, instruction: Instruction) -> str:
+        text = instruction.attributes
+        ends = [at for noise in _NOISE if (at := text.find(noise)) >= 0]
+        text = text[: min(ends)] if ends else text
+        if "to_apply=" not in text:
+            return text
+        return _APPLIED.sub(self._applied, text)
+
+    def _applied(self, match: re.Match[str]) -> str:
+        graph = self.graphs.get(match[1])
+        return f"to_apply={graph.root.opcode}" if graph and len(graph.body) == 3 else match[0]
+
+    def is_constant(self, graph: Graph, value: str) -> bool:
+        """Whether a value is made of constants alone, in one or two steps."""
+        node = graph.nodes.get(value.partition("#")[0])
+        for _ in range(4):
+            if node is None:
+                return False
+            if node.opcode in ("constant", "iota"):
+                return True
+            operands = graph.operands[node.name]
+            if node.opcode not in ("broadcast", "reshape", "convert", "copy") or not operands:
+                return False
+            node = graph.nodes.get(operands[0].partition("#")[0])
+        return False
+
+    def _leaves(self, instruction: Instruction) -> tuple[Layout, ...]:
+        key = instruction.computation, instruction.name
+        if key not in self._layouts:
+            ranks = tuple(len(shape) for _, shape in instruction.arrays)
+            self._layouts[key] = self.reader.leaves(instruction.attribute("sharding"), ranks)
+        return self._layouts[key]
+
+    def layout(self, graph: Graph, value: str) -> Layout | None:
+        """Give where a value lies, None for a tuple."""
+        name, mark, element = value.partition("#")
+        node = graph.nodes.get(name)
+        if node is None:
+            return None
+        leaves = self._leaves(node)
+        if not mark:
+            return leaves[0] if len(leaves) == 1 else None
+        return leaves[int(element)] if element.isdigit() and int(element) < len(leaves) else None
+
+    def shard_shapes(self, instruction: Instruction) -> tuple[tuple[int, ...], ...]:
+        """Give the shapes of one device's blocks of an instruction's results."""
+        pairs = zip(instruction.arrays, self._leaves(instruction), strict=True)
+        return tuple(layout.shard_shape(shape) for (_, shape), layout in pairs)

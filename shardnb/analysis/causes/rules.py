@@ -1,0 +1,308 @@
+"""Shardy's own rules: for each operation, which dimensions of its arrays go together."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from shardnb.compiler.hlo import Instruction
+
+Factors = tuple[str, ...]
+Shape = tuple[int, ...]
+
+_RULE = re.compile(r"#sdy\.op_sharding_rule<\((.*?)\)->\((.*?)\)([^>]*)>")
+_LIST = re.compile(r"\[([^\]]*)\]")
+_FACTOR = re.compile(r"[a-z](?:_\d+)?")
+_SIZE = re.compile(r"([a-z](?:_\d+)?)=(\d+)")
+_KIND = re.compile(r"(\w+)=\{([^}]*)\}")
+_OP = re.compile(r"\s*(?:%[\w:, %]+ = )?\"?(?:stablehlo|sdy|mhlo|chlo)\.([a-z_]+)\"?(.*)$", re.DOTALL)
+_TENSOR = re.compile(r"tensor<((?:\d+x)*)[^<>]*(?:<[^<>]*>)?>")
+_DIGITS = re.compile(r"-?\d+")
+_OPCODES = {"dot_general": "dot", "broadcast_in_dim": "broadcast"}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The factors of each dimension of each operand and result.
+
+    `reductions` are summed away, `whole` need every element (Shardy's need_replication),
+    `exchanges` need elements of neighbours (Shardy's permutation).
+    """
+
+    operands: tuple[tuple[Factors, ...], ...]
+    results: tuple[tuple[Factors, ...], ...]
+    sizes: tuple[tuple[str, int], ...] = ()
+    reductions: frozenset[str] = frozenset()
+    whole: frozenset[str] = frozenset()
+    exchanges: frozenset[str] = frozenset()
+
+    def size(self, factor: str) -> int:
+        """Give the number of elements along a factor."""
+        return dict(self.sizes).get(factor, 1)
+
+
+AMBIGUOUS = Rule((), ())
+"""Stands for the rule of what cannot be told apart."""
+
+
+def parse_rule(text: str) -> Rule | None:
+    """Read a rule as Shardy prints it.
+
+    >>> rule = parse_rule("#sdy.op_sharding_rule<([i, k], [k])->([i]) {i=8, k=4} reduction={k}>")
+    >>> rule.operands, rule.results
+    (((('i',), ('k',)), (('k',),)), ((('i',),),))
+    >>> sorted(rule.reductions)
+    ['k']
+    """
+    match = _RULE.search(text)
+    if match is None:
+        return None
+    kinds = {name: frozenset(_FACTOR.findall(names)) for name, names in _KIND.findall(match[3])}
+    none: frozenset[str] = frozenset()
+    return Rule(
+        _tensors(match[1]),
+        _tensors(match[2]),
+        tuple((name, int(size)) for name, size in _SIZE.findall(match[3])),
+        kinds.get("reduction", none),
+        kinds.get("need_replication", none),
+        kinds.get("permutation", none),
+    )
+
+
+def _tensors(text: str) -> tuple[tuple[Factors, ...], ...]:
+    return tuple(
+        tuple(tuple(_FACTOR.findall(dim)) for dim in dims.split(",") if dim.strip())
+        for dims in _LIST.findall(text)
+    )
+
+
+@dataclass
+class _Entry:
+    operands: tuple[Shape, ...] | None
+    numbers: str
+    rule: str
+
+
+@dataclass
+class Rules:
+    """The rules of a module's operations, found by what the operation is, never by its name."""
+
+    _entries: dict[tuple[str, tuple[Shape, ...]], list[_Entry]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    _parsed: dict[str, Rule | None] = field(default_factory=dict)
+
+    def of(self, instruction: Instruction, operands: tuple[Shape, ...]) -> Rule | None:
+        """Give the rule of an HLO instruction with operands of these shapes.
+
+        None where Shardy has none, `AMBIGUOUS` where several operations could be meant.
+        """
+        results = tuple(shape for _, shape in instruction.arrays)
+        opcode = instruction.opcode
+        entries = self._entries.get((opcode.replace("-", "_"), results), [])
+        entries = [e for e in entries if e.operands is None or e.operands == operands]
+        if len({entry.rule for entry in entries}) > 1:
+            marks = _marks(instruction)
+            entries = [entry for entry in entries if all(mark in entry.numbers for mark in marks)]
+        texts = {entry.rule for entry in entries}
+        if len(texts) == 1:
+            return self._parse(texts.pop())
+        return AMBIGUOUS if texts else _plain(instruction, operands, results)
+
+    def _parse(self, text: str) -> Rule | None:
+        if text not in self._parsed:
+            self._parsed[text] = parse_rule(text)
+        return self._parsed[text]
+
+
+def read_rules(text: str) -> Rules:
+    """Read the rules out of Shardy's module after propagation."""
+    rules = Rules()
+    for name, line in _operations(text):
+        at = line.find("sdy.sharding_rule = ")
+        if at < 0:
+            continue
+        end = line.find(">", line.find("->", at) + 2)
+        types = line[line.rfind("} : ") + 3 :]
+        operands, results = _types(types, name)
+        opcode = _OPCODES.get(name, name)
+        entry = _Entry(operands, _numbers(line[:at]), line[at:end + 1])
+        rules._entries[opcode, results].append(entry)
+    return rules
+
+
+def _operations(text: str) -> Iterator[tuple[str, str]]:
+    """Give the name and the text of each operation, that of one with a body without its body."""
+    open_ops: list[tuple[str, str]] = []
+    for line in text.splitlines():
+        if line.lstrip().startswith("})") and open_ops:
+            name, start = open_ops.pop()
+            yield name, start + line
+            continue
+        match = _OP.match(line)
+        if match is None:
+            continue
+        if line.endswith("({"):
+            open_ops.append((match[1], line))
+        elif "sharding_rule" in line:
+            yield match[1], line
+
+
+def _types(text: str, name: str) -> tuple[tuple[Shape, ...] | None, tuple[Shape, ...]]:
+    before, arrow, after = text.partition("->")
+    if arrow:
+        return _shapes(before), _shapes(after)
+    shapes = _shapes(before)
+    return None, shapes[-1:] if name == "select" else shapes[:1]
+
+
+def _shapes(text: str) -> tuple[Shape, ...]:
+    return tuple(
+        tuple(int(size) for size in dims.split("x") if size) for dims in _TENSOR.findall(text)
+    )
+
+
+def _numbers(text: str) -> str:
+    """Write the attributes of an operation so that two notations can be compared."""
+    text = re.sub(r"\s", "", text)
+    if "stablehlo.dot" in text:
+        text += "" if "contracting_dims=" in text else "contracting_dims=[1]x[0]"
+        text += "" if "batching_dims=" in text else "batching_dims=[]x[]"
+    return text
+
+
+def _marks(instruction: Instruction) -> list[str]:
+    """Say in Shardy's notation what tells operations of one kind and shape apart."""
+    give = instruction.attribute
+    opcode = instruction.opcode
+
+    def listed(name: str) -> str:
+        return ",".join(_DIGITS.findall(give(name) or ""))
+
+    if opcode == "dot":
+        pairs = f"[{listed('lhs_contracting_dims')}]x[{listed('rhs_contracting_dims')}]"
+        batch = f"[{listed('lhs_batch_dims')}]x[{listed('rhs_batch_dims')}]"
+        return [f"contracting_dims={pairs}", f"batching_dims={batch}"]
+    if opcode in ("transpose", "broadcast", "reverse"):
+        return [f"dims=[{listed('dimensions')}]"]
+    if opcode == "reduce":
+        return [f"dimensions=[{listed('dimensions')}]"]
+    if opcode == "concatenate":
+        return [f"dim={listed('dimensions')}"]
+    if opcode == "sort":
+        return [f"dimension={listed('dimensions')}"]
+    if opcode == "slice":
+        return [re.sub(r"[\s{}]", "", give("slice") or "").replace("],[", ",")]
+    return []
+
+
+ELEMENTWISE = frozenset(
+    "abs add and atan2 cbrt ceil clamp compare complex convert copy cosine divide erf exponential "
+    "exponential-minus-one floor imag is-finite log log-plus-one logistic maximum minimum multiply "
+    "negate not or popcnt power real reduce-precision remainder round-nearest-afz "
+    "round-nearest-even rsqrt select shift-left shift-right-arithmetic shift-right-logical sign "
+    "sine sqrt subtract tan tanh xor bitcast-convert".split()
+)
+
+
+def _plain(
+    instruction: Instruction, operands: tuple[Shape, ...], results: tuple[Shape, ...]
+) -> Rule | None:
+    """Give the rule of what has but one: element by element, a transpose, a broadcast, a reshape."""
+    opcode = instruction.opcode
+    if len(results) != 1:
+        return None
+    result = results[0]
+    names = tuple((f"i_{dim}",) for dim in range(len(result)))
+    sizes = tuple((f"i_{dim}", size) for dim, size in enumerate(result))
+    if opcode in ELEMENTWISE and all(shape in (result, ()) for shape in operands):
+        return Rule(tuple(names if shape else () for shape in operands), (names,), sizes)
+    if opcode in ("transpose", "broadcast") and len(operands) == 1:
+        dims = [int(d) for d in _DIGITS.findall(instruction.attribute("dimensions") or "")]
+        if opcode == "transpose":
+            return Rule((tuple(names[dims.index(d)] for d in range(len(dims))),), (names,), sizes)
+        return Rule((tuple(names[dim] for dim in dims),), (names,), sizes)
+    if opcode == "reshape" and len(operands) == 1:
+        return _reshape(operands[0], result)
+    return None
+
+
+def _reshape(source: Shape, result: Shape) -> Rule | None:
+    """Pair the dimensions that a reshape keeps, and cut into factors those that it joins or splits."""
+    left, right = [list(dim) for dim in _runs(source)], [list(dim) for dim in _runs(result)]
+    factors: list[tuple[str, int]] = []
+    out: tuple[list[Factors], list[Factors]] = ([], [])
+    i = j = 0
+    while i < len(source) or j < len(result):
+        pair = [], []
+        a = b = 1
+        lefts: list[int] = []
+        rights: list[int] = []
+        while True:
+            if i < len(source) and (a <= b or j >= len(result)):
+                a *= source[i]
+                lefts.append(source[i])
+                i += 1
+            elif j < len(result):
+                b *= result[j]
+                rights.append(result[j])
+                j += 1
+            if a == b and rights and lefts:
+                break
+            if i >= len(source) and j >= len(result):
+                break
+        if a != b:
+            return None
+        del pair
+        group = _common(lefts, rights, len(factors))
+        if group is None:
+            return None
+        new, l_dims, r_dims = group
+        factors += new
+        out[0].extend(l_dims)
+        out[1].extend(r_dims)
+    del left, right
+    return Rule((tuple(out[0]),), (tuple(out[1]),), tuple(factors))
+
+
+def _runs(shape: Shape) -> list[tuple[int, ...]]:
+    return [(size,) for size in shape]
+
+
+def _common(
+    lefts: list[int], rights: list[int], first: int
+) -> tuple[list[tuple[str, int]], list[Factors], list[Factors]] | None:
+    cuts = sorted({_product(lefts[:n]) for n in range(1, len(lefts) + 1)}
+                  | {_product(rights[:n]) for n in range(1, len(rights) + 1)})
+    sizes, before = [], 1
+    for cut in cuts:
+        if cut % before:
+            return None
+        if cut > before:
+            sizes.append(cut // before)
+        before = cut
+    names = [(f"i_{first + n}", size) for n, size in enumerate(sizes)]
+    return names, _assign(lefts, names), _assign(rights, names)
+
+
+def _assign(dims: list[int], names: list[tuple[str, int]]) -> list[Factors]:
+    found: list[Factors] = []
+    at = 0
+    for size in dims:
+        mine: list[str] = []
+        product = 1
+        while product < size and at < len(names):
+            mine.append(names[at][0])
+            product *= names[at][1]
+            at += 1
+        found.append(tuple(mine))
+    return found
+
+
+def _product(values: list[int]) -> int:
+    total = 1
+    for value in values:
+        total *= value
+    return total

@@ -1,0 +1,32 @@
+"""What is concluded of one collective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shardnb.report.model import AskedBy, Spec
+
+DISAGREE = "operands disagree"
+TWO_DIMS = "one axis is wanted by two dimensions"
+ELSEWHERE = "the result must be elsewhere"
+CARRY = "the loop carries it in another placement"
+NO_FORM = "no split form of this operation"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Who asked, why, and what the consumer needed.
+
+    `dims` are the dimensions of the producer that are moved, `other` is the operand that disagrees.
+    """
+
+    reason: str | None
+    asked_by: AskedBy = "inferred"
+    detail: str | None = None
+    needed: Spec | None = None
+    dims: tuple[int, ...] = ()
+    other: str | None = None
+    summed: frozenset[int] = frozenset()
+
+
+UNKNOWN = Verdict("unknown")
