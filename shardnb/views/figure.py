@@ -9,7 +9,8 @@ from shardnb.report import Report
 from shardnb.views.content import content_of
 from shardnb.views.layout import Bounds
 from shardnb.views.palette import EMPTY, TEXT
-from shardnb.views.picture import Cell, Panel, Picture, pictures
+from shardnb.views.picture import pictures
+from shardnb.views.tiling import Cell, Panel, Picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shardnb.views.markup import FAINT, MONO, tag, text
 from shardnb.views.palette import STRIPE, TEXT, Tint
-from shardnb.views.picture import Cell, Panel, Picture
+from shardnb.views.tiling import Cell, Panel, Picture
 
 _FRAME = "display: inline-block; vertical-align: top; margin: 4px 22px 8px 0; max-width: 100%"
 _SMALL = f"font-size: 12px; {FAINT}"
@@ -13,16 +13,18 @@ _SMALL = f"font-size: 12px; {FAINT}"
 def grid(picture: Picture) -> str:
     """Draw a picture."""
     title = tag("div", text(picture.title), f"{MONO}; font-size: 12px; font-weight: 600")
-    panels = "".join(_panel(panel, picture) for panel in picture.panels)
+    panels = "".join(_panel(panel, picture, i) for i, panel in enumerate(picture.panels))
     remarks = "".join(tag("div", text(remark), _SMALL) for remark in picture.remarks)
     return tag("div", title + panels + remarks, _FRAME)
 
 
-def _panel(panel: Panel, picture: Picture) -> str:
+def _panel(panel: Panel, picture: Picture, number: int) -> str:
+    """Draw a panel; what runs down stands at the first one for all."""
+    down = picture.down if number == 0 else ""
     width = max((len(cells) for cells in panel.rows), default=0)
-    rows = [_across(picture, width)] if picture.across else []
+    rows = [_across(picture.across, down, width)] if picture.across else []
     for i, cells in enumerate(panel.rows):
-        edge = [_down(picture, len(panel.rows))] if i == 0 and picture.down else []
+        edge = [_down(down, len(panel.rows))] if i == 0 and down else []
         tiles = "".join([*edge, *(_tile(cell, picture) for cell in cells)])
         rows.append(tag("tr", tiles, "background: transparent; border: none"))
     caption = tag("div", text(panel.caption), _SMALL) if panel.caption else ""
@@ -33,14 +35,14 @@ def _panel(panel: Panel, picture: Picture) -> str:
     return tag("div", caption + body, frame)
 
 
-def _across(picture: Picture, width: int) -> str:
-    corner = tag("td", "", _EDGE) if picture.down else ""
-    label = tag("td", f"{text(picture.across)} \u2192", _EDGE, colspan=str(max(1, width)))
+def _across(across: str, down: str, width: int) -> str:
+    corner = tag("td", "", _EDGE) if down else ""
+    label = tag("td", f"{text(across)} \u2192", _EDGE, colspan=str(max(1, width)))
     return tag("tr", corner + label, "background: transparent; border: none")
 
 
-def _down(picture: Picture, height: int) -> str:
-    return tag("td", f"{text(picture.down)} \u2193", _EDGE, rowspan=str(height))
+def _down(down: str, height: int) -> str:
+    return tag("td", f"{text(down)} \u2193", _EDGE, rowspan=str(height))
 
 
 _EDGE = (

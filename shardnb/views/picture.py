@@ -1,58 +1,17 @@
-"""Device grids as data: the blocks of an array, or the groups of a collective on the mesh."""
+"""Device grids: the blocks of an array, or the groups of a collective on the mesh."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from shardnb.report import Collective, Mesh, Report, Value
 from shardnb.report.spec import type_text
 from shardnb.views import words
-from shardnb.views.layout import Bounds, Layout, Sheet, index_of, layout_of, plane, sheets
-from shardnb.views.palette import EMPTY, Tint, letter, tint
+from shardnb.views.layout import Bounds, Layout, index_of, layout_of, plane
+from shardnb.views.palette import letter
+from shardnb.views.tiling import Picture, Tiles, draw
 from shardnb.views.units import clean, count, names, numbers
-
-_LABELLED = 64
-_BROAD = 96
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A tile: what stands on it, what the pointer shows, its tint."""
-
-    label: str
-    hover: str
-    tint: Tint
-
-
-@dataclass(frozen=True)
-class Panel:
-    """Tiles in rows, with None where some are left out; `caption` says which part it is."""
-
-    caption: str
-    rows: tuple[tuple[Cell | None, ...], ...]
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A drawing of tiles with what stands along its edges.
-
-    `tiny` tiles carry no label, `striped` ones hold pending partial sums. `remark` says what the
-    drawing leaves out; a picture without panels has only its remark.
-    """
-
-    title: str
-    down: str
-    across: str
-    panels: tuple[Panel, ...]
-    remarks: tuple[str, ...]
-    tiny: bool = False
-    striped: bool = False
-
-    @property
-    def tiles(self) -> int:
-        """The number of tiles, gaps included."""
-        return sum(len(row) for panel in self.panels for row in panel.rows)
 
 
 @dataclass(frozen=True)
@@ -102,23 +61,17 @@ def value_picture(alike: Sequence[Value], mesh: Mesh, bounds: Bounds) -> Picture
         return Picture(title, "", "", (), ("Where it lies is not known.",))
     if 0 in value.shape:
         return Picture(title, "", "", (), ("It has no elements.",))
-    down, across = plane(layout.grid)
-    grid = layout.grid
-    tiles = _Tiles(
+    tiles = Tiles(
         lambda block: block if block in layout.holders else None,
         lambda block: _block(block, value, layout, mesh),
+        lambda dim, place: f"dim {dim} at {_slice(place, dim, value)}",
         spread=True,
     )
-    picture = _draw(grid, bounds, tiles)
-    return Picture(
-        title,
-        _edge(value, mesh, grid, down),
-        _edge(value, mesh, grid, across),
-        picture.panels,
-        (*_holding(value, layout), *picture.remarks),
-        picture.tiny,
-        bool(value.unreduced),
-    )
+    down, across = (_edge(value, mesh, layout.grid, dim) for dim in plane(layout.grid))
+    picture = draw(layout.grid, bounds, tiles)
+    remarks = (*_holding(value, layout), *picture.remarks)
+    titled = replace(picture, title=title, down=down, across=across, remarks=remarks)
+    return replace(titled, striped=bool(value.unreduced))
 
 
 def _edge(value: Value, mesh: Mesh, grid: Sequence[int], dim: int | None) -> str:
@@ -186,9 +139,11 @@ def groups_picture(collective: Collective, mesh: Mesh, bounds: Bounds) -> Pictur
         name = letter(group)
         return f"{name} {device}", f"device {device} in group {name}: {others}"
 
-    drawn = _draw(shape, bounds, _Tiles(member.get, words_on, spread=False))
+    tiles = Tiles(member.get, words_on, lambda dim, place: f"{mesh.axes[dim].name} at {place}")
+    drawn = draw(shape, bounds, tiles)
     down, across = (_axis(mesh, dim) for dim in plane(shape))
-    return Picture(clean(title), down, across, drawn.panels, (said, *drawn.remarks), drawn.tiny)
+    remarks = (said, *drawn.remarks)
+    return replace(drawn, title=clean(title), down=down, across=across, remarks=remarks)
 
 
 def _axis(mesh: Mesh, dim: int | None) -> str:
@@ -201,79 +156,3 @@ def _pairs(collective: Collective, mesh: Mesh, limit: int = 16) -> str:
     left = len(collective.groups) - len(arrows)
     more = f" and {left:,} more" if left else ""
     return f"Device to device: {', '.join(arrows)}{more}." if arrows else "No pairs."
-
-
-_NOBODY = Tint(EMPTY, "dotted")
-
-
-@dataclass(frozen=True)
-class _Tiles:
-    """What is drawn at a place: which things share a tint (None: nothing), label and hover.
-
-    `spread` things lie each in one place, and their tint may tell where.
-    """
-
-    key: Callable[[int], int | None]
-    words: Callable[[int], tuple[str, str]]
-    spread: bool
-
-
-def _draw(grid: tuple[int, ...], bounds: Bounds, tiles: _Tiles) -> Picture:
-    """Draw the places of a grid; edges and titles are the caller's."""
-    drawn = sheets(grid, bounds)
-    keys = (tiles.key(b) for sheet in drawn for row in sheet.rows for b in row if b is not None)
-    ranks = {key: rank for rank, key in enumerate(dict.fromkeys(keys))}
-    panels = tuple(Panel(_caption(sheet, grid), _tiled(sheet, tiles, ranks)) for sheet in drawn)
-    picture = Picture("", "", "", panels, ())
-    shown = sum(block is not None for sheet in drawn for row in sheet.rows for block in row)
-    return Picture("", "", "", panels, _left_out(shown, grid), _is_tiny(picture))
-
-
-def _caption(sheet: Sheet, grid: tuple[int, ...]) -> str:
-    return ", ".join(f"dim {dim}: {place}" for dim, place in sheet.at.items() if grid[dim] > 1)
-
-
-def _tiled(
-    sheet: Sheet, tiles: _Tiles, ranks: dict[int | None, int]
-) -> tuple[tuple[Cell | None, ...], ...]:
-    height, width = len(sheet.rows), max(map(len, sheet.rows), default=0)
-
-    def tile(block: int | None, row: int, column: int) -> Cell | None:
-        if block is None:
-            return None
-        key = tiles.key(block)
-        shade = _NOBODY
-        if key is not None:
-            rank, total = ranks[key], len(ranks)
-            spot = _spot(row, height, column, width) if tiles.spread else _turn(rank, total)
-            shade = tint(rank, total, *spot)
-        return Cell(*tiles.words(block), shade)
-
-    return tuple(
-        tuple(tile(block, i, j) for j, block in enumerate(row)) for i, row in enumerate(sheet.rows)
-    )
-
-
-def _spot(row: int, height: int, column: int, width: int) -> tuple[float, float]:
-    down, across = row / max(1, height - 1), column / max(1, width - 1)
-    return (down, across) if height > 1 else (across, 0.5)
-
-
-def _turn(rank: int, total: int) -> tuple[float, float]:
-    """Give the tint of a group: its hue by its rank, its neighbours lighter or darker."""
-    return rank / max(1, total - 1), 0.8 * (rank % 2)
-
-
-def _left_out(shown: int, grid: tuple[int, ...]) -> tuple[str, ...]:
-    total = 1
-    for size in grid:
-        total *= size
-    if shown >= total:
-        return ()
-    return (f"{shown:,} of {total:,} tiles drawn: the first ones and the last along each edge.",)
-
-
-def _is_tiny(picture: Picture) -> bool:
-    rows = [row for panel in picture.panels for row in panel.rows]
-    broad = max((sum(len(cell.label) + 3 for cell in row if cell) for row in rows), default=0)
-    return picture.tiles > _LABELLED or broad > _BROAD
