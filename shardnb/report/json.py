@@ -17,7 +17,20 @@ from shardnb.report.model import SCHEMA_VERSION, Report
 
 def encode(report: Report, *, texts: bool = True) -> str:
     """Write a report as JSON."""
-    return msgspec.json.encode(to_data(report, texts=texts)).decode()
+    data = to_data(report, texts=texts)
+    try:
+        return msgspec.json.encode(data).decode()
+    except UnicodeEncodeError:
+        # A cell may hold half of a surrogate pair, which UTF-8 has no form for.
+        return msgspec.json.encode(_printable(data)).decode()
+
+
+def _printable(data: Any) -> Any:
+    if isinstance(data, str):
+        return data.encode("utf-8", "backslashreplace").decode()
+    if isinstance(data, dict):
+        return {_printable(key): _printable(value) for key, value in data.items()}
+    return [_printable(item) for item in data] if isinstance(data, list | tuple) else data
 
 
 def to_data(report: Report, *, texts: bool = True) -> dict[str, Any]:
@@ -55,9 +68,25 @@ def _from_data(data: dict[str, Any]) -> Report:
         groups = msgspec.convert(table, tuple[tuple[tuple[int, ...], ...], ...])
         for collective in data.get("collectives", ()):
             collective["groups"] = groups[collective["groups"]]
-        return msgspec.convert(data, Report)
-    except (msgspec.ValidationError, LookupError, TypeError, AttributeError) as error:
+        return _checked(msgspec.convert(data, Report))
+    except (msgspec.ValidationError, LookupError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"this JSON is no report: {error}") from error
+
+
+def _checked(report: Report) -> Report:
+    """Refuse a report whose placements do not fit its arrays or its mesh."""
+    for value in (*report.inputs, *report.outputs, *report.values):
+        for spec in (value.spec, value.requested):
+            if spec is not None and len(spec) != len(value.shape):
+                raise ValueError(
+                    f"{value.name} has {len(value.shape)} dimensions, its spec {len(spec)}"
+                )
+        if len(value.shard_shape) != len(value.shape):
+            raise ValueError(f"the block of {value.name} has another rank than {value.name}")
+        axes = {axis.partition(":(")[0] for entry in value.spec or () for axis in entry}
+        if unknown := axes - set(report.mesh.shape):
+            raise ValueError(f"{value.name} is split over {unknown}, which the mesh does not have")
+    return report
 
 
 def schema() -> dict[str, Any]:

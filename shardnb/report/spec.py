@@ -40,7 +40,9 @@ def type_text(value: Value) -> str:
     >>> type_text(Value("x", "f32", (256, 512), (("data",), ()), (64, 512)))
     'f32[256@data, 512]'
     """
-    spec = value.spec or ((),) * len(value.shape)
+    if value.spec is None:
+        return f"{value.dtype}[{', '.join(map(str, value.shape))}] (in no mesh axes)"
+    spec = value.spec
     dims = [_dim_text(size, axes) for size, axes in zip(value.shape, spec, strict=True)]
     pending = f"{{U:{','.join(value.unreduced)}}}" if value.unreduced else ""
     return f"{value.dtype}[{', '.join(dims)}]{pending}"

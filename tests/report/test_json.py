@@ -84,12 +84,19 @@ def test_texts_can_be_left_out():
         ('{"version": 99}', "version 99, and this shardnb reads up to 1: update shardnb"),
         ('{"version": 1}', "no report: .*title"),
         (REPORT.to_json()[:-40], "no JSON of a report"),
+        (REPORT.to_json().replace('[["data"],["model"]]', '[["data"]]'), "x has 2 dimensions"),
+        (REPORT.to_json().replace('["model"]]', '["expert"]]', 1), "the mesh does not have"),
         (REPORT.to_json().replace('"groups":0', '"groups":7', 1), "no report"),
     ],
 )
 def test_another_text_is_refused(text, message):
     with pytest.raises(ValueError, match=message):
         Report.from_json(text)
+
+
+def test_half_a_surrogate_pair_is_written_as_its_escape():
+    report = replace(REPORT, title="\ud800")
+    assert Report.from_json(report.to_json()).title == r"\ud800"
 
 
 def test_a_large_report_is_small_as_json():
