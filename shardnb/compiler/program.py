@@ -91,6 +91,11 @@ class Program:
         """The placement of each array of the arguments, in their structure."""
         return self.recipe.shardings
 
+    @property
+    def out_specs(self) -> Tree:
+        """What was stated for the result; None where nothing was, or where `shard_map` has it."""
+        return None if self.manual else self.recipe.out_specs
+
     @cached_property
     def optimized(self) -> str:
         """The text of the program as the devices run it."""
