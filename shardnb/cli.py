@@ -1,0 +1,175 @@
+"""The command line: `shardnb demo`, `shardnb lab`, `shardnb explain`.
+
+Exit status: 0, 1 where a collective is there that `--forbid` forbids, 2 for bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from shardnb import __version__
+from shardnb.commands.errors import CommandError
+
+# Nothing here imports JAX or Jupyter before a command needs it: --help answers at once.
+if TYPE_CHECKING:
+    from shardnb.report import Report
+
+COPY = Path("shardnb-first-look.ipynb")
+PAGE = Path("shardnb-demo.html")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; gives the exit status."""
+    given = _parser().parse_args(argv)
+    try:
+        if getattr(given, "forbid", None):
+            _check_words(given.forbid)
+        status: int = given.command(given)
+    except CommandError as error:
+        print(f"shardnb: {error}", file=sys.stderr)
+        return 2
+    return status
+
+
+def _check_words(options: Sequence[str]) -> None:
+    from shardnb.commands import output
+
+    output.check_words(options)
+
+
+def _demo(given: argparse.Namespace) -> int:
+    from shardnb.commands import notebook
+
+    status = _give(notebook.run(notebook.demo()), given)
+    where = sys.argv[0] if Path(sys.argv[0]).name == "shardnb" else "shardnb"
+    print(f"The same notebook in JupyterLab:  {where} lab", file=_aside(given))
+    return status
+
+
+def _lab(given: argparse.Namespace) -> int:
+    from shardnb.commands import notebook
+
+    if not COPY.exists():
+        shutil.copyfile(notebook.demo(), COPY)
+    root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    command = [sys.executable, "-m", "jupyterlab", str(COPY), *root, *given.options]
+    return subprocess.call(command)  # noqa: S603
+
+
+def _explain(given: argparse.Namespace) -> int:
+    if given.target.endswith(".ipynb"):
+        from shardnb.commands import notebook
+
+        return _give(notebook.run(Path(given.target)), given)
+    from shardnb.commands import function
+
+    call = function.Call(
+        mesh=given.mesh,
+        axes=given.axes,
+        on=given.on,
+        arguments=given.arg,
+        args=given.args,
+        in_specs=given.in_specs,
+        out_specs=given.out_specs,
+    )
+    return _give(function.explain(given.target, call), given)
+
+
+def _give(found: Report | Sequence[Report], given: argparse.Namespace) -> int:
+    """Print reports, write the page where one is asked for, and judge them by `--forbid`."""
+    from shardnb.commands import output
+    from shardnb.report import Report
+
+    reports = [found] if isinstance(found, Report) else found
+    print(output.as_json(found) if given.json else output.as_text(reports))
+    if given.html is not None:
+        output.write_page(reports, given.html)
+        print(f"Wrote {given.html}", file=_aside(given))
+    broken = output.forbidden(reports, given.forbid)
+    for line in broken:
+        print(f"shardnb: {line}", file=sys.stderr)
+    return 1 if broken else 0
+
+
+def _aside(given: argparse.Namespace) -> TextIO:
+    return sys.stderr if given.json else sys.stdout
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="shardnb",
+        description="What a JAX program sends between devices, who asked for it, and why.",
+    )
+    parser.add_argument("--version", action="version", version=f"shardnb {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_demo(commands)
+    _add_lab(commands)
+    _add_explain(commands)
+    return parser
+
+
+type Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+def _add_demo(commands: Commands) -> None:
+    text = f"run a notebook without a browser, print its reports, write {PAGE}"
+    demo = commands.add_parser("demo", help=text, description=text)
+    demo.set_defaults(command=_demo)
+    _add_output(demo, PAGE)
+
+
+def _add_lab(commands: Commands) -> None:
+    text = f"open the demo's notebook in JupyterLab, as {COPY} in this folder"
+    lab = commands.add_parser("lab", help=text, description=text)
+    lab.set_defaults(command=_lab)
+    lab.add_argument(
+        "options", nargs="*", metavar="-- OPTION", help="JupyterLab's own, such as -- --no-browser"
+    )
+
+
+def _add_explain(commands: Commands) -> None:
+    text = "explain a function of a file, or the cells of a notebook"
+    explain = commands.add_parser("explain", help=text, description=text)
+    explain.set_defaults(command=_explain)
+    explain.add_argument("target", metavar="FILE.py:function | FILE.ipynb")
+    explain.add_argument("--mesh", metavar="data=4,model=2", help="the mesh of devices")
+    explain.add_argument("--axes", metavar="auto|explicit|manual", help="the type of its axes")
+    explain.add_argument("--on", metavar="cpu|attached", help="the devices it is laid on")
+    explain.add_argument(
+        "--arg",
+        action="append",
+        default=[],
+        metavar="x=f32[256@data,512]",
+        help="an argument as a type: no array has to exist; once for each",
+    )
+    explain.add_argument(
+        "--args", metavar="EXPR", help="all arguments, as an expression in the file's names"
+    )
+    explain.add_argument("--in-specs", metavar="EXPR", help="with --args: their specs")
+    explain.add_argument("--out-specs", metavar="EXPR", help="the specs of the result")
+    _add_output(explain, None)
+
+
+def _add_output(parser: argparse.ArgumentParser, page: Path | None) -> None:
+    parser.add_argument("--json", action="store_true", help="print the reports as JSON")
+    parser.add_argument(
+        "--html", type=Path, default=page, metavar="PATH", help="write the reports as one page"
+    )
+    parser.add_argument(
+        "--forbid",
+        action="append",
+        default=[],
+        metavar="inferred|all-gather|...",
+        help="exit with 1 where a report has such a collective",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

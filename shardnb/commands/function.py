@@ -1,0 +1,157 @@
+"""`shardnb explain FILE.py:function`: the report of a function in a file."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import operator
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from shardnb.commands import typed
+from shardnb.commands.errors import CommandError, in_one_line
+from shardnb.report import Report
+
+
+@dataclass(frozen=True)
+class Call:
+    """How a function is called: on which mesh, with which arguments.
+
+    `arguments` are texts such as `x=f32[256@data,512]`; `args`, `in_specs` and `out_specs` are
+    expressions in the file's own names.
+    """
+
+    mesh: str | None = None
+    axes: str | None = None
+    on: str | None = None
+    arguments: Sequence[str] = ()
+    args: str | None = None
+    in_specs: str | None = None
+    out_specs: str | None = None
+
+
+def explain(target: str, call: Call) -> Report:
+    """Import the file of `FILE.py:function` and explain the function.
+
+    Raises `CommandError` for a file or a function that is not there, and where the file, the
+    arguments or the compiler raise.
+    """
+    path, _, name = target.rpartition(":")
+    if not path.endswith(".py") or not name:
+        raise CommandError(f"{target!r} is neither FILE.py:function nor FILE.ipynb")
+    module = _imported(Path(path))
+    function = _function(module, name, path)
+    args, in_specs = _arguments(function, name, call, module)
+    out_specs = _evaluated(call.out_specs, module, "--out-specs")
+    import shardnb
+
+    try:
+        return shardnb.explain(
+            function,
+            *args,
+            mesh=call.mesh,
+            axes=call.axes,
+            on=call.on,
+            in_specs=in_specs,
+            out_specs=out_specs,
+        )
+    except Exception as error:
+        raise CommandError(f"{name}: {in_one_line(error)}") from error
+
+
+def _imported(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise CommandError(f"there is no file {path}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise CommandError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    # As when Python runs the file: its neighbours can be imported, and it is a known module.
+    sys.path.insert(0, str(path.parent.resolve()))
+    sys.modules.setdefault(path.stem, module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise CommandError(f"{path} cannot be imported: {in_one_line(error)}") from error
+    return module
+
+
+def _function(module: ModuleType, name: str, path: str) -> Callable[..., Any]:
+    try:
+        function = operator.attrgetter(name)(module)
+    except AttributeError as error:
+        raise CommandError(f"{path} has no function {name}") from error
+    if not callable(function):
+        raise CommandError(f"{name} in {path} is no function")
+    found: Callable[..., Any] = function
+    return found
+
+
+def _arguments(
+    function: Callable[..., Any], name: str, call: Call, module: ModuleType
+) -> tuple[tuple[Any, ...], Any]:
+    """Give a function's arguments and their specs."""
+    if call.args is not None:
+        args = _evaluated(call.args, module, "--args")
+        in_specs = _evaluated(call.in_specs, module, "--in-specs")
+        return (args if isinstance(args, tuple) else (args,)), in_specs
+    given = {argument.name: argument for argument in map(typed.parse, call.arguments)}
+    ordered = [given[parameter] for parameter in _parameters(function, name, given)]
+    return tuple(map(_value, ordered)), tuple(map(_spec, ordered))
+
+
+def _parameters(
+    function: Callable[..., Any], name: str, given: dict[str, typed.Argument]
+) -> list[str]:
+    parameters = inspect.signature(function).parameters
+    for unknown in sorted(set(given) - set(parameters)):
+        raise CommandError(f"{name} has no parameter {unknown}; it has {', '.join(parameters)}")
+    missing = [
+        parameter.name
+        for parameter in parameters.values()
+        if parameter.default is parameter.empty and parameter.name not in given
+    ]
+    if missing:
+        raise CommandError(
+            f"{name} needs {', '.join(missing)}: say --arg {missing[0]}=f32[256@data,512], "
+            "or --args with an expression for all"
+        )
+    return [parameter for parameter in parameters if parameter in given]
+
+
+def _value(argument: typed.Argument) -> Any:
+    if argument.dtype is None:
+        return argument.value
+    import jax
+
+    try:
+        return jax.ShapeDtypeStruct(argument.shape, argument.dtype)
+    except TypeError as error:
+        raise CommandError(
+            f"{argument.dtype} of {argument.name} is no dtype, such as f32, bf16, int8 or bool"
+        ) from error
+
+
+def _spec(argument: typed.Argument) -> Any:
+    if argument.dtype is None:
+        return None
+    from jax.sharding import PartitionSpec
+
+    return PartitionSpec(*(axes or None for axes in argument.spec))
+
+
+def _evaluated(expression: str | None, module: ModuleType, option: str) -> Any:
+    if expression is None:
+        return None
+    from jax.sharding import NamedSharding, PartitionSpec
+
+    names = {"P": PartitionSpec, "NamedSharding": NamedSharding, **vars(module)}
+    try:
+        # The expression comes from the command line, like the file that was just imported.
+        return eval(expression, names)  # noqa: S307
+    except Exception as error:
+        raise CommandError(f"{option} {expression!r}: {in_one_line(error)}") from error

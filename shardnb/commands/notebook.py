@@ -1,0 +1,66 @@
+"""Notebooks without a browser: run in a real kernel, and the reports in their outputs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from shardnb.commands.errors import CommandError
+from shardnb.report import Report
+
+MIME = "application/vnd.shardnb.report.v1+json"
+DEMO = "01_first_look.ipynb"
+
+
+def demo() -> Path:
+    """Give the path of the demo's notebook: in the package, or in a checkout's notebooks/."""
+    package = Path(str(resources.files("shardnb")))
+    for path in (package / "demo" / DEMO, package.parent / "notebooks" / DEMO):
+        if path.is_file():
+            return path
+    raise CommandError(f"this installation has no {DEMO}: install shardnb again")
+
+
+def run(path: Path) -> list[Report]:
+    """Run a notebook's cells in a kernel of its own, and give the reports that they showed.
+
+    The file stays as it is. Raises `CommandError` where there is no notebook, where a cell
+    raises, and where the `lab` extra is not installed.
+    """
+    try:
+        import nbformat
+        from nbclient import NotebookClient
+        from nbclient.exceptions import CellExecutionError
+    except ImportError as error:
+        raise CommandError("this needs the lab extra: pip install 'shardnb[lab]'") from error
+    try:
+        notebook: Any = nbformat.read(path, as_version=4)
+    except FileNotFoundError as error:
+        raise CommandError(f"there is no file {path}") from error
+    except nbformat.reader.NotJSONError as error:
+        raise CommandError(f"{path} is no notebook") from error
+    folder = {"metadata": {"path": str(path.parent.resolve())}}
+    try:
+        NotebookClient(notebook, timeout=600, kernel_name="python3", resources=folder).execute()
+    except CellExecutionError as error:
+        raise CommandError(f"{path}: a cell raised {error.ename}: {error.evalue}") from error
+    return list(reports(notebook))
+
+
+def reports(notebook: Any) -> Iterator[Report]:
+    """Give the reports in a notebook's outputs, in order.
+
+    Raises `CommandError` for one that a newer shardnb wrote.
+    """
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {}).get(MIME)
+            if data is None:
+                continue
+            try:
+                yield Report.from_json(json.dumps(data))
+            except ValueError as error:
+                raise CommandError(str(error)) from error

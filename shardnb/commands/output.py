@@ -1,0 +1,83 @@
+"""What a command gives back: reports as text, as JSON, as a page, and a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import get_args
+
+from shardnb.commands.errors import CommandError
+from shardnb.report import Collective, Report
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+</head>
+<body style="margin: 24px auto; padding: 0 20px; max-width: 900px">
+{body}
+</body>
+</html>
+"""
+_RULE = '\n<hr style="margin: 32px 0">\n'
+
+
+def as_text(reports: Sequence[Report]) -> str:
+    """Give reports as text, one after another."""
+    if not reports:
+        return "No cell showed a report: has the notebook a %%shard cell?"
+    return "\n".join(str(report) for report in reports)
+
+
+def as_json(found: Report | Sequence[Report]) -> str:
+    """Give a report as JSON, and several as a JSON array."""
+    if isinstance(found, Report):
+        return found.to_json(texts=False)
+    return f"[{',\n'.join(report.to_json(texts=False) for report in found)}]"
+
+
+def write_page(reports: Sequence[Report], path: Path) -> None:
+    """Write reports as one HTML file that needs no JavaScript and no network."""
+    from shardnb.views import html
+
+    title = reports[0].title if len(reports) == 1 else f"{len(reports)} reports"
+    body = _RULE.join(html.render(report) for report in reports)
+    try:
+        path.write_text(_PAGE.format(title=escape(title), body=body), encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def forbidden(reports: Sequence[Report], options: Sequence[str]) -> list[str]:
+    """Give a line for each collective that one of the words in `options` forbids."""
+    words = _words(options)
+    return [
+        f"{_told(collective)} in {report.title} is forbidden"
+        for report in reports
+        for collective in report.collectives
+        if {collective.kind, collective.asked_by} & words
+    ]
+
+
+def check_words(options: Sequence[str]) -> None:
+    """Check that what `options` forbid is something that a report can have."""
+    from shardnb.analysis.collectives import KINDS
+    from shardnb.report.model import AskedBy
+
+    known = (*get_args(AskedBy), *KINDS)
+    for word in sorted(_words(options) - set(known)):
+        raise CommandError(f"{word!r} is nothing to forbid; there are {', '.join(known)}")
+
+
+def _words(options: Sequence[str]) -> set[str]:
+    return {word.strip() for option in options for word in option.split(",")}
+
+
+def _told(collective: Collective) -> str:
+    asked = f"{collective.asked_by} " if collective.asked_by else ""
+    line = f" at line {collective.line}" if collective.line else ""
+    return f"{asked}{collective.kind}[{', '.join(collective.axes or ())}]{line}"
