@@ -1,0 +1,32 @@
+"""IPython's magics: a cell as one program over a mesh."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_LOADED = "ShardMagics"
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Add `%mesh`, `%%shard` and `%shard` to a shell, and what Tab offers for them."""
+    from shardnb.magics.complete import matcher
+    from shardnb.magics.magics import ShardMagics
+
+    if _LOADED in shell.magics_manager.registry:
+        return
+    magics = ShardMagics(shell)
+    shell.register_magics(magics)
+    magics.session.cells.watch()
+    magics.matcher = matcher(magics.session)
+    shell.Completer.custom_matchers.append(magics.matcher)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Take them away again."""
+    magics = shell.magics_manager.registry.pop(_LOADED, None)
+    if magics is None:
+        return
+    for kind, name in (("line", "mesh"), ("line", "shard"), ("cell", "shard")):
+        shell.magics_manager.magics[kind].pop(name, None)
+    magics.session.cells.unwatch()
+    shell.Completer.custom_matchers.remove(magics.matcher)

@@ -1,0 +1,94 @@
+"""What the notebook gets of a cell whose results are there."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Mapping
+from typing import Any
+
+from shardnb.magics.function import LAST, MISSING, CellFunction, Namespace, Trace
+from shardnb.magics.leaks import tracer_in
+from shardnb.magics.trees import Settling, leaves_of
+
+Tree = Any
+
+
+class _Lost(Exception):
+    """A tracer that is no output."""
+
+
+def bind(function: CellFunction, results: Mapping[str, Tree]) -> tuple[Any, list[str]]:
+    """Bind what a cell assigned, with `results` for the outputs.
+
+    Containers of the user's are changed in place, so that every name of them sees it. Gives the
+    value of the last expression, and a note for each place that was left out since it would hold
+    a tracer in something that is no pytree.
+    """
+    trace = function.trace
+    if trace is None:
+        raise RuntimeError("the cell was not traced")
+    settler = _Settler(trace, function.stated, results)
+    bound = settler.values({**trace.kept(function.inputs), **trace.assigned(), LAST: trace.last})
+    settler.containers()
+    last = bound.pop(LAST, None)
+    for name in [name for name in trace.before if name not in trace.after]:
+        function.namespace.pop(name, None)
+    function.namespace.update(bound)
+    return last, [left_out(path) for path in dict.fromkeys([*trace.lost, *settler.lost])]
+
+
+class _Settler:
+    """Settles values by name, and leaves out what cannot be settled."""
+
+    def __init__(self, trace: Trace, stated: tuple[str, ...], results: Mapping[str, Tree]) -> None:
+        self.lost: list[str] = []
+        self._stated = stated
+        self._own: dict[str, dict[int, Any]] = {}
+        for name, tree in trace.outputs.items():
+            if results.get(name) is not None:
+                pairs = zip(leaves_of(tree), leaves_of(results[name]), strict=True)
+                self._own[name] = {id(tracer): array for tracer, array in pairs}
+        given = {key: array for key, (_, array) in trace.given.items()}
+        self._arrays: Mapping[int, Any] = ChainMap(given, *self._own.values())
+        self._overlay: Mapping[int, Any] = {}
+        self._settling = Settling(trace.copies, self._leaf)
+
+    def values(self, values: Namespace) -> Namespace:
+        """Settle named values, those with a stated placement first; leaves out what is lost."""
+        ordered = sorted(values, key=lambda name: name not in self._stated)
+        settled = {name: self._value(name, values[name]) for name in ordered}
+        return {name: value for name, value in settled.items() if value is not MISSING}
+
+    def containers(self) -> None:
+        """Settle every container of the user's, also one that has lost its name."""
+        for entry in self._settling.copied():
+            try:
+                self._settling.settle(entry.copy)
+            except _Lost:
+                self.lost.append(entry.name)
+
+    def _value(self, name: str, value: Any) -> Any:
+        self._overlay = self._own.get(name, {}) if name in self._stated else {}
+        if id(value) in self._overlay:
+            return self._overlay[id(value)]
+        try:
+            settled = self._settling.settle(value)
+        except _Lost:
+            self.lost.append(name)
+            return MISSING
+        path = tracer_in(name, settled)
+        if path is None:
+            return settled
+        self.lost.append(path)
+        return MISSING
+
+    def _leaf(self, tracer: Any) -> Any:
+        for arrays in (self._overlay, self._arrays):
+            if id(tracer) in arrays:
+                return arrays[id(tracer)]
+        raise _Lost
+
+
+def left_out(path: str) -> str:
+    """Write the note for a place that was left out."""
+    return f"{path} was left out: it held a value of the trace, in something that is no pytree"

@@ -1,0 +1,86 @@
+"""The text of a cell, as far as it is Python that can be one program."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from shardnb.magics.scope import Names, names_of
+
+_ESCAPES = ("run_line_magic", "run_cell_magic", "system", "getoutput", "set_next_input")
+_OUTSIDE = {
+    ast.Await: "await",
+    ast.AsyncFor: "async for",
+    ast.AsyncWith: "async with",
+    ast.Return: "return",
+    ast.Yield: "yield",
+    ast.YieldFrom: "yield from",
+}
+_Scopes = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+class CellError(ValueError):
+    """A cell that cannot be one program; the message names the line and the form."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell's syntax tree, its last expression apart, and what it does with names."""
+
+    body: ast.Module
+    last: ast.Expression | None
+    names: Names
+
+
+def cell_of(tree: ast.Module, lines: Sequence[str]) -> Cell:
+    """Check a cell and take it apart; `lines` are the lines as the user wrote them.
+
+    Raises `CellError` for a shell command, a magic or a help in the cell, and for `await`,
+    `return` or `yield` outside of a function.
+    """
+    _refuse_escapes(tree, lines)
+    _refuse_outside_function(tree)
+    body, last = tree.body, None
+    if body and isinstance(body[-1], ast.Expr):
+        body, last = body[:-1], ast.Expression(body[-1].value)
+    return Cell(ast.Module(body, []), last, names_of(tree))
+
+
+def _refuse_escapes(tree: ast.Module, lines: Sequence[str]) -> None:
+    for node in sorted(_escapes(tree), key=lambda node: node.lineno):
+        text = lines[node.lineno - 1].strip() if node.lineno <= len(lines) else ""
+        if "get_ipython" not in text:
+            raise CellError(
+                f"line {node.lineno}: `{text}` is no Python, and %%shard compiles the cell as one "
+                "program; put it into a cell of its own"
+            )
+
+
+def _escapes(tree: ast.Module) -> Iterator[ast.Call]:
+    """Give what IPython made of `!`, `%` and `?`: calls of methods of `get_ipython()`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Call(func=ast.Name(id="get_ipython")), attr=attr)
+            ) if attr in _ESCAPES:
+                yield node
+
+
+def _refuse_outside_function(tree: ast.Module) -> None:
+    for node in _at_top(tree):
+        word = _OUTSIDE.get(type(node))
+        if isinstance(node, ast.comprehension) and node.is_async:
+            word, node = "async for", node.target  # noqa: PLW2901
+        if word is not None:
+            raise CellError(
+                f"line {getattr(node, 'lineno', 0)}: `{word}` outside of a function; "
+                "%%shard compiles the cell as one program, which neither waits nor returns"
+            )
+
+
+def _at_top(node: ast.AST) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        yield child
+        if not isinstance(child, _Scopes):
+            yield from _at_top(child)

@@ -1,0 +1,92 @@
+"""What Tab offers in the lines of the magics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from IPython.core.completer import SimpleCompletion, context_matcher
+
+from shardnb.magics import options
+from shardnb.magics.session import Session
+from shardnb.mesh import TARGETS
+
+_MAGIC = re.compile(r"\s*(%%shard|%shard|%mesh)\s(.*)", re.DOTALL)
+_LAST_WORD = re.compile(r"(?:^|\s)(\S*)$")
+_IN_SPEC = re.compile(r"""\bP(?:artitionSpec)?\([^()]*(?:\([^()]*)?['"](\w*)$""")
+_VALUE = re.compile(r"--([\w-]+)[ =](\S*)$")
+_AXIS_TYPE = re.compile(r"[\w]+=\d+:(\w*)$")
+
+
+def matcher(session: Session) -> Callable[[Any], dict[str, Any]]:
+    """Give a matcher for IPython's completer."""
+
+    @context_matcher(identifier="shardnb")
+    def shardnb_matcher(context: Any) -> dict[str, Any]:
+        line = context.line_with_cursor[: context.cursor_position]
+        found = _MAGIC.fullmatch(line)
+        if found is None or context.cursor_line > 0:
+            return {"completions": []}
+        fragment, offers = offered(found[1], found[2], session)
+        words = sorted({offer for offer in offers if offer.startswith(fragment)})
+        return {
+            "completions": [SimpleCompletion(word, type="shardnb") for word in words],
+            "matched_fragment": fragment,
+            "suppress": bool(words),
+        }
+
+    return shardnb_matcher
+
+
+def offered(magic: str, text: str, session: Session) -> tuple[str, Iterable[str]]:
+    """Give what is being typed at the end of a line, and all that it may become."""
+    in_spec = _IN_SPEC.search(text)
+    if in_spec:
+        return in_spec[1], _axis_names(text, session)
+    typed = _AXIS_TYPE.search(text)
+    if typed:
+        return typed[1], options.AXES.choices
+    value = _VALUE.search(text)
+    if value:
+        return _value(*value.groups())
+    word = _LAST_WORD.search(text)
+    fragment = word[1] if word else ""
+    if fragment.startswith("-"):
+        return fragment, [f"--{option.name}" for option in _options(magic)]
+    if magic == "%%shard" and (fragment == "" or fragment.isidentifier()):
+        return fragment, _targets(session)
+    return fragment, ()
+
+
+def _options(magic: str) -> list[options.Option]:
+    if magic == "%mesh":
+        return list(options.MESH_OPTIONS)
+    known = options.CELL_OPTIONS if magic == "%%shard" else options.CALL_OPTIONS
+    return [*known, options.Option("out")]
+
+
+def _value(name: str, typed: str) -> tuple[str, Iterable[str]]:
+    choices = TARGETS if name == options.ON.name else ()
+    known = {option.name: option.choices for option in options.CELL_OPTIONS}
+    return typed.rpartition(",")[2], choices or known.get(name, ())
+
+
+def _axis_names(text: str, session: Session) -> list[str]:
+    """Give the axes of the mesh that the line says, else of the notebook's."""
+    stated = re.search(r"--mesh[ =](\S+)", text)
+    if stated and "=" in stated[1]:
+        return re.findall(r"(\w+)=\d", stated[1])
+    grid = session.mesh.grid()
+    return [] if grid is None else list(grid.mesh.axis_names)
+
+
+def _targets(session: Session) -> list[str]:
+    """Give the notebook's names that hold arrays, as they stand before a spec."""
+    from shardnb.magics.trees import is_array, leaves_of
+
+    return [
+        f"{name}="
+        for name, value in session.namespace.items()
+        if not name.startswith("_") and any(is_array(leaf) for leaf in leaves_of(value))
+    ]

@@ -1,0 +1,85 @@
+"""How an error of a cell is shown: the user's own frames, once."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import shardnb
+from shardnb.report import Collective
+
+_PACKAGE = str(Path(shardnb.__file__).parent)
+
+
+class ForbiddenCollectives(RuntimeError):
+    """A program that has collectives which `--forbid` names; `collectives` are these."""
+
+    def __init__(self, words: Sequence[str], collectives: Sequence[Collective]) -> None:
+        """Name what was forbidden and what was found."""
+        self.collectives = tuple(collectives)
+        found = "; ".join(_named(collective) for collective in collectives)
+        count = f"{len(collectives)} collective{'s' if len(collectives) > 1 else ''}"
+        super().__init__(f"--forbid {','.join(words)}: the program has {count}: {found}")
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]
+
+
+def _named(collective: Collective) -> str:
+    shape = ",".join(str(size) for size in collective.shape)
+    axes = f" over {', '.join(collective.axes)}" if collective.axes else ""
+    line = f" at line {collective.line}" if collective.line else ""
+    asked = f" ({collective.asked_by})" if collective.asked_by else ""
+    return f"{collective.kind} {collective.dtype}[{shape}]{axes}{line}{asked}"
+
+
+def forbidden(collectives: Sequence[Collective], words: Sequence[str]) -> list[Collective]:
+    """Give the collectives whose kind, or who asked for them, is among the words."""
+    return [c for c in collectives if c.kind in words or c.asked_by in words]
+
+
+def is_ours(error: BaseException) -> bool:
+    """Whether an error was raised by shardnb itself, about what the user said."""
+    frames = list(_frames(error.__traceback__))
+    return bool(frames) and frames[-1].tb_frame.f_code.co_filename.startswith(_PACKAGE)
+
+
+def _frames(traceback: types.TracebackType | None) -> Sequence[types.TracebackType]:
+    found = []
+    while traceback is not None:
+        found.append(traceback)
+        traceback = traceback.tb_next
+    return found
+
+
+def at_cell(error: BaseException, file: str) -> types.TracebackType | None:
+    """Give the first frame of an error that is in the cell, or None where there is none."""
+    frames = _frames(error.__traceback__)
+    return next((tb for tb in frames if tb.tb_frame.f_code.co_filename == file), None)
+
+
+def show_from(shell: Any, error: BaseException, start: types.TracebackType | None) -> None:
+    """Have IPython show an error from this frame on, and nothing of what led to it."""
+
+    def render() -> list[str]:
+        lines: list[str] = shell.InteractiveTB.structured_traceback(
+            type(error), error, start, tb_offset=0
+        )
+        return lines
+
+    error._render_traceback_ = render  # type: ignore[attr-defined]  # noqa: SLF001
+
+
+def show_syntax_error_alone(shell: Any) -> None:
+    """Have IPython show the next syntax error as that of any cell: the line, and no stack.
+
+    IPython asks no syntax error how it wants to be shown, so its method is replaced for one call.
+    """
+
+    def once(filename: str | None = None, running_compiled_code: bool = False) -> None:  # noqa: ARG001, FBT001, FBT002
+        del shell.showsyntaxerror
+        shell.showsyntaxerror(filename)
+
+    shell.showsyntaxerror = once

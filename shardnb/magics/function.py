@@ -1,0 +1,210 @@
+"""A cell as a function of the arrays that it reads.
+
+The body runs once, while JAX traces it, in the notebook's own namespace: there the inputs are
+copies that hold tracers. Afterwards the namespace is as it was, whatever happened; `binding`
+gives the notebook what the body assigned, once the results are there.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+
+from shardnb.magics.cell import CellError
+from shardnb.magics.leaks import Guard
+from shardnb.magics.trees import Copies, is_array, is_input, is_tracer, leaves_of, only
+
+Tree = Any
+Namespace = dict[str, Any]
+
+LAST = "Out"
+"""The name of the last expression's value among the outputs."""
+
+MISSING = object()
+_HISTORY = frozenset({"In", "Out", "_ih", "_oh", "_dh"})
+_THROWN_AWAY = "_"
+
+
+@dataclass(frozen=True)
+class Code:
+    """The compiled body of a cell, and its last expression where it ends with one."""
+
+    body: types.CodeType
+    last: types.CodeType | None = None
+
+    def run(self, namespace: Namespace) -> Any:
+        """Run the cell in a namespace; gives the value of the last expression."""
+        exec(self.body, namespace)  # noqa: S102  running the user's cell is what this is for
+        return eval(self.last, namespace) if self.last is not None else None  # noqa: S307
+
+
+@dataclass
+class Trace:
+    """What one run of a body on tracers left.
+
+    `given` has the user's array for each input's tracer, by the tracer's `id`. `before` and
+    `after` are the namespace as the body found and left it, `outputs` the tracers that it made.
+    """
+
+    copies: Copies = field(default_factory=Copies)
+    given: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+    before: Namespace = field(default_factory=dict)
+    after: Namespace = field(default_factory=dict)
+    last: Any = None
+    outputs: dict[str, Tree] = field(default_factory=dict)
+    lost: list[str] = field(default_factory=list)
+
+    def assigned(self) -> Namespace:
+        """Give what the body bound to names."""
+        return {
+            name: value
+            for name, value in self.after.items()
+            if self.before.get(name, MISSING) is not value
+        }
+
+    def kept(self, names: Iterable[str]) -> Namespace:
+        """Give those of the inputs' copies that still have their names."""
+        return {n: self.before[n] for n in names if self.after.get(n, MISSING) is self.before[n]}
+
+    def is_new(self, leaf: Any) -> bool:
+        """Whether a leaf is a tracer that the body made."""
+        return is_tracer(leaf) and id(leaf) not in self.given
+
+
+@dataclass
+class CellFunction:
+    """The function of arrays that a cell is.
+
+    `inputs` are the notebook's values that the cell reads, by name. `stated` are the names whose
+    placement is stated; with `manual` these are all the outputs that there may be. `possible` are
+    the names of everything that may be an output. `around` runs around the body, `quiet` around
+    a body that is traced once more.
+    """
+
+    code: Code
+    namespace: Namespace
+    inputs: Mapping[str, Tree]
+    guard: Guard
+    stated: tuple[str, ...] = ()
+    possible: tuple[str, ...] = ()
+    manual: bool = False
+    around: Callable[[], AbstractContextManager[Any]] = nullcontext
+    quiet: Callable[[], AbstractContextManager[Any]] = nullcontext
+    called: bool = False
+    trace: Trace | None = None
+
+    __name__ = "cell"
+
+    def arguments(self) -> dict[str, Tree]:
+        """Give the arrays of the inputs, each in the structure of its pytree."""
+        return {name: only(value, is_array) for name, value in self.inputs.items()}
+
+    def lost(self) -> list[str]:
+        """Give the places in the user's objects out of which tracers were taken."""
+        return [] if self.trace is None else self.trace.lost
+
+    def __call__(self, *tracers: Tree) -> dict[str, Tree]:
+        """Run the body on tracers; gives the outputs by name.
+
+        Only the first run counts. Raises `CellError` where `--out` does not fit the outputs.
+        """
+        trace, around = Trace(), self.quiet if self.called else self.around
+        self.called = True
+        with self._in_notebook(trace, tracers), around():
+            trace.last = self.code.run(self.namespace)
+            trace.after = dict(self.namespace)
+        trace.outputs = self._outputs(trace)
+        self._check(trace.outputs)
+        self.trace = self.trace or trace
+        if self.manual:
+            return {name: trace.outputs[name] for name in self.stated}
+        if self.stated:
+            return {name: trace.outputs.get(name) for name in self.possible}
+        return trace.outputs
+
+    @contextmanager
+    def _in_notebook(self, trace: Trace, tracers: tuple[Tree, ...]) -> Iterator[None]:
+        """Bind copies of the inputs for the body, and put everything back behind it."""
+        before = dict(self.namespace)
+        try:
+            for (name, value), given in zip(self.inputs.items(), tracers, strict=True):
+                self.namespace[name] = _copied(trace, name, value, given)
+            trace.before = dict(self.namespace)
+            yield
+        finally:
+            restore(self.namespace, before)
+            trace.lost += self.guard.release()
+
+    def _outputs(self, trace: Trace) -> dict[str, Tree]:
+        named = {**trace.kept(self.inputs), **trace.assigned()}
+        if LAST in self.stated or _has_new(trace, trace.last, named):
+            named[LAST] = trace.last
+        found = {
+            name: only(value, is_array if name in self.stated else trace.is_new)
+            for name, value in named.items()
+        }
+        return {name: tree for name, tree in found.items() if leaves_of(tree)}
+
+    def _check(self, outputs: Mapping[str, Tree]) -> None:
+        unknown = [name for name in self.stated if name not in outputs]
+        if unknown:
+            listed = ", ".join(outputs) or "none"
+            raise CellError(f"--out names {', '.join(unknown)}; the cell's outputs are {listed}")
+        missing = [name for name in outputs if name not in (*self.stated, _THROWN_AWAY)]
+        if self.manual and missing:
+            form = " ".join(f"{name}=P(...)" for name in missing)
+            shown = f" ({LAST} is the value of the last expression)" if LAST in missing else ""
+            raise CellError(
+                f"over manual axes the placement of every output is stated: --out {form}{shown}"
+            )
+
+
+def _copied(trace: Trace, name: str, value: Tree, tracers: Tree) -> Tree:
+    arrays = [leaf for leaf in leaves_of(value) if is_array(leaf)]
+    leaves = jax.tree_util.tree_leaves(tracers)
+    pairs = zip(leaves, arrays, strict=True)
+    trace.given |= {id(tracer): (tracer, array) for tracer, array in pairs}
+    return trace.copies.copy(value, iter(leaves), name)
+
+
+def _has_new(trace: Trace, last: Any, named: Namespace) -> bool:
+    """Whether the last expression shows an array that has no name."""
+    have = {id(leaf) for value in named.values() for leaf in leaves_of(value)}
+    return any(trace.is_new(leaf) and id(leaf) not in have for leaf in leaves_of(last))
+
+
+def restore(namespace: Namespace, before: Namespace) -> None:
+    """Give a namespace the bindings that it had before."""
+    for name in [name for name in namespace if name not in before]:
+        del namespace[name]
+    for name, value in before.items():
+        if namespace.get(name, MISSING) is not value:
+            namespace[name] = value
+
+
+def inputs_of(names: Iterable[str], namespace: Mapping[str, Any]) -> dict[str, Tree]:
+    """Give the values of the notebook that are inputs of a program, of the names that are read."""
+    return {
+        name: namespace[name]
+        for name in names
+        if name in namespace and name not in _HISTORY and is_input(namespace[name])
+    }
+
+
+def guard_of(names: Iterable[str], inputs: Mapping[str, Tree], namespace: Namespace) -> Guard:
+    """Remember what a cell can reach through the names that it reads, besides its inputs."""
+    roots: list[tuple[str, Any]] = []
+    for name in names:
+        if name not in inputs:
+            roots += [(name, namespace[name])] if name in namespace else []
+            continue
+        paths, _ = jax.tree_util.tree_flatten_with_path(inputs[name])
+        roots += [
+            (name + jax.tree_util.keystr(path), leaf) for path, leaf in paths if not is_array(leaf)
+        ]
+    return Guard(roots)

@@ -1,0 +1,92 @@
+"""The mesh of a notebook, and which mesh a cell is compiled for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax.sharding import NamedSharding
+
+from shardnb.mesh import Grid, make_grid
+
+NO_MESH = "no mesh is known: run `%mesh data=4,model=2` first, or say `--mesh data=4,model=2`"
+
+
+@dataclass
+class NotebookMesh:
+    """What `%mesh` said: a text or a mesh of JAX's, the type of its axes, and the devices."""
+
+    stated: str | jax.sharding.Mesh | None = None
+    axes: str | None = None
+    on: str | None = None
+
+    def grid(self, axes: str | None = None, on: str | None = None) -> Grid | None:
+        """Give the notebook's mesh with its devices, or None where `%mesh` was not run."""
+        if self.stated is None:
+            return None
+        return make_grid(self.stated, axes or self.axes, on or self.on)
+
+    def choose(
+        self, stated: str | jax.sharding.Mesh | None, axes: str | None, on: str | None, values: Any
+    ) -> Grid:
+        """Give the mesh of a cell: the stated one, else the one in the shardings of `values`,
+        else the notebook's, else the one of `jax.set_mesh`.
+
+        Raises `ValueError` with the form where there is none.
+        """
+        if stated is not None:
+            return make_grid(stated, axes, on)
+        own, placed = self.grid(axes, on), mesh_of(values)
+        if own is not None and (placed is None or same(own.mesh, placed)):
+            return own
+        if placed is None and jax.sharding.get_mesh().empty:
+            raise ValueError(NO_MESH)
+        return make_grid(placed, axes, on)
+
+
+def mesh_of(values: Any) -> jax.sharding.Mesh | None:
+    """Give the first mesh in the shardings of arrays, or among shardings."""
+    for leaf in jax.tree_util.tree_leaves(values):
+        sharding = leaf if isinstance(leaf, NamedSharding) else getattr(leaf, "sharding", None)
+        if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, jax.sharding.Mesh):
+            return sharding.mesh
+    return None
+
+
+def same(one: jax.sharding.Mesh, other: jax.sharding.Mesh) -> bool:
+    """Whether two meshes have the same axes over the same devices, of whatever types."""
+    return (
+        one.axis_names == other.axis_names
+        and one.devices.shape == other.devices.shape
+        and bool((one.devices == other.devices).all())
+    )
+
+
+def mesh_value(text: str, namespace: Mapping[str, Any]) -> str | jax.sharding.Mesh:
+    """Give what the text of a mesh means: itself, or the mesh that is an expression's value.
+
+    Raises `ValueError` where an expression gives none.
+    """
+    if "=" in text.split("(")[0]:
+        return text
+    try:
+        value = eval(text, dict(namespace))  # noqa: S307  an expression of the user's
+    except NameError as error:
+        raise ValueError(f"{text!r} is neither a mesh such as data=4,model=2 nor a name") from error
+    if not isinstance(value, str | jax.sharding.Mesh):
+        raise ValueError(f"{text} is a {type(value).__name__}, and no mesh")  # noqa: TRY004
+    return value
+
+
+def described(grid: Grid) -> str:
+    """Write a mesh in one line.
+
+    >>> described(make_grid("data=4,model=2:explicit"))
+    'data=4 (auto), model=2 (explicit): 8 emulated cpu devices'
+    """
+    mesh = grid.describe()
+    axes = ", ".join(f"{axis.name}={axis.size} ({axis.type})" for axis in mesh.axes)
+    kind = f"emulated {mesh.platform}" if mesh.emulated else mesh.kind
+    return f"{axes}: {mesh.size} {kind} device{'' if mesh.size == 1 else 's'}"

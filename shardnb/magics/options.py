@@ -1,0 +1,286 @@
+"""The line of a magic: its options, and the specs written as `name=SPEC`.
+
+A spec is any Python expression, spaces and all: it ends where the next `name=` or `--option`
+begins outside of brackets and strings.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from shardnb.mesh.grammar import axis_type
+
+KINDS = (
+    "all-gather",
+    "all-reduce",
+    "all-to-all",
+    "collective-broadcast",
+    "collective-permute",
+    "ragged-all-to-all",
+    "reduce-scatter",
+)
+ASKED_BY = ("called", "requested", "inferred")
+VIEWS = ("full", "brief", "none")
+
+_OPTION = re.compile(r"--[A-Za-z]")
+_WORD = re.compile(r"--[A-Za-z][\w-]*")
+_TARGET = re.compile(r"([^\W\d]\w*)\s*=(?!=)")
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+
+class OptionError(ValueError):
+    """A line that cannot be read; the message says what the right form is."""
+
+
+def _text(value: str) -> str:
+    return value
+
+
+def _axes(value: str) -> str:
+    return axis_type(value)
+
+
+def _view(value: str) -> str:
+    if value not in VIEWS:
+        raise ValueError(f"{value!r} is no view; the views are {', '.join(VIEWS)}")
+    return value
+
+
+def _name(value: str) -> str:
+    if not value.isidentifier():
+        raise ValueError(f"{value!r} is no Python name, such as --save report")
+    return value
+
+
+def _forbidden(value: str) -> tuple[str, ...]:
+    words = tuple(word.strip() for word in value.split(",") if word.strip())
+    for word in words:
+        if word not in (*KINDS, *ASKED_BY):
+            known = ", ".join((*ASKED_BY, *KINDS))
+            raise ValueError(f"{word!r} is nothing to forbid; there are {known}")
+    return words
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a magic: how its value is read, and what stands in for the value in a help.
+
+    `read` raises `ValueError` for a bad value. An option without `value` is a switch.
+    """
+
+    name: str
+    value: str = ""
+    read: Callable[[str], object] = _text
+    choices: tuple[str, ...] = ()
+
+
+MESH = Option("mesh", "data=4,model=2")
+AXES = Option("axes", "auto|explicit|manual", _axes, ("auto", "explicit", "manual"))
+ON = Option("on", "cpu|attached", choices=("cpu", "attached"))
+NO_RUN = Option("no-run")
+WATCH = Option("watch")
+SAVE = Option("save", "NAME", _name)
+FORBID = Option("forbid", "inferred|all-gather|...", _forbidden, (*ASKED_BY, *KINDS))
+VIEW = Option("view", "full|brief|none", _view, VIEWS)
+
+MESH_OPTIONS = (AXES, ON)
+CALL_OPTIONS = (MESH, AXES, ON, SAVE, FORBID, VIEW)
+CELL_OPTIONS = (*CALL_OPTIONS, NO_RUN, WATCH)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line as it was read.
+
+    `first` is what stands before every option and spec, `values` the options' values by name
+    (True for a switch), `specs` and `out` the expressions of `name=SPEC` before and behind
+    `--out`.
+    """
+
+    first: str = ""
+    values: Mapping[str, object] = field(default_factory=dict)
+    specs: Mapping[str, str] = field(default_factory=dict)
+    out: Mapping[str, str] = field(default_factory=dict)
+
+    def text(self, option: Option) -> str | None:
+        """Give the value of an option that takes a text, or None where it is not there."""
+        value = self.values.get(option.name)
+        return None if value is None else str(value)
+
+    def words(self, option: Option) -> tuple[str, ...]:
+        """Give the value of an option that takes several words."""
+        value = self.values.get(option.name)
+        return value if isinstance(value, tuple) else ()
+
+    def has(self, option: Option) -> bool:
+        """Whether an option is there."""
+        return option.name in self.values
+
+
+def parse(line: str, options: Sequence[Option], *, specs: bool = True) -> Line:
+    """Read the line of a magic that knows these options.
+
+    Raises `OptionError`, with a message of one line.
+
+    >>> line = parse("x=P('data', None)  w = P() --axes explicit --out y=P()", CELL_OPTIONS)
+    >>> line.specs, line.out, line.values
+    ({'x': "P('data', None)", 'w': 'P()'}, {'y': 'P()'}, {'axes': 'explicit'})
+    """
+    return _Reader(line, {option.name: option for option in options}, specs=specs).read()
+
+
+class _Reader:
+    """Reads a line from left to right."""
+
+    def __init__(self, line: str, options: Mapping[str, Option], *, specs: bool) -> None:
+        self._line = line[: _end(line, 0, _no_boundary)]
+        self._options = options
+        self._with_specs = specs
+        self._values: dict[str, object] = {}
+        self._specs: dict[str, str] = {}
+        self._out: dict[str, str] = {}
+        self._into = self._specs
+        self._at = 0
+
+    def read(self) -> Line:
+        first = self._first()
+        while self._at < len(self._line):
+            self._item()
+        return Line(first, self._values, self._specs, self._out)
+
+    def _first(self) -> str:
+        self._skip()
+        if self._starts_item(self._line, self._at):
+            return ""
+        return self._expression()
+
+    def _item(self) -> None:
+        option = _WORD.match(self._line, self._at)
+        if option:
+            self._option(option)
+        else:
+            self._spec()
+        self._skip()
+
+    def _option(self, match: re.Match[str]) -> None:
+        name = match[0][2:]
+        self._at = match.end()
+        if name == "out" and self._with_specs:
+            self._into = self._out
+            return
+        self._into = self._specs
+        option = self._options.get(name)
+        if option is None:
+            raise OptionError(self._unknown(name))
+        if name in self._values:
+            raise OptionError(f"--{name} is given twice")
+        self._values[name] = self._value(option) if option.value else True
+
+    def _value(self, option: Option) -> object:
+        text = self._word()
+        if not text:
+            raise OptionError(f"--{option.name} needs a value: --{option.name} {option.value}")
+        try:
+            return option.read(text)
+        except ValueError as error:
+            raise OptionError(f"--{option.name}: {error}") from error
+
+    def _unknown(self, name: str) -> str:
+        known = [*self._options, *(["out"] if self._with_specs else [])]
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean --{near[0]}?" if near else ""
+        listed = ", ".join(f"--{option}" for option in known)
+        return f"there is no option --{name}; {hint or f'the options are {listed}'}"
+
+    def _spec(self) -> None:
+        match = _TARGET.match(self._line, self._at)
+        if match is None:
+            text = self._line[self._at : _end(self._line, self._at, self._starts_item)].strip()
+            raise OptionError(f"{text!r} is neither an option nor a spec such as x=P('data')")
+        name = match[1]
+        self._at = match.end()
+        text = self._expression().rstrip(",").rstrip()
+        if name in self._into:
+            raise OptionError(f"the spec of {name} is given twice")
+        self._into[name] = _checked(name, text)
+
+    def _starts_item(self, line: str, at: int) -> bool:
+        if _OPTION.match(line, at):
+            return True
+        return self._with_specs and _TARGET.match(line, at) is not None
+
+    def _expression(self) -> str:
+        start = self._at
+        self._at = _end(self._line, start, self._starts_item)
+        return self._line[start : self._at].strip()
+
+    def _word(self) -> str:
+        if self._line.startswith("=", self._at):
+            self._at += 1
+        self._skip()
+        start = self._at
+        if _OPTION.match(self._line, start):
+            return ""
+        self._at = _end(self._line, start, _goes_on_no_further)
+        return _unquoted(self._line[start : self._at].strip())
+
+    def _skip(self) -> None:
+        while self._at < len(self._line) and self._line[self._at].isspace():
+            self._at += 1
+
+
+def _checked(name: str, text: str) -> str:
+    if not text:
+        raise OptionError(f"{name}= needs a spec, such as {name}=P('data')")
+    try:
+        ast.parse(text, mode="eval")
+    except SyntaxError as error:
+        raise OptionError(f"the spec {name}={text} is no Python expression: {error.msg}") from error
+    return text
+
+
+def _unquoted(text: str) -> str:
+    quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+    return text[1:-1] if quoted and text[0] not in text[1:-1] else text
+
+
+def _no_boundary(_line: str, _at: int) -> bool:
+    return False
+
+
+def _goes_on_no_further(line: str, at: int) -> bool:
+    """Whether a value ends at the blank before `at`: a comma before it carries on."""
+    return not line[:at].rstrip().endswith(",")
+
+
+def _end(line: str, start: int, boundary: Callable[[str, int], bool]) -> int:
+    """Give where a part ends: at a blank before `boundary`, or at a comment, outside of brackets."""
+    at, open_brackets = start, ""
+    while at < len(line):
+        char = line[at]
+        if char in "'\"":
+            at = _behind_string(line, at)
+            continue
+        if char in _CLOSING:
+            open_brackets += _CLOSING[char]
+        elif open_brackets and char == open_brackets[-1]:
+            open_brackets = open_brackets[:-1]
+        elif not open_brackets and at > start and line[at - 1].isspace() and not char.isspace():
+            if char == "#" or boundary(line, at):
+                return at
+        elif char == "#" and at == 0:
+            return at
+        at += 1
+    return at
+
+
+def _behind_string(line: str, at: int) -> int:
+    quote = line[at : at + 3] if line[at : at + 3] in {"'''", '"""'} else line[at]
+    at += len(quote)
+    while at < len(line) and not line.startswith(quote, at):
+        at += 2 if line[at] == "\\" else 1
+    return at + len(quote)

@@ -1,0 +1,147 @@
+"""The cells of a session, found again by the file names that stand in stack frames."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import Any
+
+from shardnb.report import Location, Report, Source
+
+
+@dataclass(frozen=True)
+class Running:
+    """The text of the cell that a magic runs in.
+
+    `raw` is the cell as the user wrote it, `head` its lines up to the magic's own, as comments.
+    """
+
+    raw: str
+    head: str
+    number: int
+    cell_id: str | None = None
+
+    @property
+    def source(self) -> Source:
+        """The cell as a report holds it."""
+        return Source(f"Cell In[{self.number}]", self.raw, 1, self.cell_id)
+
+
+class Cells:
+    """Remembers every cell that runs in a shell: its text, its number and its id.
+
+    Two cells with the same text share a file name; the one that ran last has it.
+    """
+
+    def __init__(self, shell: Any) -> None:
+        """Remember the cells of this shell, from the next one on."""
+        self._shell = shell
+        self._by_file: dict[str, Source] = {}
+        self._info: Any = None
+
+    def watch(self) -> None:
+        """Start to remember."""
+        self._shell.events.register("pre_run_cell", self._starts)
+        self._shell.events.register("post_run_cell", self._ended)
+
+    def unwatch(self) -> None:
+        """Remember no further cells."""
+        self._shell.events.unregister("pre_run_cell", self._starts)
+        self._shell.events.unregister("post_run_cell", self._ended)
+
+    def _starts(self, info: Any) -> None:
+        self._info = info
+
+    def _ended(self, result: Any) -> None:
+        if result.info is not None and result.info.raw_cell:
+            self._remember(result.info, result.execution_count or self._shell.execution_count)
+
+    def _remember(self, info: Any, number: int) -> str:
+        raw = info.raw_cell
+        transformed = getattr(info, "transformed_cell", None) or self._shell.transform_cell(raw)
+        file = self._shell.compile.get_code_name(raw, transformed, number)
+        text = raw.lstrip("\n")
+        known = self._by_file.get(file)
+        if known is None or known.text.lstrip("\n") != text:
+            cell_id = getattr(info, "cell_id", None)
+            self._by_file[file] = Source(f"Cell In[{number}]", text, 1, cell_id)
+        return file
+
+    @property
+    def number(self) -> int:
+        """The number of the running cell, as in its `In[n]`."""
+        stored = self._info is not None and self._info.store_history
+        count: int = self._shell.execution_count
+        return len(self._shell.user_ns["In"]) - 1 if stored else count
+
+    def running(self, magic: str, line: str, body: str) -> Running:
+        """Give the text of the cell that a cell magic runs in, so that its lines keep their numbers."""
+        raw = getattr(self._info, "raw_cell", None) or ""
+        cell_id = getattr(self._info, "cell_id", None)
+        if not (raw.lstrip().startswith(magic) and raw.rstrip().endswith(body.rstrip())):
+            raw, cell_id = f"{magic} {line}\n{body}", None
+        head = raw[: len(raw.rstrip()) - len(body.rstrip())]
+        commented = "".join(f"# {text}\n" if text.strip() else "\n" for text in head.splitlines())
+        return Running(raw, commented, self.number, cell_id)
+
+    def at_line(self, text: str) -> tuple[int, str]:
+        """Give the line of the running cell that holds a text, and the cell's file name."""
+        raw = getattr(self._info, "raw_cell", None) or ""
+        lines = raw.lstrip("\n").splitlines()
+        found = [number for number, line in enumerate(lines, 1) if text in line]
+        if not found:
+            return 1, "<%shard>"
+        return found[0], self._remember(self._info, self.number)
+
+    def has(self, file: str) -> bool:
+        """Whether a file name is that of a cell."""
+        return file in self._by_file
+
+    def add(self, file: str, source: Source) -> None:
+        """Remember a text under the file name that its code has."""
+        self._by_file[file] = source
+
+    def known(self, first: str) -> tuple[tuple[Source, ...], dict[str, int]]:
+        """Give every text, the one of the file `first` in front, and the index of each file."""
+        files = [first, *(file for file in self._by_file if file != first)]
+        known = [file for file in files if file in self._by_file]
+        return tuple(self._by_file[file] for file in known), {f: i for i, f in enumerate(known)}
+
+
+def without_unused(report: Report) -> Report:
+    """Give a report with only the sources that it speaks of, and the explained one."""
+    used = sorted({0, *(location.source for location in _locations(report))})
+    used = [index for index in used if index < len(report.sources)]
+    if len(used) == len(report.sources):
+        return report
+    renumbered = {old: new for new, old in enumerate(used)}
+    kept = tuple(report.sources[index] for index in used)
+    moved: Report = _moved(dataclasses.replace(report, sources=kept), renumbered)
+    return moved
+
+
+def _locations(value: Any) -> Iterator[Location]:
+    if isinstance(value, Location):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _locations(item)
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            yield from _locations(getattr(value, field.name))
+
+
+def _moved(value: Any, numbers: dict[int, int]) -> Any:
+    """Give a value in which every location has the new number of its source."""
+    if isinstance(value, Location):
+        return dataclasses.replace(value, source=numbers[value.source])
+    if isinstance(value, tuple):
+        items = tuple(_moved(item, numbers) for item in value)
+        return value if all(a is b for a, b in zip(items, value, strict=True)) else items
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return value
+    old = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    new = {name: _moved(part, numbers) for name, part in old.items()}
+    changed = {name: part for name, part in new.items() if part is not old[name]}
+    return dataclasses.replace(value, **changed) if changed else value
