@@ -9,9 +9,11 @@ from importlib import metadata
 import jax
 
 from shardnb.analysis import findings, values
+from shardnb.analysis.causes import Stated, explain_causes, read_stated
 from shardnb.analysis.collectives import find_collectives
 from shardnb.analysis.sources import Sources
 from shardnb.compiler import Program, hlo, private
+from shardnb.compiler.dumps import pass_on
 from shardnb.report.model import Memory, Mesh, Report, Run, Source, Value
 
 
@@ -33,8 +35,19 @@ def analyse(
     located = Sources(sources, files)
     partitioned = hlo.parse(program.dumps.partitioned) if program.dumps.partitioned else None
     optimized = hlo.parse(program.optimized)
-    collectives = find_collectives(optimized, mesh, located.locate, partitioned)
     inputs, outputs = values.inputs(program, names or {}), values.outputs(program)
+    causes = explain_causes(
+        find_collectives(optimized, mesh, located.locate, partitioned),
+        optimized=optimized,
+        partitioned=partitioned,
+        dumps=program.dumps,
+        mesh=mesh,
+        input_names=_parameter_names(program, inputs),
+        stated=_stated(program, mesh),
+        locate=located.locate,
+    )
+    pass_on(causes.warnings_left)
+    collectives = causes.collectives
     found = (
         *findings.silent_replication(outputs, mesh),
         *findings.rematerialised(collectives),
@@ -106,6 +119,19 @@ def texts(program: Program) -> dict[str, str]:
         "optimized": program.optimized,
     }
     return {name: text for name, text in found.items() if text}
+
+
+def _parameter_names(program: Program, inputs: Sequence[Value]) -> list[str]:
+    """Name the parameters of the program: the used arguments, closed-over ones first."""
+    lifted = len(program.closed_over)
+    ordered = [*inputs[len(inputs) - lifted :], *inputs[: len(inputs) - lifted]]
+    return [ordered[argument].name for argument in private.kept_arguments(program.lowered)]
+
+
+def _stated(program: Program, mesh: Mesh) -> Stated:
+    explicit = any(axis.type == "explicit" for axis in mesh.axes)
+    stated = program.out_specs is not None
+    return read_stated(program.traced.jaxpr, explicit=explicit, results=stated)
 
 
 def _donated(program: Program, inputs: Sequence[Value]) -> dict[int, Value]:
