@@ -1,0 +1,40 @@
+/** The report's MIME renderer: a saved notebook shows the live report, without a kernel. */
+
+import { IRenderMime } from '@jupyterlab/rendermime-interfaces';
+import { Widget } from '@lumino/widgets';
+
+import { MIME_TYPE, View, mount } from './view';
+
+class RenderedReport extends Widget implements IRenderMime.IRenderer {
+  constructor(private readonly mimeType: string) {
+    super();
+    this.addClass('shardnb-output');
+  }
+
+  async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
+    this._view?.dispose();
+    this._view = mount(this.node, model.data[this.mimeType]);
+  }
+
+  override dispose(): void {
+    this._view?.dispose();
+    super.dispose();
+  }
+
+  private _view: View | undefined;
+}
+
+const extension: IRenderMime.IExtension = {
+  id: 'shardnb:report',
+  description: 'Shows a shardnb report, live.',
+  rendererFactory: {
+    safe: true,
+    mimeTypes: [MIME_TYPE],
+    createRenderer: options => new RenderedReport(options.mimeType)
+  },
+  // Widgets register at -10: the report of a saved notebook must come before them.
+  rank: -20,
+  dataType: 'json'
+};
+
+export default extension;

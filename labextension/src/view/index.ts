@@ -1,0 +1,6 @@
+/** The view's door: the JupyterLab extension and the widgets draw reports through it. */
+
+export { MIME_TYPE, readReport } from './report';
+export type { Report } from './report';
+export { mount } from './view';
+export type { View } from './view';

@@ -1,0 +1,57 @@
+/** What the reader looks at. Changes are told once a frame, however many there are. */
+
+import { Collective, Value } from './report';
+
+export interface Focus {
+  /** The collective that is told at length. */
+  chosen: Collective | null;
+  /** The collective under the pointer. */
+  pointed: Collective | null;
+  /** The array under the pointer, or at the slider's step. */
+  value: Value | null;
+  /** The position in the mesh of the device under the pointer. */
+  device: number | null;
+}
+
+export type Listener = (focus: Focus, changed: ReadonlySet<keyof Focus>) => void;
+
+export class Store {
+  focus: Focus = { chosen: null, pointed: null, value: null, device: null };
+
+  /** Change the focus; listeners hear of it in the next frame. */
+  set(patch: Partial<Focus>): void {
+    for (const key of Object.keys(patch) as (keyof Focus)[]) {
+      if (this.focus[key] !== patch[key]) {
+        this._changed.add(key);
+      }
+    }
+    Object.assign(this.focus, patch);
+    if (this._changed.size && !this._frame) {
+      this._frame = requestAnimationFrame(() => this.flush());
+    }
+  }
+
+  /** Tell the listeners now. */
+  flush(): void {
+    cancelAnimationFrame(this._frame);
+    this._frame = 0;
+    const changed = this._changed;
+    this._changed = new Set();
+    if (changed.size) {
+      this._listeners.forEach(listener => listener(this.focus, changed));
+    }
+  }
+
+  subscribe(listener: Listener): void {
+    this._listeners.push(listener);
+  }
+
+  dispose(): void {
+    cancelAnimationFrame(this._frame);
+    this._listeners = [];
+  }
+
+  private _changed = new Set<keyof Focus>();
+  private _listeners: Listener[] = [];
+  private _frame = 0;
+}

@@ -1,0 +1,137 @@
+/** The live view of a report: what is sent, who asked, why, what would remove it. */
+
+import { arrays, steps } from './arrays';
+import { Code } from './code';
+import { about, header, memoryText, summary } from './content';
+import { Detail } from './detail';
+import { h } from './dom';
+import { List } from './list';
+import { MeshPanel } from './mesh';
+import { Collective, Finding, Memory, Report, readReport } from './report';
+import { Store } from './store';
+import { clean, count, size } from './units';
+import * as words from './words';
+
+/** A report on the page. */
+export interface View {
+  /** Look at a collective, by its id. */
+  choose: (id: number) => void;
+  dispose: () => void;
+}
+
+/**
+ * Draw a report, from the data that its JSON holds, in place of what `host` shows. Data that is
+ * no report leaves a sentence that says so.
+ */
+export function mount(host: HTMLElement, data: unknown): View {
+  const root = h('div', { class: 'report' });
+  host.replaceChildren(root);
+  try {
+    return draw(root, readReport(data));
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error);
+    root.replaceChildren(h('div', { class: 'error', role: 'alert' }, clean(text)));
+    return { choose: () => undefined, dispose: () => root.remove() };
+  }
+}
+
+function draw(root: HTMLElement, report: Report): View {
+  const store = new Store();
+  const { collectives } = report;
+  const code = new Code(report, store);
+  const [first, ...others] = header(report);
+  root.append(
+    h('div', { class: 'header' }, h('b', null, first), ...others.map(part => h('span', null, part))),
+    code.element,
+    h('div', { class: 'summary' }, summary(report)),
+    ...(collectives.length > 1 ? [new List(report, store).element] : []),
+    h(
+      'div',
+      { class: 'main' },
+      new Detail(report, store).element,
+      new MeshPanel(report, store).element
+    ),
+    arrays(report, store),
+    ...(report.values.length ? [steps(report, store)] : []),
+    facts(report),
+    ...Object.entries(report.texts).map(([name, text]) => program(name, text))
+  );
+  store.set({ chosen: heaviest(collectives) });
+  store.flush();
+  return {
+    choose: id => {
+      store.set({ chosen: collectives.find(one => one.id === id) ?? store.focus.chosen });
+      store.flush();
+    },
+    dispose: () => {
+      store.dispose();
+      root.remove();
+    }
+  };
+}
+
+function heaviest(collectives: readonly Collective[]): Collective | null {
+  return collectives.reduce<Collective | null>(
+    (most, one) => (most && words.weight(most) >= words.weight(one) ? most : one),
+    null
+  );
+}
+
+function facts(report: Report): HTMLElement {
+  const rows = [fact('memory', memory(report.memory, report.outputs.length))];
+  report.findings.forEach(one => rows.push(fact('finding', finding(one, report))));
+  report.notes.forEach(note => rows.push(fact('note', h('span', null, clean(note)))));
+  const said = about(report).join(' ');
+  if (said) {
+    rows.push(fact('about', h('span', { class: 'faint' }, said)));
+  }
+  return h('dl', { class: 'facts' }, ...rows.flat());
+}
+
+function fact(label: string, body: HTMLElement): HTMLElement[] {
+  return [h('dt', null, label), h('dd', null, body)];
+}
+
+const PARTS = ['arguments', 'outputs', 'temporaries'] as const;
+
+/** The memory in words, with a bar of its parts. */
+function memory(held: Memory | null, outputs: number): HTMLElement {
+  const bar = h('span', { class: 'bar', 'aria-hidden': 'true' });
+  for (const part of PARTS) {
+    const piece = h('span', { class: `part ${part}`, title: `${part} ${size(held?.[part] ?? 0)}` });
+    piece.style.flexGrow = String(held?.[part] ?? 0);
+    bar.append(piece);
+  }
+  const words = memoryText(held, outputs).split(', ');
+  const parts = words.map((text, i) =>
+    h('span', null, held && h('span', { class: `swatch ${PARTS[i]}` }), text + (words[i + 1] ? ', ' : ''))
+  );
+  return h('div', null, ...parts, held && bar);
+}
+
+function finding(one: Finding, report: Report): HTMLElement {
+  const place = one.location ? ` ${words.at(one.location, report)}` : '';
+  const price = one.wasted_bytes === null ? '' : `  (${size(one.wasted_bytes)} wasted)`;
+  return h(
+    'div',
+    null,
+    h('b', null, `${clean(one.kind)}${place}`),
+    `: ${clean(one.message)}${price}`,
+    one.details ? folded('details', one.details) : null
+  );
+}
+
+/** The text of a program, drawn when it is opened. */
+function program(name: string, text: string): HTMLElement {
+  const lines = count(text.split('\n').length, 'line');
+  return folded(`${clean(name)} program, ${lines}, ${size(text.length)}`, text);
+}
+
+function folded(title: string, text: string): HTMLElement {
+  const body = h('pre', { class: 'raw' });
+  const open = (): void => {
+    body.textContent ||= text.split('\n').map(clean).join('\n');
+  };
+  return h('details', { on: { toggle: open } }, h('summary', null, title), body);
+}
+

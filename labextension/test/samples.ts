@@ -1,0 +1,84 @@
+/** Reports written by hand, as the data that their JSON holds. */
+
+type Data = Record<string, any>;
+
+/** One all-reduce at the first line, on a mesh of 4 x 2. */
+export function sketch(): Data {
+  return {
+    title: 'cell',
+    mesh: {
+      axes: [
+        { name: 'data', size: 4 },
+        { name: 'model', size: 2 }
+      ],
+      device_ids: [0, 1, 2, 3, 4, 5, 6, 7],
+      emulated: true
+    },
+    inputs: [
+      array('x', [256, 512], [['data'], ['model']], [64, 256]),
+      array('W', [512, 1024], [['model'], []], [256, 1024])
+    ],
+    outputs: [array('y', [256, 1024], [['data'], []], [64, 1024])],
+    collectives: [allReduce()],
+    memory: { arguments: 1114112, outputs: 262144, temporaries: 0 },
+    sources: [{ name: 'cell', text: 'h = x @ W\ny = jnp.tanh(h)\n', cell_id: 'cell-a' }],
+    versions: { jax: '0.12.0.1' },
+    run: { compile_seconds: 0.18 },
+    version: 1,
+    group_table: [
+      [
+        [0, 1],
+        [2, 3],
+        [4, 5],
+        [6, 7]
+      ]
+    ]
+  };
+}
+
+export function allReduce(): Data {
+  return {
+    id: 0,
+    kind: 'all-reduce',
+    axes: ['model'],
+    groups: 0,
+    dtype: 'f32',
+    shape: [64, 1024],
+    wire_bytes: 262144,
+    generated: true,
+    asked_by: 'inferred',
+    reason: 'partial-sum',
+    why: 'both operands of x @ W are split over model on the contracting dim.',
+    fixes: [
+      {
+        edit: "x=P('data') W=P(None, 'model')",
+        collectives: [1, 0],
+        wire_bytes: [262144, 0],
+        memory_bytes: [0, 131072]
+      }
+    ],
+    frames: [{ source: 0, line: 1 }],
+    instruction: '%all-reduce = f32[64,1024] all-reduce(%dot)'
+  };
+}
+
+export function array(name: string, shape: number[], spec: unknown, shard: number[]): Data {
+  return { name, dtype: 'f32', shape, spec, shard_shape: shard };
+}
+
+/** As many collectives as you like, of three kinds, on ten lines. */
+export function many(number: number): Data {
+  const kinds = ['all-reduce', 'all-gather', 'reduce-scatter'];
+  const collectives = Array.from({ length: number }, (_, id) => ({
+    ...allReduce(),
+    id,
+    kind: kinds[id % 3],
+    wire_bytes: 1024 * (id + 1),
+    frames: [{ source: 0, line: (id % 10) + 1 }]
+  }));
+  const text = Array.from({ length: 10 }, (_, i) => `step_${i}()`).join('\n');
+  return { ...sketch(), collectives, sources: [{ name: 'cell', text }] };
+}
+
+/** Texts that would do harm where they were taken for markup. */
+export const HOSTILE = '<img src=x onerror="globalThis.harmed = true"><script>harm()</script>';

@@ -1,0 +1,120 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { View, mount } from '../src/view';
+import { HOSTILE, allReduce, many, sketch } from './samples';
+
+let host: HTMLElement;
+let view: View;
+
+beforeEach(() => document.body.append((host = document.createElement('div'))));
+afterEach(() => {
+  view.dispose();
+  host.remove();
+});
+
+function show(data: unknown): string {
+  view = mount(host, data);
+  return host.textContent ?? '';
+}
+
+function texts(selector: string): string[] {
+  return [...host.querySelectorAll(selector)].map(found => found.textContent ?? '');
+}
+
+describe('the view', () => {
+  it('says what is sent, who asked, why, and what would remove it', () => {
+    const text = show(sketch());
+    expect(text).toContain('mesh data=4 x model=2 (auto, auto)');
+    expect(text).toContain(
+      '1 collective: 256 KiB sent by each device a run; 0 called, 0 requested, 1 inferred'
+    );
+    expect(text).toContain('Both operands of x @ W are split over model');
+    expect(text).toContain("Try: x=P('data') W=P(None, 'model') (no collective, +128 KiB a device");
+  });
+
+  it('puts a collective at the end of its line', () => {
+    show(sketch());
+    const [first, second] = [...host.querySelectorAll('.shardnb-line')];
+    expect(first.textContent).toContain(
+      'h = x @ W' + 'all-reduce[model] f32[64, 1024] sends 256 KiB inferred, partial-sum'
+    );
+    expect(second.textContent).not.toContain('all-reduce');
+  });
+
+  it('says in one line that nothing is sent', () => {
+    expect(show({ ...sketch(), collectives: [], group_table: [] })).toContain('no communication');
+  });
+
+  it('tells the collective that is chosen', () => {
+    show({ ...sketch(), collectives: [allReduce(), { ...allReduce(), id: 7, why: 'a second one' }] });
+    view.choose(7);
+    expect(texts('.shardnb-because')).toEqual(['A second one.']);
+    const selected = host.querySelector('.shardnb-rows [aria-selected=true]');
+    expect(selected?.getAttribute('aria-posinset')).toBe('2');
+  });
+
+  it('begins with the collective that sends most', () => {
+    show(many(30));
+    const selected = host.querySelector('.shardnb-rows [aria-selected=true]');
+    expect(selected?.getAttribute('aria-posinset')).toBe('30');
+  });
+
+  it('draws only the rows of a long list that are seen', () => {
+    show(many(5000));
+    expect(host.querySelectorAll('.shardnb-rows .shardnb-row').length).toBeLessThan(30);
+  });
+
+  it('moves through the list with the keys', async () => {
+    show(many(30));
+    view.choose(0);
+    const list = host.querySelector('[role=listbox]')!;
+    list.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowDown' }));
+    await new Promise(resolve => requestAnimationFrame(resolve));
+    const selected = host.querySelector('.shardnb-rows [aria-selected=true]');
+    expect(selected?.getAttribute('aria-posinset')).toBe('2');
+  });
+
+  it('shows hostile text and runs none of it', () => {
+    const one = {
+      ...allReduce(),
+      kind: HOSTILE,
+      why: HOSTILE,
+      producer: HOSTILE,
+      instruction: HOSTILE,
+      axes: [HOSTILE]
+    };
+    const text = show({
+      ...sketch(),
+      collectives: [one, { ...one, id: 1 }],
+      sources: [{ name: HOSTILE, text: HOSTILE }],
+      notes: [HOSTILE],
+      findings: [{ kind: HOSTILE, message: HOSTILE, details: HOSTILE }],
+      texts: { [HOSTILE]: HOSTILE }
+    });
+    expect(text).toContain(HOSTILE);
+    expect(host.querySelector('img, script')).toBeNull();
+    expect((globalThis as any).harmed).toBeUndefined();
+  });
+
+  it.each([
+    [{ version: 2 }, 'update shardnb to see it'],
+    [{}, 'no version number'],
+    [null, 'not an object'],
+    [{ ...sketch(), collectives: [{ id: 3, groups: 9, frames: [] }] }, 'collective 3 has no groups'],
+    [{ ...sketch(), mesh: { axes: [], device_ids: [0, 1] } }, 'has other devices'],
+    [{ ...sketch(), inputs: [{ name: 'x', shape: [4], spec: [['nope']], shard_shape: [4] }] }, 'nope']
+  ])('says of %j that it is no report it can show', (data, words) => {
+    expect(show(data)).toContain(words);
+  });
+
+  it('steps through the arrays of the program', () => {
+    const value = (name: string): object => ({
+      ...sketch().outputs[0],
+      name,
+      location: { source: 0, line: 2 }
+    });
+    show({ ...sketch(), values: [value('h'), value('g')] });
+    host.querySelector<HTMLElement>('[aria-label="step on"]')!.click();
+    expect(texts('.shardnb-stepper')[0]).toContain('step 2 of 2 at line 2');
+  });
+});

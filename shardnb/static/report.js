@@ -1,0 +1,2174 @@
+// Built from labextension/src/view by `jlpm build`. Do not edit.
+
+// src/view/report.ts
+var MIME_TYPE = "application/vnd.shardnb.report.v1+json";
+var VERSION = 1;
+var AXIS = { type: "auto" };
+var MESH = { target: "cpu", platform: "cpu", kind: "cpu", emulated: false, coords: null };
+var PLACE = { function: "" };
+var SOURCE = { text: "", first_line: 1, cell_id: null };
+var VALUE = {
+  unreduced: [],
+  grid: null,
+  blocks: null,
+  requested: null,
+  closed_over: false,
+  location: null,
+  details: ""
+};
+var FIX = { location: null };
+var COLLECTIVE = {
+  trips: 1,
+  generated: false,
+  asked_by: null,
+  reason: null,
+  why: "",
+  detail: null,
+  full_remat: false,
+  producer: null,
+  producer_spec: null,
+  consumer: null,
+  needed_spec: null,
+  phase: null,
+  seconds: null,
+  fixes: null,
+  combined_with: [],
+  frames: [],
+  within: [],
+  op_name: "",
+  instruction: "",
+  channel: null
+};
+var FINDING = { location: null, wasted_bytes: null, details: "" };
+var MEMORY = { aliased: 0, code: 0 };
+var RUN = { trace_seconds: null, compile_seconds: null, explain_seconds: null, run_seconds: null };
+function readReport(data) {
+  const whole = record(data, "the data");
+  if (typeof whole.version !== "number") {
+    throw new Error("this is no report: it has no version number");
+  }
+  if (whole.version > VERSION) {
+    throw new Error(
+      `the report has version ${whole.version}, and this view reads up to ${VERSION}: update shardnb to see it`
+    );
+  }
+  const table = list(whole, "group_table");
+  return {
+    title: String(whole.title ?? ""),
+    mesh: mesh(record(whole.mesh, "mesh")),
+    inputs: list(whole, "inputs").map(value),
+    outputs: list(whole, "outputs").map(value),
+    values: list(whole, "values").map(value),
+    collectives: list(whole, "collectives").map((item) => collective(item, table)),
+    findings: list(whole, "findings").map(finding),
+    memory: whole.memory ? filled(whole.memory, MEMORY) : null,
+    sources: list(whole, "sources").map((item) => filled(item, SOURCE)),
+    versions: whole.versions ?? {},
+    notes: list(whole, "notes"),
+    run: filled(whole.run ?? {}, RUN),
+    texts: whole.texts ?? {},
+    version: whole.version
+  };
+}
+function mesh(data) {
+  const axes = list(data, "axes").map((axis) => filled(axis, AXIS));
+  const size2 = axes.reduce((product2, axis) => product2 * axis.size, 1);
+  if (list(data, "device_ids").length !== size2) {
+    throw new Error(`this is no report: its mesh of ${size2} places has other devices`);
+  }
+  return { ...filled(data, MESH), axes };
+}
+function value(item) {
+  const read = filled(item, VALUE);
+  if (read.spec === void 0) {
+    read.spec = null;
+  }
+  const dims2 = read.shape.length;
+  if (read.shard_shape.length !== dims2 || read.spec !== null && read.spec.length !== dims2) {
+    throw new Error(`this is no report: the array ${read.name} has parts of another rank`);
+  }
+  return { ...read, location: place(read.location) };
+}
+function collective(item, table) {
+  const read = filled(item, COLLECTIVE);
+  const groups = table[read.groups];
+  if (!Array.isArray(groups)) {
+    throw new Error(`this is no report: collective ${read.id} has no groups`);
+  }
+  const fixes = read.fixes && read.fixes.map((fix) => filled(fix, FIX));
+  const frames = read.frames.map((frame) => filled(frame, PLACE));
+  return { ...read, axes: read.axes ?? null, groups, fixes, frames };
+}
+function finding(item) {
+  const read = filled(item, FINDING);
+  return { ...read, location: place(read.location) };
+}
+function place(item) {
+  return item ? filled(item, PLACE) : null;
+}
+function filled(item, defaults) {
+  return { ...defaults, ...record(item, "a part of it") };
+}
+function record(item, name) {
+  if (typeof item !== "object" || item === null || Array.isArray(item)) {
+    throw new Error(`this is no report: ${name} is not an object`);
+  }
+  return item;
+}
+function list(data, name) {
+  const items = data[name] ?? [];
+  if (!Array.isArray(items)) {
+    throw new Error(`this is no report: ${name} is not a list`);
+  }
+  return items;
+}
+
+// src/view/spec.ts
+function specText(spec, unreduced = []) {
+  if (spec === null) {
+    return "no mesh axes";
+  }
+  const entries = spec.map(entryText);
+  while (entries[entries.length - 1] === "None") {
+    entries.pop();
+  }
+  if (unreduced.length) {
+    entries.push(`unreduced={${unreduced.map(quoted).join(", ")}}`);
+  }
+  return `P(${entries.join(", ")})`;
+}
+function entryText(axes) {
+  if (!axes.length) {
+    return "None";
+  }
+  return axes.length === 1 ? quoted(axes[0]) : `(${axes.map(quoted).join(", ")})`;
+}
+function quoted(name) {
+  const quote = name.includes("'") && !name.includes('"') ? '"' : "'";
+  return quote + name.replace(/\\/g, "\\\\").replaceAll(quote, `\\${quote}`) + quote;
+}
+function typeText(value2) {
+  const dims2 = value2.shape.map((size2, dim) => dimText(size2, value2.spec?.[dim] ?? []));
+  const pending = value2.unreduced.length ? `{U:${value2.unreduced.join(",")}}` : "";
+  return `${value2.dtype}[${dims2.join(", ")}]${pending}`;
+}
+function dimText(size2, axes) {
+  if (!axes.length) {
+    return String(size2);
+  }
+  return axes.length === 1 ? `${size2}@${axes[0]}` : `${size2}@(${axes.join(",")})`;
+}
+function gridOf(value2, mesh2) {
+  if (value2.spec === null) {
+    return value2.grid ?? value2.shape.map(() => 1);
+  }
+  return value2.spec.map((axes) => axes.reduce((product2, axis) => product2 * sizeOf(axis, mesh2), 1));
+}
+function blocksOf(value2, mesh2) {
+  const positions = mesh2.device_ids.map((_, position) => position);
+  const { spec } = value2;
+  if (spec === null) {
+    return value2.blocks ?? positions.map(() => 0);
+  }
+  const grid = gridOf(value2, mesh2);
+  return positions.map((position) => blockAt(spec, grid, coordinates(position, mesh2), mesh2));
+}
+function blockAt(spec, grid, coordinate, mesh2) {
+  return spec.reduce((block, axes, dim) => {
+    const index = axes.reduce(
+      (inner, axis) => inner * sizeOf(axis, mesh2) + indexOf(axis, coordinate, mesh2),
+      0
+    );
+    return block * grid[dim] + index;
+  }, 0);
+}
+function coordinates(position, mesh2) {
+  const result = [];
+  let rest2 = position;
+  for (const axis of [...mesh2.axes].reverse()) {
+    result.unshift(rest2 % axis.size);
+    rest2 = Math.floor(rest2 / axis.size);
+  }
+  return result;
+}
+function partOf(axis) {
+  const found = /^(.*):\((\d+)\)(\d+)$/s.exec(axis);
+  return found && [found[1], Number(found[2]), Number(found[3])];
+}
+function wholeAxis(axis) {
+  return partOf(axis)?.[0] ?? axis;
+}
+function sizeOf(axis, mesh2) {
+  return partOf(axis)?.[2] ?? meshAxis(axis, mesh2).size;
+}
+function indexOf(axis, coordinate, mesh2) {
+  const part = partOf(axis);
+  const [name, before, size2] = part ?? [axis, 1, meshAxis(axis, mesh2).size];
+  const whole = meshAxis(name, mesh2);
+  const after = Math.max(1, Math.floor(whole.size / (before * size2)));
+  return Math.floor(coordinate[mesh2.axes.indexOf(whole)] / after) % size2;
+}
+function meshAxis(name, mesh2) {
+  const axis = mesh2.axes.find((one) => one.name === name);
+  if (!axis) {
+    throw new Error(`this is no report: its mesh has no axis ${name}`);
+  }
+  return axis;
+}
+
+// src/view/layout.ts
+function layoutOf(value2, mesh2) {
+  if (value2.spec === null && (value2.grid === null || value2.blocks === null)) {
+    return null;
+  }
+  const blocks = blocksOf(value2, mesh2);
+  const holders = /* @__PURE__ */ new Map();
+  blocks.forEach((block, position) => {
+    const found = holders.get(block);
+    found ? found.push(position) : holders.set(block, [position]);
+  });
+  return { grid: gridOf(value2, mesh2), blocks, holders };
+}
+function copies(value2, mesh2) {
+  if (value2.spec === null) {
+    const layout = layoutOf(value2, mesh2);
+    const counts = new Set([...layout?.holders.values() ?? []].map((found) => found.length));
+    const sorted2 = [...counts].sort((a, b) => a - b);
+    return !layout || sorted2.join() === "1" ? "" : `x${sorted2.join(" or x")} copies`;
+  }
+  const pending = value2.unreduced.reduce((product2, axis) => product2 * sizeOf(axis, mesh2), 1);
+  const blocks = gridOf(value2, mesh2).reduce((product2, size2) => product2 * size2, 1);
+  const number = Math.floor(mesh2.device_ids.length / (blocks * pending));
+  return number > 1 ? `x${number} copies over ${free(value2, mesh2).join(", ")}` : "";
+}
+function free(value2, mesh2) {
+  const used2 = /* @__PURE__ */ new Set([...value2.unreduced, ...(value2.spec ?? []).flat()]);
+  const parts = new Set([...used2].filter((axis) => wholeAxis(axis) !== axis).map(wholeAxis));
+  return mesh2.axes.filter((axis) => axis.size > 1 && !used2.has(axis.name)).map((axis) => parts.has(axis.name) ? `the rest of ${axis.name}` : axis.name);
+}
+function indexOf2(grid, number) {
+  const index = [];
+  let rest2 = number;
+  for (const size2 of [...grid].reverse()) {
+    index.unshift(rest2 % size2);
+    rest2 = Math.floor(rest2 / size2);
+  }
+  return index;
+}
+function numberOf(grid, index) {
+  return grid.reduce((number, size2, dim) => number * size2 + index[dim], 0);
+}
+function sliceText(value2, layout, block) {
+  const parts = indexOf2(layout.grid, block).map((place3, dim) => {
+    const end = value2.shape[dim];
+    const start = Math.min(end, place3 * value2.shard_shape[dim]);
+    return `${start}:${Math.min(end, start + value2.shard_shape[dim])}`;
+  });
+  return `[${parts.join(", ")}]`;
+}
+function neighbours(grid, number) {
+  const index = indexOf2(grid, number);
+  const beside = (dim, step2) => {
+    const place3 = index[dim] + step2;
+    return place3 < 0 || place3 >= grid[dim] ? null : numberOf(grid, [...index.slice(0, dim), place3, ...index.slice(dim + 1)]);
+  };
+  return grid.flatMap(
+    (size2, dim) => size2 > 1 ? [[dim, beside(dim, -1), beside(dim, 1)]] : []
+  );
+}
+function plane(grid) {
+  if (grid.length < 2) {
+    return [null, grid.length ? 0 : null];
+  }
+  const dims2 = grid.map((_, dim) => dim);
+  const split = dims2.filter((dim) => grid[dim] > 1).slice(-2);
+  const whole = dims2.filter((dim) => !split.includes(dim)).reverse();
+  const [down, across] = [...split, ...whole.slice(0, 2 - split.length)].sort((a, b) => a - b);
+  return [down, across];
+}
+
+// src/view/units.ts
+var UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+var HIDDEN = /[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
+var NAMED = { "\n": "\\n", "\r": "\\r", "	": "\\t", " ": " " };
+function size(bytes) {
+  let value2 = bytes;
+  let unit = 0;
+  while (unit < UNITS.length - 1 && Number(digits(value2, unit)) >= 1024) {
+    value2 /= 1024;
+    unit += 1;
+  }
+  return `${digits(value2, unit)} ${UNITS[unit]}`;
+}
+function digits(value2, unit) {
+  const whole = unit === 0 || value2 >= 99.95 || value2 >= 10 && Number.isInteger(value2);
+  return fixed(value2, whole ? 0 : 1);
+}
+function fixed(value2, decimals) {
+  const scale = 10 ** decimals;
+  const floor = Math.floor(value2 * scale);
+  const tie = value2 * scale - floor === 0.5;
+  return tie ? ((floor + floor % 2) / scale).toFixed(decimals) : value2.toFixed(decimals);
+}
+function change(bytes) {
+  return (bytes < 0 ? "-" : "+") + size(Math.abs(bytes));
+}
+function seconds(value2) {
+  if (value2 >= 999.5) {
+    return `${grouped(Math.round(value2))} s`;
+  }
+  if (value2 >= 0.0995) {
+    return `${three(value2)} s`;
+  }
+  return value2 >= 9995e-7 ? `${three(value2 * 1e3)} ms` : `${three(value2 * 1e6)} us`;
+}
+function three(value2) {
+  const decimals = value2 < 0.9995 ? 3 : value2 < 9.995 ? 2 : value2 < 99.95 ? 1 : 0;
+  return fixed(value2, decimals);
+}
+function grouped(number) {
+  return String(number).replace(/\B(?=(\d{3})+$)/g, ",");
+}
+function count(number, noun) {
+  return `${grouped(number)} ${number === 1 ? noun : plural(noun)}`;
+}
+function plural(noun) {
+  if (noun.endsWith("y")) {
+    return `${noun.slice(0, -1)}ies`;
+  }
+  return /(s|x|ch|sh)$/.test(noun) ? `${noun}es` : `${noun}s`;
+}
+function dims(shape) {
+  return shape.join(" x ") || "scalar";
+}
+function numbers(values, limit = 8) {
+  const run = values.length > 2 && values.every((value2, i) => value2 === values[0] + i);
+  if (run) {
+    return `${values[0]}-${values[values.length - 1]}`;
+  }
+  if (values.length <= limit) {
+    return values.join(" ");
+  }
+  const last = values[values.length - 1];
+  return `${values.slice(0, 3).join(" ")} ... ${last} (${values.length})`;
+}
+function clean(text) {
+  HIDDEN.lastIndex = 0;
+  return HIDDEN.test(text) ? untabbed(text).replace(HIDDEN, escaped) : text;
+}
+function escaped(char) {
+  const code = char.codePointAt(0) ?? 0;
+  const hex = code.toString(16);
+  const long = code > 65535 ? `\\U${hex.padStart(8, "0")}` : `\\u${hex.padStart(4, "0")}`;
+  return NAMED[char] ?? (code < 256 ? `\\x${hex.padStart(2, "0")}` : long);
+}
+function untabbed(text) {
+  let column = 0;
+  let result = "";
+  for (const char of text) {
+    const piece = char === "	" ? " ".repeat(4 - column % 4) : char;
+    column = char === "\n" || char === "\r" ? 0 : column + piece.length;
+    result += piece;
+  }
+  return result;
+}
+
+// src/view/words.ts
+var MADE = "made by the partitioner";
+var REASONS = {
+  "partial-sum": "each device holds a partial sum, and these are added up",
+  conflict: "two placements disagree, so one side is moved",
+  "output-spec": "a stated placement wants the data elsewhere",
+  "whole-axis": "the operation needs the whole dimension on one device",
+  reshape: "the reshape joins or cuts a dimension that is split",
+  uneven: "the sizes do not divide by the devices",
+  halo: "devices exchange elements with others along a split dimension",
+  unknown: "why it is there is not known"
+};
+var ASKED = {
+  called: "The program calls it.",
+  requested: "A sharding that you wrote asks for it.",
+  inferred: "Asked by nobody.",
+  [MADE]: "The partitioner made it; who asked for it is not known."
+};
+function asked(collective2) {
+  return collective2.asked_by ?? (collective2.generated ? MADE : "called");
+}
+function askedSentence(collective2) {
+  return ASKED[asked(collective2)] ?? "";
+}
+function cause(collective2) {
+  const flag = collective2.full_remat ? "full rematerialisation" : null;
+  return clean([asked(collective2), collective2.reason, flag].filter(Boolean).join(", "));
+}
+function over(collective2) {
+  if (collective2.axes?.length) {
+    return clean(`[${collective2.axes.join(", ")}]`);
+  }
+  return collective2.axes ? "" : `[${grouping(collective2)}]`;
+}
+function grouping(collective2) {
+  const { groups } = collective2;
+  if (collective2.kind === "collective-permute") {
+    return count(groups.length, "pair");
+  }
+  const sizes = groups.map((group) => group.length).sort((a, b) => a - b);
+  if (!sizes.length) {
+    return "no groups";
+  }
+  const [least, most] = [sizes[0], sizes[sizes.length - 1]];
+  return `${count(groups.length, "group")} of ${least === most ? least : `${least} to ${most}`}`;
+}
+function array(collective2) {
+  return clean(`${collective2.dtype}[${collective2.shape.join(", ")}]`);
+}
+function trips(collective2) {
+  if (collective2.trips === null) {
+    return " x unknown";
+  }
+  return collective2.trips === 1 ? "" : ` x${grouped(collective2.trips)}`;
+}
+function total(collective2) {
+  return collective2.trips === null ? null : collective2.wire_bytes * collective2.trips;
+}
+function weight(collective2) {
+  return total(collective2) || collective2.wire_bytes;
+}
+function sends(collectives) {
+  if (collectives.length === 1) {
+    return `sends ${size(collectives[0].wire_bytes)}${trips(collectives[0])}`;
+  }
+  const least = unknown(collectives) ? "at least " : "";
+  return `sends ${least}${size(sent(collectives))} in all`;
+}
+function sent(collectives) {
+  return collectives.reduce((sum, collective2) => sum + (total(collective2) ?? 0), 0);
+}
+function unknown(collectives) {
+  return collectives.filter((collective2) => collective2.trips === null).length;
+}
+function home(collective2, report) {
+  const frames = collective2.frames.filter((frame) => isShown(frame, report));
+  return frames.find((frame) => frame.source === 0) ?? frames[0] ?? null;
+}
+function isShown(place3, report) {
+  return place3.source === 0 || Boolean(report.sources[place3.source]?.text);
+}
+function at(place3, report) {
+  if (place3 === null) {
+    return "at no known line";
+  }
+  const source = place3.source > 0 ? report.sources[place3.source] : void 0;
+  return `at line ${place3.line}${source ? ` of ${clean(source.name)}` : ""}`;
+}
+function because(collective2) {
+  const { why, reason } = collective2;
+  if (why) {
+    const sentence2 = clean(why.trim());
+    return /[.!?)]$/.test(sentence2) ? sentence2 : `${sentence2}.`;
+  }
+  if (reason !== null) {
+    const detail = collective2.detail ? ` (${clean(collective2.detail)})` : "";
+    return `${REASONS[reason] ?? clean(reason)}${detail}${moved(collective2)}.`;
+  }
+  if (asked(collective2) === "called") {
+    return ASKED.called.toLowerCase();
+  }
+  return `why it is there is not known${moved(collective2)}.`;
+}
+function moved(collective2) {
+  const parts = [made(collective2), used(collective2)].filter(Boolean);
+  return parts.length ? `: ${parts.join(", ")}` : "";
+}
+function made(collective2) {
+  const { producer, producer_spec: spec } = collective2;
+  return producer ? clean(producer) + (spec ? ` lies as ${clean(specText(spec))}` : "") : "";
+}
+function used(collective2) {
+  const { consumer, needed_spec: spec } = collective2;
+  if (!consumer) {
+    return "";
+  }
+  return clean(consumer) + (spec ? ` needs it as ${clean(specText(spec))}` : " uses it");
+}
+function further(collective2) {
+  const asker = askedSentence(collective2);
+  const said = asker.toLowerCase() === because(collective2) ? [] : [asker];
+  if (collective2.full_remat) {
+    said.push("Full rematerialisation: the whole array is gathered, then cut again.");
+  }
+  if (collective2.trips === null) {
+    said.push("It runs in a loop whose trip count is not known.");
+  }
+  if (collective2.combined_with.length) {
+    const others = count(collective2.combined_with.length, "other collective");
+    said.push(`Sent together with ${others}, as one exchange.`);
+  }
+  if (collective2.seconds !== null) {
+    said.push(`About ${seconds(collective2.seconds)} for one execution, by a formula.`);
+  }
+  if (collective2.fixes && !collective2.fixes.length) {
+    said.push("No edit that was tried removes it.");
+  }
+  return said.filter(Boolean);
+}
+function effect(fix) {
+  const [before, after] = fix.collectives;
+  const sending = `sends ${size(fix.wire_bytes[1])}, not ${size(fix.wire_bytes[0])}`;
+  const left = after ? `${count(after, "collective")}, not ${grouped(before)}, ${sending}` : "no collective";
+  return `${left}, ${change(fix.memory_bytes[1] - fix.memory_bytes[0])} a device; compiled`;
+}
+
+// src/view/content.ts
+var NOTHING = "no communication";
+function header(report) {
+  const { run, versions } = report;
+  const parts = [meshText(report.mesh), devicesText(report.mesh)];
+  if (versions.jax) {
+    parts.push(`jax ${clean(versions.jax)}`);
+  }
+  if (run.compile_seconds !== null) {
+    parts.push(`compiled ${seconds(run.compile_seconds)}`);
+  }
+  if (run.run_seconds !== null) {
+    parts.push(`ran ${seconds(run.run_seconds)}`);
+  }
+  return parts;
+}
+function meshText(mesh2) {
+  if (!mesh2.axes.length) {
+    return "no mesh";
+  }
+  const sizes = mesh2.axes.map((axis) => `${axis.name}=${axis.size}`).join(" x ");
+  return clean(`mesh ${sizes} (${mesh2.axes.map((axis) => axis.type).join(", ")})`);
+}
+function devicesText(mesh2) {
+  const kind = `${mesh2.emulated ? "emulated " : ""}${mesh2.kind}`;
+  const plain = ["cpu", "attached", mesh2.kind].includes(mesh2.target);
+  const target = plain ? "" : ` (${mesh2.target})`;
+  return clean(`${count(mesh2.device_ids.length, `${kind} device`)}${target}`);
+}
+function summary(report) {
+  const { collectives } = report;
+  if (!collectives.length) {
+    return NOTHING;
+  }
+  const unknown2 = unknown(collectives);
+  const who = /* @__PURE__ */ new Map();
+  collectives.forEach((one) => who.set(asked(one), (who.get(asked(one)) ?? 0) + 1));
+  const askers = ["called", "requested", "inferred", ...who.has(MADE) ? [MADE] : []];
+  const parts = askers.map((asker) => `${grouped(who.get(asker) ?? 0)} ${asker}`);
+  const sent2 = `${unknown2 ? "at least " : ""}${size(sent(collectives))}`;
+  const loops = unknown2 ? `; ${grouped(unknown2)} in loops whose trip count is not known` : "";
+  const number = count(collectives.length, "collective");
+  return `${number}: ${sent2} sent by each device a run; ${parts.join(", ")}${loops}`;
+}
+function valueType(value2) {
+  return clean(typeText(value2));
+}
+function shard(value2) {
+  return `${dims(value2.shard_shape)} a device`;
+}
+function remarks(value2, mesh2) {
+  const said = [copies(value2, mesh2)];
+  if (value2.unreduced.length) {
+    said.push(`partial sums over ${value2.unreduced.join(", ")}`);
+  }
+  if (value2.spec === null) {
+    const known = layoutOf(value2, mesh2) !== null;
+    said.push(known ? "no mesh axes say where it lies" : "where it lies is not known");
+  }
+  if (value2.requested && JSON.stringify(value2.requested) !== JSON.stringify(value2.spec)) {
+    said.push(`you asked for ${specText(value2.requested)}`);
+  }
+  if (value2.closed_over) {
+    said.push("closed over");
+  }
+  return said.filter(Boolean).map(clean);
+}
+function memoryText(memory2, outputs) {
+  if (memory2 === null) {
+    return "not known: the compiler gave no analysis";
+  }
+  const parts = [
+    `${size(memory2.arguments)} arguments`,
+    `${size(memory2.outputs)} ${outputs === 1 ? "output" : "outputs"}`,
+    `${size(memory2.temporaries)} temporaries a device`
+  ];
+  const reused = memory2.aliased ? `; ${size(memory2.aliased)} of it reused from donated inputs` : "";
+  return parts.join(", ") + reused;
+}
+function about(report) {
+  const said = [];
+  if (report.collectives.length) {
+    said.push("Bytes sent are by the ring formula; what the hardware does may differ.");
+  }
+  if (report.mesh.emulated) {
+    said.push("Emulated on CPU: the compiler for another device may choose otherwise.");
+  }
+  if (report.mesh.device_ids.some((id, position) => id !== position)) {
+    said.push("Pictures show device ids; HLO counts the positions of the mesh.");
+  }
+  return said;
+}
+
+// src/view/dom.ts
+function h(tag, props = null, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value2] of Object.entries(props ?? {})) {
+    set(element, name, value2);
+  }
+  element.append(...children.filter((child) => child !== null && child !== false));
+  return element;
+}
+function set(element, name, value2) {
+  if (name === "on") {
+    for (const [type, handler] of Object.entries(value2)) {
+      element.addEventListener(type, handler);
+    }
+  } else if (name === "class") {
+    element.className = classes(String(value2));
+  } else if (value2 !== null && value2 !== void 0 && value2 !== false) {
+    element.setAttribute(name, value2 === true ? "" : String(value2));
+  }
+}
+function classes(names) {
+  return names.split(" ").filter(Boolean).map((name) => `shardnb-${name}`).join(" ");
+}
+function heading(title) {
+  return h("div", { class: "heading", role: "heading", "aria-level": 4 }, title);
+}
+function mono(text) {
+  return h("code", { class: "mono" }, text);
+}
+
+// src/view/colours.ts
+var INK = "#1b1b1b";
+var EMPTY = "#c8c8c8";
+var HUES = [
+  "#8ecae6",
+  "#ffc75f",
+  "#a8d98a",
+  "#f2a0a0",
+  "#cdb4f0",
+  "#f7b6d9",
+  "#b8b8a0",
+  "#7fd6c2"
+];
+var PATTERNS = ["", "dots", "plus", "rings"];
+var NOBODY = { ground: EMPTY, pattern: "" };
+function tint(rank2, total2, down = 0, across = 0) {
+  if (total2 <= HUES.length * PATTERNS.length) {
+    const pattern2 = PATTERNS[Math.floor(rank2 / HUES.length)];
+    return { ground: HUES[rank2 % HUES.length], pattern: pattern2 };
+  }
+  const hue = (306 * down).toFixed(1);
+  return { ground: `hsl(${hue}, 60%, ${(66 + 24 * across).toFixed(1)}%)`, pattern: "" };
+}
+function letter(number) {
+  let name = "";
+  for (let rest2 = number + 1; rest2 > 0; rest2 = Math.floor((rest2 - 1) / 26)) {
+    name = String.fromCharCode(65 + (rest2 - 1) % 26) + name;
+  }
+  return name;
+}
+
+// src/view/pictures.ts
+var LINKED = 64;
+function valuePicture(value2, mesh2, layout) {
+  const [down, across] = plane(layout.grid);
+  const title = clean(`${value2.name} ${valueType(value2)}`);
+  return {
+    grid: layout.grid,
+    down: edge(value2, mesh2, layout, down),
+    across: edge(value2, mesh2, layout, across),
+    title: `${title}: ${layout.holders.size} blocks`,
+    tint: blockTint(layout),
+    labels: (block) => blockLabels(block, value2, mesh2, layout),
+    caption: (dim, place3) => `dim ${dim}: ${place3}`,
+    striped: value2.unreduced.length > 0
+  };
+}
+function edge(value2, mesh2, layout, dim) {
+  if (dim === null) {
+    return "";
+  }
+  if (value2.spec === null || !value2.spec[dim].length) {
+    return layout.grid[dim] > 1 ? `dim ${dim} in ${layout.grid[dim]}` : `dim ${dim} whole`;
+  }
+  const axes = value2.spec[dim].map((axis) => {
+    const whole = mesh2.axes.find((one) => one.name === axis);
+    return whole ? `${axis}=${whole.size}` : axis;
+  });
+  return clean(`dim ${dim} over ${axes.join(" x ")}`);
+}
+function blockTint(layout) {
+  const { grid, holders } = layout;
+  const ranks = new Map([...holders.keys()].sort((a, b) => a - b).map((block, i) => [block, i]));
+  const [down, across] = plane(grid);
+  const high = down === null ? 1 : grid[down];
+  const wide = across === null ? 1 : grid[across];
+  return (block) => {
+    const rank2 = ranks.get(block);
+    if (rank2 === void 0) {
+      return NOBODY;
+    }
+    const index = indexOf2(grid, block);
+    const y = down === null ? 0 : index[down] / Math.max(1, high - 1);
+    const x = across === null ? 0 : index[across] / Math.max(1, wide - 1);
+    return high > 1 ? tint(rank2, ranks.size, y, x) : tint(rank2, ranks.size, x, 0.5);
+  };
+}
+function blockLabels(block, value2, mesh2, layout) {
+  const holders = (layout.holders.get(block) ?? []).map((position) => mesh2.device_ids[position]);
+  if (!holders.length) {
+    return ["none"];
+  }
+  const listed = numbers(holders, 4).replace(/ \(\d+\)$/, "");
+  if (holders.length === 1) {
+    return [listed];
+  }
+  const times = `x${holders.length}`;
+  return value2.unreduced.length ? [listed, times] : [`${listed} (${times})`, listed, times];
+}
+function groupsPicture(collective2, mesh2) {
+  const permute = collective2.kind === "collective-permute";
+  const group = groupOf(collective2, mesh2);
+  const { groups } = collective2;
+  const shade2 = (place3) => {
+    const rank2 = group[place3];
+    const turn = rank2 / Math.max(1, groups.length - 1);
+    return rank2 < 0 ? NOBODY : tint(rank2, groups.length, turn, 0.8 * (rank2 % 2));
+  };
+  const marked = (place3) => {
+    const device = String(mesh2.device_ids[place3]);
+    return group[place3] < 0 ? [device] : [`${letter(group[place3])} ${device}`, device];
+  };
+  return {
+    ...meshEdges(mesh2),
+    title: `${groupsText(collective2)}`,
+    tint: permute ? (place3) => group[place3] < 0 ? NOBODY : tint(0, 1) : shade2,
+    labels: permute ? (place3) => [String(mesh2.device_ids[place3])] : marked,
+    links: links(collective2, mesh2)
+  };
+}
+function groupOf(collective2, mesh2) {
+  const group = new Int32Array(mesh2.device_ids.length).fill(-1);
+  collective2.groups.forEach((members2, i) => members2.forEach((place3) => group[place3] = i));
+  return group;
+}
+function groupsText(collective2) {
+  const along = collective2.axes?.length ? ` along ${collective2.axes.join(", ")}` : "";
+  return clean(`${collective2.kind}${over(collective2)}: ${grouping(collective2)}${along}`);
+}
+function links({ kind, groups }, mesh2) {
+  if (mesh2.device_ids.length > LINKED) {
+    return [];
+  }
+  const arrow = kind === "collective-permute";
+  const pairs = groups.flatMap((group) => group.slice(1).map((to, i) => [group[i], to]));
+  return pairs.filter(([from, to]) => from !== to).map(([from, to]) => ({ from, to, arrow }));
+}
+function holdersPicture(value2, mesh2, layout) {
+  const shade2 = blockTint(layout);
+  return {
+    ...meshEdges(mesh2),
+    title: `Each device by the block of ${clean(value2.name)} that it holds`,
+    tint: (place3) => shade2(layout.blocks[place3]),
+    labels: (place3) => [String(mesh2.device_ids[place3])],
+    striped: value2.unreduced.length > 0
+  };
+}
+function meshPicture(mesh2) {
+  return {
+    ...meshEdges(mesh2),
+    title: "The devices of the mesh",
+    tint: () => tint(6, 8),
+    labels: (place3) => [String(mesh2.device_ids[place3])]
+  };
+}
+function meshEdges(mesh2) {
+  const grid = mesh2.axes.map((axis) => axis.size);
+  const name = (dim) => dim === null ? "" : clean(`${mesh2.axes[dim].name}=${mesh2.axes[dim].size}`);
+  const [down, across] = plane(grid).map(name);
+  const caption = (dim, place3) => clean(`${mesh2.axes[dim].name} ${place3}`);
+  return { grid, down, across, caption };
+}
+function deviceText(position, mesh2) {
+  const along = coordinates(position, mesh2).map((at2, dim) => `${mesh2.axes[dim].name} ${at2}`);
+  const physical = mesh2.coords?.[position];
+  const chip2 = physical ? `, at (${physical.join(", ")})` : "";
+  const place3 = along.length ? ` (${along.join(", ")}${chip2})` : "";
+  return clean(`device ${mesh2.device_ids[position]}${place3}`);
+}
+function besideText(position, mesh2) {
+  const grid = mesh2.axes.map((axis) => axis.size);
+  const parts = neighbours(grid, position).map(([dim, before, after]) => {
+    const found = [before, after].filter((place3) => place3 !== null);
+    const ids = found.map((place3) => mesh2.device_ids[place3]).join(" and ");
+    return `${ids} along ${mesh2.axes[dim].name}`;
+  });
+  return parts.length ? clean(`next to it: ${parts.join(", ")}`) : "";
+}
+function exchangeText(position, collective2, mesh2) {
+  const ids = (places) => numbers(places.map((place3) => mesh2.device_ids[place3]));
+  if (collective2.kind === "collective-permute") {
+    const to = collective2.groups.filter(([from2]) => from2 === position).map((pair) => pair[1]);
+    const from = collective2.groups.filter((pair) => pair[1] === position).map((pair) => pair[0]);
+    const said = [to.length && `sends to ${ids(to)}`, from.length && `receives from ${ids(from)}`];
+    return said.filter(Boolean).join(", ") || "takes no part";
+  }
+  const number = groupOf(collective2, mesh2)[position];
+  const name = number >= 0 && `in group ${letter(number)}`;
+  return name ? `${name}: ${ids(collective2.groups[number])}` : "takes no part";
+}
+function blockText(block, value2, mesh2, layout) {
+  const holders = (layout.holders.get(block) ?? []).map((position) => mesh2.device_ids[position]);
+  const noun = holders.length === 1 ? "device" : "devices";
+  const where = holders.length ? `on ${noun} ${numbers(holders)}` : "on no device";
+  const what = value2.unreduced.length ? "partial sums of " : "";
+  return clean(`${what}${value2.name}${sliceText(value2, layout, block)} ${where}`);
+}
+function blocksBesideText(block, mesh2, layout) {
+  const parts = neighbours(layout.grid, block).map(([dim, before, after]) => {
+    const found = [before, after].flatMap((place3) => layout.holders.get(place3 ?? -1) ?? []);
+    return `${numbers(found.map((position) => mesh2.device_ids[position]))} along dim ${dim}`;
+  });
+  return parts.length ? `next to it: ${parts.join(", ")}` : "";
+}
+
+// src/view/geometry.ts
+var CAPTION = 16;
+var CAPTIONED = 32;
+var WIDEST = 110;
+var HIGHEST = 34;
+var LEAST = 3;
+var READABLE = 10;
+function gapsOf({ rows, columns, deep }) {
+  const head2 = deep > 1 && deep <= CAPTIONED ? CAPTION : 0;
+  return { strip: Math.min(rows, columns) > 2 ? 8 : 2, sheet: deep > CAPTIONED ? 4 : 8, head: head2 };
+}
+function arrange(grid, box) {
+  const [down, across] = plane(grid);
+  const others = grid.map((_, dim) => dim).filter((dim) => dim !== down && dim !== across);
+  const depths = others.map((dim) => grid[dim]);
+  const shape = {
+    rows: down === null ? 1 : grid[down],
+    columns: across === null ? 1 : grid[across],
+    deep: product(depths)
+  };
+  const folding = best(shape, box);
+  const folded2 = folding.strips * folding.bands > 1;
+  const tile = tileOf(shape, folding, box, folded2);
+  const size2 = sheetSize(shape, folding, tile);
+  const gaps = gapsOf(shape);
+  const sheets = Array.from({ length: shape.deep }, (_, depth) => ({
+    x: depth % folding.abreast * (size2.width + gaps.sheet),
+    y: Math.floor(depth / folding.abreast) * (size2.height + gaps.sheet + gaps.head) + gaps.head,
+    at: indexOf2(depths, depth).map((place3, i) => [others[i], place3])
+  }));
+  const corners = place2(grid, { shape, folding, tile, sheets, down, across });
+  const width = Math.max(...sheets.map((sheet) => sheet.x)) + size2.width;
+  const height = Math.max(...sheets.map((sheet) => sheet.y)) + size2.height;
+  return { width, height, tile, ...corners, sheets, down, across, folded: folded2 };
+}
+function placeAt(drawn, x, y) {
+  const { width, height } = drawn.tile;
+  for (let number = 0; number < drawn.x.length; number++) {
+    const right = x - drawn.x[number];
+    const below = y - drawn.y[number];
+    if (right >= 0 && right < width && below >= 0 && below < height) {
+      return number;
+    }
+  }
+  return null;
+}
+function best(shape, box) {
+  let found = { strips: 1, bands: 1, abreast: 1 };
+  let most = 0;
+  for (const folding of foldings(shape)) {
+    const { width, height } = room(shape, folding, box);
+    const side = Math.min(width, height);
+    const folded2 = folding.strips * folding.bands > 1;
+    if (folded2 ? 0.6 * side > most && most < READABLE : side > most) {
+      [found, most] = [folding, folded2 ? 0.6 * side : side];
+    }
+  }
+  return found;
+}
+function* foldings({ rows, columns, deep }) {
+  const most = Math.min(64, Math.max(rows, columns));
+  const tall = rows >= columns;
+  for (let folds = 1; folds <= most; folds++) {
+    for (let abreast = 1; abreast <= deep; abreast += abreast < 64 ? 1 : abreast) {
+      yield { strips: tall ? folds : 1, bands: tall ? 1 : folds, abreast };
+    }
+  }
+}
+function room(shape, { strips, bands, abreast }, box) {
+  const below = Math.ceil(shape.deep / abreast);
+  const columns = abreast * strips * Math.ceil(shape.columns / bands);
+  const rows = below * bands * Math.ceil(shape.rows / strips);
+  const { strip, sheet, head: head2 } = gapsOf(shape);
+  const aside = abreast * (strips - 1) * strip + (abreast - 1) * sheet;
+  const between = below * (bands - 1) * strip + (below - 1) * sheet + below * head2;
+  return { width: (box.width - aside) / columns, height: (box.height - between) / rows };
+}
+function tileOf(shape, folding, box, folded2) {
+  const { width, height } = room(shape, folding, box);
+  const wide = Math.floor(Math.min(width, WIDEST));
+  const high = Math.floor(Math.min(height, HIGHEST, wide));
+  const side = Math.max(LEAST, high);
+  return folded2 || side < READABLE ? { width: side, height: side } : { width: wide, height: side };
+}
+function sheetSize(shape, { strips, bands }, tile) {
+  const { strip } = gapsOf(shape);
+  return {
+    width: strips * (Math.ceil(shape.columns / bands) * tile.width + strip) - strip,
+    height: bands * (Math.ceil(shape.rows / strips) * tile.height + strip) - strip
+  };
+}
+function place2(grid, plan) {
+  const total2 = product(grid);
+  const x = new Float32Array(total2);
+  const y = new Float32Array(total2);
+  const { tile, folding, shape } = plan;
+  const gap = gapsOf(shape).strip;
+  const high = Math.ceil(shape.rows / folding.strips);
+  const wide = Math.ceil(shape.columns / folding.bands);
+  const others = grid.map((_, dim) => dim).filter((dim) => dim !== plan.down && dim !== plan.across);
+  for (let number = 0; number < total2; number++) {
+    const index = indexOf2(grid, number);
+    const row = plan.down === null ? 0 : index[plan.down];
+    const column = plan.across === null ? 0 : index[plan.across];
+    const sheet = plan.sheets[others.reduce((depth, dim) => depth * grid[dim] + index[dim], 0)];
+    const strip = Math.floor(row / high);
+    const band = Math.floor(column / wide);
+    x[number] = sheet.x + strip * (wide * tile.width + gap) + column % wide * tile.width;
+    y[number] = sheet.y + band * (high * tile.height + gap) + row % high * tile.height;
+  }
+  return { x, y };
+}
+function product(sizes) {
+  return sizes.reduce((result, size2) => result * size2, 1);
+}
+
+// src/view/tiles.ts
+var LABELLED = 12;
+var SPACING = 1;
+var Tiles = class {
+  /** `point` hears which place the pointer or the keys are at, or null. */
+  constructor(box, point) {
+    this.box = box;
+    this.point = point;
+    this._canvas = h("canvas", {
+      class: "canvas",
+      role: "img",
+      tabindex: 0,
+      on: {
+        pointermove: (event) => this._move(event),
+        pointerleave: () => this._go(null),
+        blur: () => this._go(null),
+        keydown: (event) => this._key(event)
+      }
+    });
+    this._edges = h("div", { class: "edges" });
+    this._readout = h("div", { class: "readout", "aria-live": "polite" });
+    this.element = h("div", { class: "plot" }, this._edges, this._canvas, this._readout);
+  }
+  box;
+  point;
+  element;
+  /** Draw a picture in place of the last one. */
+  show(picture2) {
+    this.layOut(picture2);
+    this.paint();
+  }
+  /** Take the room that a picture needs; it is painted later. */
+  layOut(picture2) {
+    this._picture = picture2;
+    this._drawn = arrange(picture2.grid, this.box);
+    this._marks = [];
+    this._lit = null;
+    const edges = [
+      picture2.down && `↓ ${picture2.down}`,
+      picture2.across && `→ ${picture2.across}`
+    ];
+    this._edges.replaceChildren(...edges.filter(Boolean).map((edge2) => h("span", null, edge2)));
+    this._canvas.setAttribute("aria-label", `${picture2.title}. Arrow keys move between tiles.`);
+    const { width, height } = this._drawn;
+    const scale = window.devicePixelRatio || 1;
+    this._canvas.style.width = `${width}px`;
+    this._canvas.style.height = `${height}px`;
+    this._canvas.width = Math.ceil(width * scale);
+    this._canvas.height = Math.ceil(height * scale);
+  }
+  /** Paint the picture that was laid out. */
+  paint() {
+    const scale = window.devicePixelRatio || 1;
+    this._ground = document.createElement("canvas");
+    this._ground.width = this._canvas.width;
+    this._ground.height = this._canvas.height;
+    const pen = this._ground.getContext("2d");
+    if (pen && this._picture && this._drawn) {
+      pen.scale(scale, scale);
+      paint(pen, this._picture, this._drawn);
+    }
+    this._compose();
+  }
+  /** Mark places: `marks` by an outline, all but `lit` (if given) by shade. */
+  mark(marks, lit = null) {
+    this._marks = marks;
+    this._lit = lit;
+    this._compose();
+  }
+  /** Say what is at the pointer; "" for nothing. */
+  say(text) {
+    this._readout.textContent = text;
+  }
+  _compose() {
+    const pen = this._canvas.getContext("2d");
+    if (!pen || !this._ground || !this._drawn) {
+      return;
+    }
+    pen.setTransform(1, 0, 0, 1, 0, 0);
+    pen.clearRect(0, 0, this._canvas.width, this._canvas.height);
+    pen.drawImage(this._ground, 0, 0);
+    const scale = window.devicePixelRatio || 1;
+    pen.scale(scale, scale);
+    shade(pen, this._drawn, this._lit);
+    this._marks.forEach((place3) => outline(pen, this._drawn, place3));
+  }
+  _move(event) {
+    if (this._drawn) {
+      this._go(placeAt(this._drawn, event.offsetX, event.offsetY));
+    }
+  }
+  _go(place3) {
+    if (place3 !== this._at) {
+      this._at = place3;
+      this.point(place3);
+    }
+  }
+  _key(event) {
+    const next = this._drawn && step(this._drawn, this._at, event.key);
+    if (next !== null && next !== void 0) {
+      event.preventDefault();
+      event.stopPropagation();
+      this._go(next);
+    }
+  }
+  _canvas;
+  _edges;
+  _readout;
+  _picture = null;
+  _ground = null;
+  _drawn = null;
+  _marks = [];
+  _lit = null;
+  _at = null;
+};
+function step(drawn, at2, key) {
+  const last = drawn.x.length - 1;
+  if (key === "Home" || at2 === null && key.startsWith("Arrow")) {
+    return 0;
+  }
+  if (key === "End") {
+    return last;
+  }
+  const ways = {
+    ArrowRight: [1, 0],
+    ArrowLeft: [-1, 0],
+    ArrowDown: [0, 1],
+    ArrowUp: [0, -1]
+  };
+  const way = ways[key];
+  return way && at2 !== null ? nearest(drawn, at2, way) : null;
+}
+function nearest(drawn, at2, [right, below]) {
+  let found = at2;
+  let least = Infinity;
+  for (let place3 = 0; place3 < drawn.x.length; place3++) {
+    const x = (drawn.x[place3] - drawn.x[at2]) * (right || 1);
+    const y = (drawn.y[place3] - drawn.y[at2]) * (below || 1);
+    const [along, aside] = right ? [x, Math.abs(y)] : [y, Math.abs(x)];
+    const distance = along + 3 * aside;
+    if (along > 0.5 && distance < least) {
+      [found, least] = [place3, distance];
+    }
+  }
+  return found;
+}
+function paint(pen, picture2, drawn) {
+  const { width, height } = drawn.tile;
+  const inset = width >= 8 ? SPACING : 0;
+  for (let place3 = 0; place3 < drawn.x.length; place3++) {
+    const tint2 = picture2.tint(place3);
+    pen.fillStyle = tint2.ground;
+    pen.fillRect(drawn.x[place3], drawn.y[place3], width - inset, height - inset);
+    if (tint2.pattern && width >= 8) {
+      pattern(pen, tint2, drawn, place3);
+    }
+  }
+  if (picture2.striped) {
+    stripe(pen, drawn, inset);
+  }
+  if (height >= LABELLED) {
+    label(pen, picture2, drawn);
+    (picture2.links ?? []).forEach((link) => line(pen, drawn, link));
+  }
+  captions(pen, picture2, drawn);
+}
+function pattern(pen, tint2, drawn, place3) {
+  const { width, height } = drawn.tile;
+  pen.fillStyle = pen.strokeStyle = "rgba(0, 0, 0, 0.32)";
+  pen.lineWidth = 1;
+  const pitch = Math.min(9, width / 2, height / 2);
+  for (let x = pitch / 2; x < width - 2; x += pitch) {
+    for (let y = pitch / 2; y < height - 2; y += pitch) {
+      dot(pen, tint2.pattern, drawn.x[place3] + x, drawn.y[place3] + y);
+    }
+  }
+}
+function dot(pen, shape, x, y) {
+  if (shape === "dots") {
+    pen.fillRect(x - 0.75, y - 0.75, 1.5, 1.5);
+  } else if (shape === "plus") {
+    pen.fillRect(x - 2, y - 0.5, 4, 1);
+    pen.fillRect(x - 0.5, y - 2, 1, 4);
+  } else {
+    pen.beginPath();
+    pen.arc(x, y, 2, 0, 2 * Math.PI);
+    pen.stroke();
+  }
+}
+function stripe(pen, drawn, inset) {
+  pen.save();
+  pen.beginPath();
+  for (let place3 = 0; place3 < drawn.x.length; place3++) {
+    const { width, height } = drawn.tile;
+    pen.rect(drawn.x[place3], drawn.y[place3], width - inset, height - inset);
+  }
+  pen.clip();
+  pen.strokeStyle = "rgba(0, 0, 0, 0.26)";
+  pen.lineWidth = 2;
+  pen.beginPath();
+  for (let x = -drawn.height; x < drawn.width; x += 7) {
+    pen.moveTo(x, drawn.height);
+    pen.lineTo(x + drawn.height, 0);
+  }
+  pen.stroke();
+  pen.restore();
+}
+function label(pen, picture2, drawn) {
+  const { width, height } = drawn.tile;
+  pen.font = `${height < 16 ? 10 : 12}px system-ui, sans-serif`;
+  pen.textAlign = "center";
+  pen.textBaseline = "middle";
+  for (let place3 = 0; place3 < drawn.x.length; place3++) {
+    const room2 = width - 6;
+    const text = picture2.labels(place3).find((words) => pen.measureText(words).width <= room2);
+    if (text) {
+      const x = drawn.x[place3] + width / 2;
+      const y = drawn.y[place3] + height / 2;
+      if (picture2.striped || picture2.tint(place3).pattern) {
+        const half = pen.measureText(text).width / 2 + 3;
+        pen.fillStyle = picture2.tint(place3).ground;
+        pen.fillRect(x - half, y - Math.min(8, height / 2 - 1), 2 * half, Math.min(16, height - 2));
+      }
+      pen.fillStyle = INK;
+      pen.fillText(text, x, y);
+    }
+  }
+}
+function line(pen, drawn, link) {
+  const { width, height } = drawn.tile;
+  const bow = 5;
+  const from = centre(drawn, link.from);
+  const to = centre(drawn, link.to);
+  const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
+  const along = { x: (to.x - from.x) / length, y: (to.y - from.y) / length };
+  const cut = Math.min(
+    Math.abs(along.x) > 1e-6 ? (width / 2 - 7) / Math.abs(along.x) : Infinity,
+    Math.abs(along.y) > 1e-6 ? (height / 2 - 5) / Math.abs(along.y) : Infinity
+  );
+  const start = { x: from.x + along.x * cut, y: from.y + along.y * cut };
+  const end = { x: to.x - along.x * cut, y: to.y - along.y * cut };
+  const aside = link.arrow ? bow : 0;
+  const middle = {
+    x: (start.x + end.x) / 2 - along.y * aside,
+    y: (start.y + end.y) / 2 + along.x * aside
+  };
+  pen.strokeStyle = pen.fillStyle = INK;
+  pen.lineWidth = 2;
+  pen.beginPath();
+  pen.moveTo(start.x, start.y);
+  pen.quadraticCurveTo(middle.x, middle.y, end.x, end.y);
+  pen.stroke();
+  if (link.arrow) {
+    head(pen, end, Math.atan2(end.y - middle.y, end.x - middle.x));
+  }
+}
+function head(pen, tip, angle) {
+  pen.beginPath();
+  pen.moveTo(tip.x, tip.y);
+  for (const turn of [2.6, -2.6]) {
+    pen.lineTo(tip.x + 8 * Math.cos(angle + turn), tip.y + 8 * Math.sin(angle + turn));
+  }
+  pen.fill();
+}
+function centre(drawn, place3) {
+  const { width, height } = drawn.tile;
+  return { x: drawn.x[place3] + width / 2, y: drawn.y[place3] + height / 2 };
+}
+function captions(pen, picture2, drawn) {
+  if (drawn.sheets.length < 2 || drawn.sheets[0].y === 0) {
+    return;
+  }
+  pen.font = "11px system-ui, sans-serif";
+  pen.textAlign = "left";
+  pen.textBaseline = "alphabetic";
+  pen.fillStyle = "#888";
+  const room2 = drawn.sheets[1].x > 0 ? drawn.sheets[1].x - 4 : drawn.width;
+  for (const sheet of drawn.sheets) {
+    const full = sheet.at.map(([dim, place3]) => picture2.caption(dim, place3)).join(", ");
+    const short = sheet.at.map(([, place3]) => place3).join(", ");
+    const text = [full, short].find((words) => pen.measureText(words).width <= room2);
+    pen.fillText(text ?? "", sheet.x, sheet.y - 4);
+  }
+}
+function shade(pen, drawn, lit) {
+  if (!lit) {
+    return;
+  }
+  pen.fillStyle = "rgba(128, 128, 128, 0.6)";
+  for (let place3 = 0; place3 < drawn.x.length; place3++) {
+    if (!lit.has(place3)) {
+      pen.fillRect(drawn.x[place3], drawn.y[place3], drawn.tile.width, drawn.tile.height);
+    }
+  }
+}
+function outline(pen, drawn, place3) {
+  const { width, height } = drawn.tile;
+  const thick = width >= 12 ? 2 : 1;
+  pen.lineWidth = thick;
+  pen.strokeStyle = "#fff";
+  const inner = thick * 1.5;
+  const [x, y] = [drawn.x[place3], drawn.y[place3]];
+  pen.strokeRect(x + inner, y + inner, width - 2 * inner - 1, height - 2 * inner - 1);
+  pen.strokeStyle = "#000";
+  pen.strokeRect(x + thick / 2, y + thick / 2, width - thick - 1, height - thick - 1);
+}
+
+// src/view/weights.ts
+var BITS = {
+  pred: 8,
+  token: 0,
+  opaque: 0,
+  "key<fry>": 64,
+  "key<rbg>": 128,
+  "key<unsafe_rbg>": 128
+};
+function sizeInBytes(dtype, shape) {
+  const bits = BITS[dtype] ?? Number(/\d+/.exec(dtype)?.[0] ?? 0);
+  return Math.ceil(bits * shape.reduce((product2, dim) => product2 * dim, 1) / 8);
+}
+function shardBytes(value2) {
+  return sizeInBytes(value2.dtype, value2.shard_shape);
+}
+
+// src/view/arrays.ts
+var BOX = { width: 240, height: 208 };
+var MOST = 40;
+function arrays(report, store) {
+  const cards = h("div", { class: "cards" });
+  for (const [role, values] of [
+    ["input", report.inputs],
+    ["output", report.outputs]
+  ]) {
+    const draw2 = (i) => new Card(role, values[i], report, store).element;
+    const order = values.map((_, i) => i);
+    order.sort((a, b) => shardBytes(values[b]) - shardBytes(values[a]));
+    const kept = order.slice(0, MOST).sort((a, b) => a - b);
+    cards.append(...kept.map(draw2));
+    if (order.length > MOST) {
+      cards.append(rest(order.slice(MOST), role, values, draw2));
+    }
+  }
+  const none = h("div", { class: "faint" }, "none");
+  return h(
+    "div",
+    { class: "arrays" },
+    heading("Where the arrays lie"),
+    cards.childElementCount ? cards : none
+  );
+}
+function rest(left, role, values, draw2) {
+  const held = size(left.reduce((total2, i) => total2 + shardBytes(values[i]), 0));
+  const text = `and ${count(left.length, `smaller ${role}`)}, ${held} a device`;
+  const more = h("button", { type: "button", class: "more" }, text);
+  more.addEventListener("click", () => more.replaceWith(...left.map(draw2)));
+  return more;
+}
+var Card = class {
+  /** `role` says what it is to the program: `input`, `output`. */
+  constructor(role, value2, report, store) {
+    this.value = value2;
+    this.report = report;
+    this.store = store;
+    const { mesh: mesh2 } = report;
+    this._layout = layoutOf(value2, mesh2);
+    this._picture = this._layout && picture(value2, report, this._layout);
+    this._tiles = new Tiles(BOX, (block) => this._point(block));
+    const held = `${shard(value2)}, ${size(shardBytes(value2))}`;
+    this.element = h(
+      "div",
+      {
+        class: "card",
+        on: {
+          pointerenter: () => store.set({ value: value2 }),
+          pointerleave: () => store.set({ value: null }),
+          focusin: () => store.set({ value: value2 }),
+          focusout: () => store.set({ value: null })
+        }
+      },
+      h("div", { class: "role" }, role),
+      h("div", { class: "name" }, h("b", null, clean(value2.name)), " ", mono(valueType(value2))),
+      h("div", { class: "faint" }, [held, ...remarks(value2, mesh2)].join("; ")),
+      this._picture && this._tiles.element
+    );
+    if (this._picture) {
+      this._tiles.layOut(this._picture);
+      whenSeen(this.element, () => this._draw());
+    }
+    store.subscribe((focus, changed) => changed.has("device") && this._mark(focus.device));
+  }
+  value;
+  report;
+  store;
+  element;
+  _draw() {
+    this._drawn = true;
+    this._tiles.paint();
+  }
+  /** Mark the block that the device under the pointer holds. */
+  _mark(device) {
+    if (this._drawn && this._layout && !this._inside) {
+      this._tiles.mark(device === null ? [] : [this._layout.blocks[device]]);
+    }
+  }
+  _point(block) {
+    const layout = this._layout;
+    this._inside = block !== null;
+    const holders = block === null ? [] : layout.holders.get(block) ?? [];
+    this._tiles.mark(block === null ? [] : [block]);
+    this.store.set({ device: holders[0] ?? null });
+    this._tiles.say(block === null ? "" : this._say(block, layout));
+  }
+  _say(block, layout) {
+    const { mesh: mesh2 } = this.report;
+    const what = blockText(block, this.value, mesh2, layout);
+    return [what, blocksBesideText(block, mesh2, layout)].filter(Boolean).join("; ");
+  }
+  _layout;
+  _tiles;
+  _picture;
+  _drawn = false;
+  _inside = false;
+};
+function picture(value2, report, layout) {
+  return value2.shape.includes(0) ? null : valuePicture(value2, report.mesh, layout);
+}
+function steps(report, store) {
+  const { values } = report;
+  const label2 = h("span", { class: "faint", "aria-live": "polite" });
+  const stage = h("div", { class: "cards" });
+  const slider = h("input", { type: "range", min: 1, max: values.length, value: 1, class: "slider" });
+  slider.setAttribute("aria-label", "Step through the arrays of the program");
+  const show = (number) => {
+    const value2 = values[number - 1];
+    slider.value = String(number);
+    const where = value2.location ? ` ${at(value2.location, report)}` : "";
+    label2.textContent = `step ${number} of ${values.length}${where}`;
+    stage.replaceChildren(new Card("", value2, report, store).element);
+  };
+  const move = (by) => {
+    const number = Math.min(values.length, Math.max(1, Number(slider.value) + by));
+    show(number);
+    store.set({ value: values[number - 1] });
+  };
+  slider.addEventListener("input", () => move(0));
+  const button = (text, name, by) => h("button", { type: "button", "aria-label": name, on: { click: () => move(by) } }, text);
+  show(1);
+  return h(
+    "div",
+    { class: "arrays" },
+    heading("Arrays inside the program"),
+    h(
+      "div",
+      { class: "stepper" },
+      button("←", "step back", -1),
+      slider,
+      button("→", "step on", 1),
+      label2
+    ),
+    stage
+  );
+}
+function whenSeen(element, draw2) {
+  if (typeof IntersectionObserver === "undefined") {
+    draw2();
+    return;
+  }
+  const observer = new IntersectionObserver((seen) => {
+    if (seen.some((entry2) => entry2.isIntersecting)) {
+      observer.disconnect();
+      draw2();
+    }
+  });
+  observer.observe(element);
+}
+
+// src/view/entries.ts
+function tell(collectives, report, single = 4, limit = 2) {
+  if (collectives.length <= single) {
+    return { shown: collectives.map((one) => entry([one])), left: [] };
+  }
+  const groups = gather(collectives, report);
+  const order = groups.map((_, i) => i).sort((a, b) => weight2(groups[b]) - weight2(groups[a]));
+  const kept = order.slice(0, limit).sort((a, b) => a - b);
+  return {
+    shown: kept.map((i) => entry(groups[i])),
+    left: order.slice(limit).flatMap((i) => groups[i])
+  };
+}
+function restText(left) {
+  return `and ${count(left.length, "more collective")}, ${size(sent(left))}`;
+}
+function gather(collectives, report) {
+  const groups = /* @__PURE__ */ new Map();
+  for (const one of collectives) {
+    const place3 = home(one, report);
+    const where = place3 && [place3.source, place3.line];
+    const what = [one.kind, over(one), asked(one), one.reason, one.full_remat];
+    const key = JSON.stringify([where, what]);
+    const found = groups.get(key);
+    found ? found.push(one) : groups.set(key, [one]);
+  }
+  return [...groups.values()];
+}
+function weight2(group) {
+  return group.reduce((sum, one) => sum + weight(one), 0);
+}
+function entry(members2) {
+  const [first] = members2;
+  const many = members2.length > 1;
+  const kind = many ? `${grouped(members2.length)} ${plural(first.kind)}` : first.kind;
+  const arrays2 = new Set(members2.map(array));
+  return {
+    members: members2,
+    name: kind + over(first),
+    array: arrays2.size === 1 ? array(first) : `of ${grouped(arrays2.size)} shapes`,
+    sends: sends(members2),
+    cause: cause(first)
+  };
+}
+
+// src/view/badge.ts
+function badge(entry2, store) {
+  const first = entry2.members[0];
+  return h(
+    "button",
+    { class: "badge", type: "button", on: leads(first, store) },
+    h("code", { class: "mono" }, `${entry2.name} ${entry2.array}`),
+    ` ${entry2.sends} `,
+    chip(first)
+  );
+}
+function restBadge(left, store) {
+  return h("button", { class: "badge", type: "button", on: leads(left[0], store) }, restText(left));
+}
+function chip(collective2) {
+  const asker = collective2.asked_by ?? "other";
+  return h("span", { class: "chip", "data-asked": asker }, cause(collective2));
+}
+function leads(collective2, store) {
+  return {
+    click: () => store.set({ chosen: collective2 }),
+    pointerenter: () => store.set({ pointed: collective2 }),
+    pointerleave: () => store.set({ pointed: null })
+  };
+}
+
+// src/view/code.ts
+var WHOLE = 200;
+var LINES = 16;
+var AROUND = 2;
+var Code = class {
+  constructor(report, store) {
+    this.report = report;
+    this.store = store;
+    const led = ledBy(report);
+    report.sources.forEach((source, i) => {
+      const lines = this._lines(source, i, led[i]);
+      if (lines.length) {
+        this.element.append(...i ? [h("div", { class: "faint" }, clean(source.name))] : []);
+        this.element.append(h("ol", { class: "lines", "aria-label": "Source lines" }, ...lines));
+      }
+    });
+    store.subscribe(() => this._mark());
+  }
+  report;
+  store;
+  element = h("div", { class: "code" });
+  _lines(source, index, led) {
+    const { shown, rest: rest2 } = chosenLines(source, index, led);
+    const texts = source.text.split("\n");
+    const items = [];
+    shown.forEach((number, i) => {
+      if (i && number > shown[i - 1] + 1) {
+        items.push(h("li", { class: "line gap", "aria-hidden": "true" }, "⋮"));
+      }
+      const text = clean(texts[number - source.first_line] ?? "");
+      items.push(this._line(`${index}:${number}`, number, text, led.get(number) ?? []));
+    });
+    if (rest2) {
+      const more = `and ${count(rest2, "more line")} with collectives`;
+      items.push(h("li", { class: "line faint" }, more));
+    }
+    return items;
+  }
+  _line(key, number, text, led) {
+    const { shown, left } = tell(led, this.report);
+    const line2 = h(
+      "li",
+      { class: "line", value: number },
+      h("span", { class: "number", "aria-hidden": "true" }, String(number)),
+      h("code", { class: "text" }, text || " "),
+      h(
+        "span",
+        { class: "badges" },
+        ...shown.map((entry2) => badge(entry2, this.store)),
+        left.length > 0 && restBadge(left, this.store)
+      )
+    );
+    this._rows.set(key, line2);
+    return line2;
+  }
+  _mark() {
+    const { chosen, pointed, value: value2 } = this.store.focus;
+    const place3 = value2?.location ?? home(pointed ?? chosen ?? NONE, this.report);
+    const line2 = place3 ? this._rows.get(`${place3.source}:${place3.line}`) : void 0;
+    if (line2 !== this._marked) {
+      this._marked?.removeAttribute("data-marked");
+      line2?.setAttribute("data-marked", "");
+      this._marked = line2;
+    }
+  }
+  _rows = /* @__PURE__ */ new Map();
+  _marked;
+};
+var NONE = { frames: [] };
+function ledBy(report) {
+  const led = report.sources.map(() => /* @__PURE__ */ new Map());
+  for (const collective2 of report.collectives) {
+    const seen = /* @__PURE__ */ new Set();
+    for (const frame of collective2.frames) {
+      const lines = led[frame.source];
+      if (lines && !seen.has(frame.source) && isShown(frame, report)) {
+        seen.add(frame.source);
+        const found = lines.get(frame.line);
+        found ? found.push(collective2) : lines.set(frame.line, [collective2]);
+      }
+    }
+  }
+  return led;
+}
+function chosenLines(source, index, led) {
+  const heaviest2 = [...led.keys()].sort((a, b) => heavy(led.get(b)) - heavy(led.get(a)));
+  if (index > 0) {
+    const kept2 = heaviest2.slice(0, LINES).sort((a, b) => a - b);
+    return { shown: kept2, rest: heaviest2.length - kept2.length };
+  }
+  const texts = source.text.replace(/\s+$/, "").split("\n");
+  const whole = texts.map((_, i) => source.first_line + i).filter((_, i) => texts[0] || i > 0);
+  if (!source.text || whole.length <= WHOLE) {
+    return { shown: union(source.text ? whole : [], heaviest2), rest: 0 };
+  }
+  const kept = heaviest2.slice(0, WHOLE);
+  const first = whole[0];
+  const last = whole[whole.length - 1];
+  const near = kept.flatMap((line2) => range(Math.max(first, line2 - AROUND), line2 + AROUND));
+  return { shown: union(near.filter((line2) => line2 <= last), kept), rest: heaviest2.length - kept.length };
+}
+function heavy(collectives = []) {
+  return collectives.reduce((sum, one) => sum + weight(one), 0);
+}
+function union(some, others) {
+  return [.../* @__PURE__ */ new Set([...some, ...others])].sort((a, b) => a - b);
+}
+function range(first, last) {
+  return Array.from({ length: last - first + 1 }, (_, i) => first + i);
+}
+
+// src/view/detail.ts
+var Detail = class {
+  constructor(report, store) {
+    this.report = report;
+    store.subscribe(({ chosen }, changed) => {
+      if (changed.has("chosen")) {
+        this.element.replaceChildren(...chosen ? this._parts(chosen) : []);
+      }
+    });
+  }
+  report;
+  element = h("div", { class: "detail", "aria-live": "polite" });
+  _parts(one) {
+    const place3 = at(home(one, this.report), this.report);
+    const phase = one.phase ? `, ${clean(one.phase)}` : "";
+    return [
+      h(
+        "div",
+        { class: "title" },
+        mono(one.kind + over(one)),
+        ` ${place3}${phase} `,
+        chip(one)
+      ),
+      h("p", { class: "because" }, sentence(because(one))),
+      chain(one),
+      h("p", null, further(one).join(" ")),
+      ...(one.fixes ?? []).map((fix) => tried(fix)),
+      this._calls(one),
+      raw(one)
+    ];
+  }
+  /** The lines that led to it, innermost first. */
+  _calls(one) {
+    const lines = one.frames.map((frame) => {
+      const source = this.report.sources[frame.source];
+      const text = source?.text.split("\n")[frame.line - source.first_line] ?? "";
+      const name = frame.function ? ` in ${clean(frame.function)}` : "";
+      return h(
+        "li",
+        null,
+        `${at(frame, this.report).replace(/^at /, "")}${name} `,
+        text && mono(clean(text.trim()))
+      );
+    });
+    const within = one.within.map((part) => h("li", null, `inside ${clean(part)}`));
+    return h(
+      "details",
+      { hidden: !lines.length && !within.length },
+      h("summary", null, "How the program gets there"),
+      h("ol", { class: "calls" }, ...lines, ...within)
+    );
+  }
+};
+function chain(one) {
+  const sends2 = `${array(one)} on each device, sends ${size(one.wire_bytes)}`;
+  const exchange = `${grouping(one)}: ${sends2}${trips(one)}`;
+  const steps2 = [made(one), exchange, used(one)].filter(Boolean);
+  return h("ol", { class: "chain" }, ...steps2.map((step2) => h("li", null, step2)));
+}
+function tried(fix) {
+  const edit = clean(fix.edit);
+  return h("div", { class: "fix" }, "Try: ", mono(edit), ` (${effect(fix)}) `, copier(edit));
+}
+function copier(text) {
+  const button = h("button", { type: "button", class: "copy" }, "copy");
+  button.addEventListener("click", () => {
+    void navigator.clipboard.writeText(text).then(
+      () => button.textContent = "copied",
+      () => button.textContent = "not allowed"
+    );
+  });
+  return button;
+}
+function raw(one) {
+  const text = [one.op_name && `operation ${one.op_name}`, one.instruction].filter(Boolean);
+  return h(
+    "details",
+    { hidden: !text.length },
+    h("summary", null, "As the compiler writes it"),
+    h("pre", { class: "raw" }, text.map(clean).join("\n"))
+  );
+}
+function sentence(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+// src/view/list.ts
+var ROW = 30;
+var SEEN = 8;
+var FEW = 4;
+var ALL = { kind: "", axis: "", asked: "", least: 0 };
+var STEPS = [1024, 65536, 1 << 20, 1 << 24, 1 << 28, 1 << 30];
+function passes(one, filter) {
+  return (!filter.kind || one.kind === filter.kind) && (!filter.axis || (one.axes ?? []).map(wholeAxis).includes(filter.axis)) && (!filter.asked || asked(one) === filter.asked) && weight(one) >= filter.least;
+}
+function sorted(found, key, up, report) {
+  if (key === "order") {
+    return up ? found : [...found].reverse();
+  }
+  const keyed = found.map((one) => ({ one, rank: rank(one, key, report) }));
+  keyed.sort((a, b) => (a.rank < b.rank ? -1 : a.rank > b.rank ? 1 : 0) * (up ? 1 : -1));
+  return keyed.map((item) => item.one);
+}
+function rank(one, key, report) {
+  switch (key) {
+    case "kind":
+      return one.kind + over(one);
+    case "result":
+      return one.shape.reduce((product2, dim) => product2 * dim, 1);
+    case "sends":
+      return weight(one);
+    case "asked":
+      return cause(one);
+    default: {
+      const place3 = home(one, report);
+      return place3 ? place3.source * 1e7 + place3.line : Infinity;
+    }
+  }
+}
+var COLUMNS = [
+  ["kind", "collective"],
+  ["result", "result"],
+  ["sends", "sends"],
+  ["asked", "asked by, why"],
+  ["line", "line"]
+];
+var List = class {
+  constructor(report, store) {
+    this.report = report;
+    this.store = store;
+    this._shown = [...report.collectives];
+    this._body = h("div", { class: "rows" });
+    this._scroll = h(
+      "div",
+      {
+        class: "scroll",
+        role: "listbox",
+        tabindex: 0,
+        "aria-label": "Collectives",
+        on: {
+          scroll: () => this._scrolled(),
+          keydown: (event) => this._key(event),
+          pointerleave: () => store.set({ pointed: null })
+        }
+      },
+      this._body
+    );
+    this._count = h("span", { class: "faint", "aria-live": "polite" });
+    const many = report.collectives.length > FEW;
+    this.element = h(
+      "div",
+      { class: "list" },
+      many && this._filters(),
+      this._head(),
+      this._scroll
+    );
+    this._update();
+    store.subscribe((_, changed) => changed.has("chosen") && this._follow());
+  }
+  report;
+  store;
+  element;
+  _filters() {
+    const { collectives } = this.report;
+    const most = Math.max(...collectives.map(weight));
+    const steps2 = STEPS.filter((step2) => step2 <= most);
+    return h(
+      "div",
+      { class: "filters" },
+      this._select("kind", distinct(collectives.map((one) => one.kind))),
+      this._select("axis", distinct(collectives.flatMap((one) => (one.axes ?? []).map(wholeAxis)))),
+      this._select("asked", distinct(collectives.map(asked)), "asked by"),
+      this._select("least", steps2.map(String), "sends at least", (step2) => size(Number(step2))),
+      this._count
+    );
+  }
+  _select(key, options, label2 = key, write = String) {
+    const choices = options.map((option) => h("option", { value: option }, write(option)));
+    const change2 = (event) => {
+      const { value: value2 } = event.target;
+      this._filter = { ...this._filter, [key]: key === "least" ? Number(value2) : value2 };
+      this._update();
+    };
+    const any = h("option", { value: "" }, "any");
+    const select = h("select", { on: { change: change2 }, "aria-label": label2 }, any, ...choices);
+    return h("label", { class: "filter" }, `${label2} `, select);
+  }
+  _head() {
+    const buttons = COLUMNS.map(([key, label2]) => {
+      const click = () => this._sortBy(key);
+      const button = h("button", { type: "button", class: "sort", on: { click } }, label2);
+      this._buttons.set(key, button);
+      return button;
+    });
+    return h("div", { class: "row head" }, ...buttons);
+  }
+  /** Sort by a column: first the way that is mostly wanted, then the other, then as it was. */
+  _sortBy(key) {
+    const first = key !== "sends" && key !== "result";
+    if (this._sort.key !== key) {
+      this._sort = { key, up: first };
+    } else if (this._sort.up === first) {
+      this._sort = { key, up: !first };
+    } else {
+      this._sort = { key: "order", up: true };
+    }
+    this._update();
+  }
+  _update() {
+    const { key, up } = this._sort;
+    const found = this.report.collectives.filter((one) => passes(one, this._filter));
+    this._shown = sorted(found, key, up, this.report);
+    this._buttons.forEach((button, column) => {
+      button.setAttribute("aria-pressed", String(column === key));
+      const arrow = column === key ? up ? " ↑" : " ↓" : "";
+      button.textContent = `${COLUMNS.find(([name]) => name === column)?.[1]}${arrow}`;
+    });
+    const least = unknown(found) ? "at least " : "";
+    const all = count(this.report.collectives.length, "collective");
+    const sum = `${least}${size(sent(found))}`;
+    this._count.textContent = `${grouped(found.length)} of ${all}, ${sum} a run`;
+    this._body.style.height = `${this._shown.length * ROW}px`;
+    this._scroll.style.height = `${Math.min(SEEN, Math.max(1, this._shown.length)) * ROW}px`;
+    this._scroll.scrollTop = this._top = 0;
+    this._drawn = [-1, -1];
+    this._draw();
+  }
+  _scrolled() {
+    this._top = this._scroll.scrollTop;
+    this._draw();
+  }
+  /** Draw the rows that are seen, and a few around them. */
+  _draw() {
+    const first = Math.max(0, Math.floor(this._top / ROW) - 2);
+    const last = Math.min(this._shown.length, first + SEEN + 5);
+    if (first === this._drawn[0] && last === this._drawn[1]) {
+      return;
+    }
+    this._drawn = [first, last];
+    const rows = this._shown.slice(first, last).map((one, i) => this._row(one, first + i));
+    this._body.replaceChildren(...rows.length ? rows : [h("div", { class: "faint" }, "none")]);
+    this._choose();
+  }
+  _row(one, index) {
+    const place3 = home(one, this.report);
+    const row = h(
+      "div",
+      {
+        class: "row",
+        role: "option",
+        id: `${this._id}-${one.id}`,
+        "aria-setsize": this._shown.length,
+        "aria-posinset": index + 1,
+        on: {
+          click: () => this.store.set({ chosen: one }),
+          pointerenter: () => this.store.set({ pointed: one })
+        }
+      },
+      h("code", { class: "mono" }, one.kind + over(one)),
+      h("code", { class: "mono" }, array(one)),
+      h("span", null, size(one.wire_bytes) + trips(one)),
+      h("span", null, chip(one)),
+      h("span", { class: "place" }, place3 ? String(place3.line) : "?")
+    );
+    row.style.top = `${index * ROW}px`;
+    if (place3 && place3.source > 0) {
+      row.lastElementChild?.setAttribute("title", at(place3, this.report));
+    }
+    return row;
+  }
+  _key(event) {
+    const at2 = this._shown.indexOf(this.store.focus.chosen);
+    const moves = {
+      ArrowDown: at2 + 1,
+      ArrowUp: at2 - 1,
+      PageDown: at2 + SEEN,
+      PageUp: at2 - SEEN,
+      Home: 0,
+      End: this._shown.length - 1
+    };
+    const next = moves[event.key];
+    if (next !== void 0 && this._shown.length) {
+      event.preventDefault();
+      event.stopPropagation();
+      const index = Math.max(0, Math.min(this._shown.length - 1, next));
+      this.store.set({ chosen: this._shown[index] });
+    }
+  }
+  /** Bring the chosen row into sight. */
+  _follow() {
+    const index = this._shown.indexOf(this.store.focus.chosen);
+    const top = index * ROW;
+    if (index >= 0 && (top < this._top || top + ROW > this._top + SEEN * ROW)) {
+      this._scroll.scrollTop = this._top = Math.max(0, top - SEEN * ROW / 2);
+      this._draw();
+    }
+    this._choose();
+  }
+  _choose() {
+    const { chosen } = this.store.focus;
+    const id = chosen ? `${this._id}-${chosen.id}` : "";
+    for (const row of this._body.children) {
+      row.setAttribute("aria-selected", String(row.id === id));
+    }
+    this._scroll.setAttribute("aria-activedescendant", id);
+  }
+  _id = `shardnb-${Math.random().toString(36).slice(2)}`;
+  _scroll;
+  _body;
+  _count;
+  _buttons = /* @__PURE__ */ new Map();
+  _shown;
+  // Kept here, since to ask the page for it makes the browser lay everything out.
+  _top = 0;
+  _filter = ALL;
+  _sort = { key: "order", up: true };
+  _drawn = [-1, -1];
+};
+function distinct(items) {
+  return [...new Set(items)].sort();
+}
+
+// src/view/mesh.ts
+var BOX2 = { width: 316, height: 250 };
+var MeshPanel = class {
+  constructor(report, store) {
+    this.report = report;
+    this._tiles = new Tiles(BOX2, (device) => store.set({ device }));
+    this._caption = h("div", { class: "caption" });
+    this._title = heading("Mesh");
+    this.element = h(
+      "div",
+      { class: "mesh" },
+      this._title,
+      this._tiles.element,
+      this._caption
+    );
+    this._draw(store.focus);
+    store.subscribe((focus, changed) => {
+      if (changed.has("chosen") || changed.has("pointed") || changed.has("value")) {
+        this._draw(focus);
+      }
+      this._mark(focus);
+    });
+  }
+  report;
+  element;
+  _draw({ chosen, pointed, value: value2 }) {
+    const collective2 = pointed ?? chosen;
+    const subject = pointed ?? value2 ?? chosen;
+    if (subject === this._subject) {
+      return;
+    }
+    this._subject = subject;
+    if (value2 && subject === value2) {
+      this._showValue(value2);
+    } else if (collective2 && subject === collective2) {
+      this._showGroups(collective2);
+    } else {
+      this._tiles.show(meshPicture(this.report.mesh));
+      this._caption.textContent = "";
+    }
+  }
+  _showGroups(collective2) {
+    const { mesh: mesh2 } = this.report;
+    this._tiles.show(groupsPicture(collective2, mesh2));
+    this._title.textContent = "Who exchanges";
+    this._caption.textContent = `${groupsText(collective2)}${members(collective2, mesh2.device_ids)}`;
+  }
+  _showValue(value2) {
+    const { mesh: mesh2 } = this.report;
+    const layout = layoutOf(value2, mesh2);
+    this._tiles.show(layout ? holdersPicture(value2, mesh2, layout) : meshPicture(mesh2));
+    this._title.textContent = "Who holds what";
+    const times = copies(value2, mesh2);
+    const said = layout ? "by the block that each device holds" : "where it lies is not known";
+    this._caption.textContent = clean(`${value2.name}: ${said}${times && `; ${times}`}`);
+  }
+  _mark({ chosen, pointed, value: value2, device }) {
+    const { mesh: mesh2 } = this.report;
+    const collective2 = pointed ?? (value2 ? null : chosen);
+    if (device === null) {
+      this._tiles.mark([]);
+      this._tiles.say("");
+      return;
+    }
+    this._tiles.mark([device], collective2 && together(device, collective2, this.report));
+    const parts = [deviceText(device, mesh2)];
+    const layout = value2 && layoutOf(value2, mesh2);
+    if (collective2) {
+      parts.push(exchangeText(device, collective2, mesh2));
+    } else if (value2 && layout) {
+      parts.push(`holds ${blockText(layout.blocks[device], value2, mesh2, layout)}`);
+    }
+    parts.push(besideText(device, mesh2));
+    this._tiles.say(parts.filter(Boolean).join("; "));
+  }
+  _tiles;
+  _title;
+  _caption;
+  _subject;
+};
+function together(device, collective2, report) {
+  if (collective2.kind === "collective-permute") {
+    return new Set(collective2.groups.filter((pair) => pair.includes(device)).flat());
+  }
+  const number = groupOf(collective2, report.mesh)[device];
+  return number < 0 ? null : new Set(collective2.groups[number]);
+}
+var LISTED = 8;
+function members({ groups, kind }, ids) {
+  if (groups.length > LISTED || kind === "collective-permute") {
+    return "";
+  }
+  const listed = groups.map((group) => `{${numbers(group.map((place3) => ids[place3]))}}`);
+  return `: ${listed.join(" ")}`;
+}
+
+// src/view/store.ts
+var Store = class {
+  focus = { chosen: null, pointed: null, value: null, device: null };
+  /** Change the focus; listeners hear of it in the next frame. */
+  set(patch) {
+    for (const key of Object.keys(patch)) {
+      if (this.focus[key] !== patch[key]) {
+        this._changed.add(key);
+      }
+    }
+    Object.assign(this.focus, patch);
+    if (this._changed.size && !this._frame) {
+      this._frame = requestAnimationFrame(() => this.flush());
+    }
+  }
+  /** Tell the listeners now. */
+  flush() {
+    cancelAnimationFrame(this._frame);
+    this._frame = 0;
+    const changed = this._changed;
+    this._changed = /* @__PURE__ */ new Set();
+    if (changed.size) {
+      this._listeners.forEach((listener) => listener(this.focus, changed));
+    }
+  }
+  subscribe(listener) {
+    this._listeners.push(listener);
+  }
+  dispose() {
+    cancelAnimationFrame(this._frame);
+    this._listeners = [];
+  }
+  _changed = /* @__PURE__ */ new Set();
+  _listeners = [];
+  _frame = 0;
+};
+
+// src/view/view.ts
+function mount(host, data) {
+  const root = h("div", { class: "report" });
+  host.replaceChildren(root);
+  try {
+    return draw(root, readReport(data));
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error);
+    root.replaceChildren(h("div", { class: "error", role: "alert" }, clean(text)));
+    return { choose: () => void 0, dispose: () => root.remove() };
+  }
+}
+function draw(root, report) {
+  const store = new Store();
+  const { collectives } = report;
+  const code = new Code(report, store);
+  const [first, ...others] = header(report);
+  root.append(
+    h("div", { class: "header" }, h("b", null, first), ...others.map((part) => h("span", null, part))),
+    code.element,
+    h("div", { class: "summary" }, summary(report)),
+    ...collectives.length > 1 ? [new List(report, store).element] : [],
+    h(
+      "div",
+      { class: "main" },
+      new Detail(report, store).element,
+      new MeshPanel(report, store).element
+    ),
+    arrays(report, store),
+    ...report.values.length ? [steps(report, store)] : [],
+    facts(report),
+    ...Object.entries(report.texts).map(([name, text]) => program(name, text))
+  );
+  store.set({ chosen: heaviest(collectives) });
+  store.flush();
+  return {
+    choose: (id) => {
+      store.set({ chosen: collectives.find((one) => one.id === id) ?? store.focus.chosen });
+      store.flush();
+    },
+    dispose: () => {
+      store.dispose();
+      root.remove();
+    }
+  };
+}
+function heaviest(collectives) {
+  return collectives.reduce(
+    (most, one) => most && weight(most) >= weight(one) ? most : one,
+    null
+  );
+}
+function facts(report) {
+  const rows = [fact("memory", memory(report.memory, report.outputs.length))];
+  report.findings.forEach((one) => rows.push(fact("finding", finding2(one, report))));
+  report.notes.forEach((note) => rows.push(fact("note", h("span", null, clean(note)))));
+  const said = about(report).join(" ");
+  if (said) {
+    rows.push(fact("about", h("span", { class: "faint" }, said)));
+  }
+  return h("dl", { class: "facts" }, ...rows.flat());
+}
+function fact(label2, body) {
+  return [h("dt", null, label2), h("dd", null, body)];
+}
+var PARTS = ["arguments", "outputs", "temporaries"];
+function memory(held, outputs) {
+  const bar = h("span", { class: "bar", "aria-hidden": "true" });
+  for (const part of PARTS) {
+    const piece = h("span", { class: `part ${part}`, title: `${part} ${size(held?.[part] ?? 0)}` });
+    piece.style.flexGrow = String(held?.[part] ?? 0);
+    bar.append(piece);
+  }
+  const words = memoryText(held, outputs).split(", ");
+  const parts = words.map(
+    (text, i) => h("span", null, held && h("span", { class: `swatch ${PARTS[i]}` }), text + (words[i + 1] ? ", " : ""))
+  );
+  return h("div", null, ...parts, held && bar);
+}
+function finding2(one, report) {
+  const place3 = one.location ? ` ${at(one.location, report)}` : "";
+  const price = one.wasted_bytes === null ? "" : `  (${size(one.wasted_bytes)} wasted)`;
+  return h(
+    "div",
+    null,
+    h("b", null, `${clean(one.kind)}${place3}`),
+    `: ${clean(one.message)}${price}`,
+    one.details ? folded("details", one.details) : null
+  );
+}
+function program(name, text) {
+  const lines = count(text.split("\n").length, "line");
+  return folded(`${clean(name)} program, ${lines}, ${size(text.length)}`, text);
+}
+function folded(title, text) {
+  const body = h("pre", { class: "raw" });
+  const open = () => {
+    body.textContent ||= text.split("\n").map(clean).join("\n");
+  };
+  return h("details", { on: { toggle: open } }, h("summary", null, title), body);
+}
+export {
+  MIME_TYPE,
+  mount,
+  readReport
+};
