@@ -105,7 +105,9 @@ def _told(content: Content) -> str:
 
 def _entry(entry: Entry, name: str) -> list[str]:
     amount = f" ({entry.sends})" if not entry.placed or len(entry.members) > 1 else ""
-    first = f"{name} {entry.at}{amount}: {entry.because}"
+    # A sentence of its own names the collective and its line already.
+    whole = entry.because.startswith(entry.name) and len(entry.members) == 1
+    first = f"{entry.because}{amount}" if whole else f"{name} {entry.at}{amount}: {entry.because}"
     further = " ".join(entry.further)
     if not entry.fixes:
         return _wrapped(f"{first} {further}", 2, 6)
