@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import itertools
-import random
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, Protocol
 
 import jax
-import numpy as np
 from jax.extend.core import jaxpr_as_fun
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from shardnb.compiler import Program
-from shardnb.compiler.placement import named_leaves
+from shardnb.compiler.placement import is_spec, named_leaves
 from shardnb.fixes import hook
 from shardnb.fixes.marks import Place
+from shardnb.fixes.retrace import quiet_retrace
 from shardnb.fixes.units import Unit
 from shardnb.report.model import Location, Spec
 from shardnb.report.spec import spec_text
 
 Tree = Any
-_attempts = itertools.count(1)
 
 
 class NotTried(Exception):
@@ -44,6 +36,10 @@ class Edit(Protocol):
     @property
     def location(self) -> Location | None:
         """Where the user would write it, if that is a line of a source."""
+
+    @property
+    def size(self) -> int:
+        """How many things the user would have to change."""
 
     def lowered(self, program: Program) -> Any:
         """Give JAX's lowered stage of the changed program; raises what JAX raises."""
@@ -72,6 +68,11 @@ class InputEdit:
         """Give the specs as `%%shard` takes them."""
         return " ".join(f"{name}={spec_text(spec)}" for name, _, spec in self.specs)
 
+    @property
+    def size(self) -> int:
+        """Give the number of specs."""
+        return len(self.specs)
+
     def lowered(self, program: Program) -> Any:
         """Lower with the other specs; in Auto mode no Python of the user's runs again."""
         changed = {name: spec for _, names, spec in self.specs for name in names}
@@ -85,17 +86,44 @@ class InputEdit:
 
 @dataclass(frozen=True)
 class OutputEdit:
-    """Another spec of the whole result: `None` leaves it to the compiler."""
+    """Another spec of one result, by its number among the results."""
 
-    spec: Spec | None
-    text: str
+    number: int
+    name: str
+    spec: Spec
     location: Location | None = None
+
+    @property
+    def text(self) -> str:
+        """Give the spec as `%%shard` takes it."""
+        return f"--out {self.name}={spec_text(self.spec)}"
+
+    @property
+    def size(self) -> int:
+        """Give one."""
+        return 1
 
     def lowered(self, program: Program) -> Any:
         """Lower with the other spec; no Python of the user's runs again."""
-        specs = None if self.spec is None else partition_spec(self.spec)
-        recipe = replace(program.recipe, out_specs=specs, fn=_replay(program))
+        leaves, result = jax.tree_util.tree_flatten(program.lowered.out_info)
+        specs = placement_of_results(program, len(leaves))
+        specs[self.number] = partition_spec(self.spec)
+        stated = jax.tree_util.tree_unflatten(result, specs)
+        recipe = replace(program.recipe, out_specs=stated, fn=_replay(program))
         return recipe.lower(recipe.trace())
+
+
+def placement_of_results(program: Program, count: int) -> list[Any]:
+    """Give what was stated for each result, None where nothing was."""
+    if program.recipe.out_specs is None:
+        return [None] * count
+    spread = jax.tree_util.tree_map(
+        lambda spec, part: [spec] * len(jax.tree_util.tree_leaves(part)),
+        program.recipe.out_specs,
+        program.lowered.out_info,
+        is_leaf=is_spec,
+    )
+    return jax.tree_util.tree_leaves(spread, is_leaf=is_spec)
 
 
 @dataclass(frozen=True)
@@ -118,10 +146,17 @@ class ConstraintEdit:
             return f"line {self.place.line}: return {made}"
         return f"after line {self.place.last_line}: {self.place.name} = {made}"
 
+    @property
+    def size(self) -> int:
+        """Give one."""
+        return 1
+
     def lowered(self, program: Program) -> Any:
         """Trace the edited text and lower it; raises `NotTried` where its line did not run."""
         ran: list[int] = []
-        constrain = jax.sharding.reshard if self.explicit else jax.lax.with_sharding_constraint
+        constrain: Callable[..., Any] = (
+            jax.sharding.reshard if self.explicit else jax.lax.with_sharding_constraint
+        )
 
         def handle(number: int, value: Any) -> Any:
             if number != self.number or not isinstance(value, jax.core.Tracer):
@@ -130,9 +165,12 @@ class ConstraintEdit:
             return constrain(value, partition_spec(self.spec))
 
         recipe = program.recipe
-        with quiet_retrace(), hook.handling(handle):
-            with self.unit.with_call(recipe.fn, self.number) as fn:
-                traced = replace(recipe, fn=fn).trace()
+        with (
+            quiet_retrace(),
+            hook.handling(handle),
+            self.unit.with_call(recipe.fn, self.number) as fn,
+        ):
+            traced = replace(recipe, fn=fn).trace()
         if not ran:
             raise NotTried(self.text)
         return recipe.lower(traced)
@@ -144,7 +182,6 @@ def _retrace(program: Program) -> bool:
 
 
 def _with_specs(program: Program, changed: dict[str, Spec]) -> dict[str, Tree]:
-    names = [name for name, _ in named_leaves(program.args)]
     leaves, structure = jax.tree_util.tree_flatten(program.shardings)
     # tree_flatten sorts the arguments' names, and so the names of their arrays.
     names = [name for key in sorted(program.args) for name, _ in _leaves_of(program, key)]
@@ -170,29 +207,3 @@ def _replay(program: Program) -> Callable[..., Tree]:
 
     call.__name__ = getattr(program.recipe.fn, "__name__", "program")
     return call
-
-
-@cache
-def _attempt() -> Any:
-    return jax.make_user_context(0)
-
-
-@contextmanager
-def quiet_retrace() -> Iterator[None]:
-    """Trace the user's Python once more, unheard and without meeting JAX's caches.
-
-    What it prints is dropped, Python's and NumPy's random numbers go on where they were, and
-    JAX traces inner `jit` functions anew without touching what it has cached for the user.
-    """
-    numbers, state = random.getstate(), np.random.get_state()  # noqa: NPY002 - the user's own
-    try:
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
-            stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
-            stack.enter_context(warnings.catch_warnings())
-            warnings.simplefilter("ignore")
-            stack.enter_context(_attempt()(next(_attempts)))
-            yield
-    finally:
-        random.setstate(numbers)
-        np.random.set_state(state)  # noqa: NPY002

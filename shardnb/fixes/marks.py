@@ -56,7 +56,9 @@ class _Marker(ast.NodeTransformer):
         """Mark the methods of a class; what its body assigns is no value of a program."""
         within, self._within = self._within, []
         self._class.append(node.name)
-        node.body = [self.visit(item) if isinstance(item, _Function) else item for item in node.body]
+        node.body = [
+            self.visit(item) if isinstance(item, _Function) else item for item in node.body
+        ]
         self._within = within
         self._class.pop()
         return node
@@ -68,7 +70,9 @@ class _Marker(ast.NodeTransformer):
         self._within.append(node.name)
         first = node.body[0]
         documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-        names = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+        names = [
+            arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+        ]
         added = [
             statement
             for name in names

@@ -18,9 +18,9 @@ from jax.extend import xla
 from shardnb.analysis.collectives import find_collectives
 from shardnb.compiler import hlo, private
 from shardnb.compiler.dumps import captured_fd2
-from shardnb.report.model import Collective, Location, Memory, Mesh
+from shardnb.report.model import Collective, Memory, Mesh
 
-_PASS = "shardnb: the optimized program"
+_NAME = "shardnb: the optimized program"
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,7 @@ class Bench:
         return Outcome(collectives, total_memory(compiled), flops(compiled))
 
     def _collectives(self, text: str) -> tuple[Collective, ...]:
-        return find_collectives(hlo.parse(text), self.mesh, _plain_locations)
-
-
-def _plain_locations(frames: tuple[hlo.Frame, ...]) -> tuple[Location, ...]:
-    return ()
+        return find_collectives(hlo.parse(text), self.mesh, lambda _: ())
 
 
 def total_memory(compiled: Any) -> int | None:
@@ -94,8 +90,8 @@ def total_memory(compiled: Any) -> int | None:
 def flops(compiled: Any) -> float | None:
     """Give the operations that one device computes, as the compiler's cost analysis says."""
     with suppress(Exception):
-        count = compiled.cost_analysis().get("flops")
-        return None if count is None else float(count)
+        count = compiled.cost_analysis().get("flops", 0)
+        return float(count) if count > 0 else None  # -1 where an operation is opaque
     return None
 
 
@@ -164,8 +160,8 @@ def _dropped_fd2() -> Iterator[None]:
 @contextmanager
 def _registered(catcher: _Catcher) -> Iterator[None]:
     stage = xla.PipelineStage.POST_SCHEDULER
-    xla.register_hlo_module_transformation(catcher, name=_PASS, stage=stage, platforms="cpu")
+    xla.register_hlo_module_transformation(catcher, name=_NAME, stage=stage, platforms="cpu")
     try:
         yield
     finally:
-        xla.clear_hlo_module_transformation(name=_PASS, stage=stage, platforms="cpu")
+        xla.clear_hlo_module_transformation(name=_NAME, stage=stage, platforms="cpu")

@@ -35,6 +35,9 @@ class Unit(Protocol):
     file: str
     places: list[Place]
 
+    def line(self, number: int) -> str:
+        """Give a line of the text, without the blanks around it."""
+
     def with_call(self, fn: Function, only: int | None) -> Any:
         """Give a context in which the place `only` (None: each) calls the hook; it gives `fn`."""
 
@@ -53,6 +56,11 @@ class CellUnit:
     def _listed(self, tree: ast.Module) -> ast.Module:
         self.places = places_of(tree, top=True)
         return tree
+
+    def line(self, number: int) -> str:
+        """Give nothing: the report's first source is the cell."""
+        del number
+        return ""
 
     @contextmanager
     def with_call(self, fn: Function, only: int | None) -> Iterator[Function]:
@@ -73,12 +81,17 @@ class FileUnit:
     """
 
     file: str
+    text: str
     tree: ast.Module
     functions: list[FunctionType]
 
     def __post_init__(self) -> None:
         """List the places of the text."""
         self.places = places_of(self.tree)
+
+    def line(self, number: int) -> str:
+        """Give a line of the text, without the blanks around it."""
+        return self.text.splitlines()[number - 1].strip()
 
     @contextmanager
     def with_call(self, fn: Function, only: int | None) -> Iterator[Function]:
@@ -101,9 +114,8 @@ def units_of(program: Program, sources: Sequence[Source]) -> list[Unit]:
     for thing in gc.get_objects():
         if type(thing) is FunctionType and thing.__code__.co_filename in live:
             live[thing.__code__.co_filename].append(thing)
-    units: list[Unit] = []
-    if isinstance(program.recipe.fn, Editable):
-        units.append(CellUnit(program.recipe.fn))
+    fn: Any = program.recipe.fn
+    units: list[Unit] = [CellUnit(fn)] if isinstance(fn, Editable) else []
     for file, functions in live.items():
         unit = _file_unit(file, functions, sources) if functions else None
         units += [unit] if unit is not None else []
@@ -128,7 +140,7 @@ def _file_unit(
             continue
         same = [f for f in functions if _same(codes.get(_key(f.__code__)), f.__code__)]
         if same:
-            return FileUnit(file, tree, same)
+            return FileUnit(file, text, tree, same)
     return None
 
 

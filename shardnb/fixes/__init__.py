@@ -1,0 +1,5 @@
+"""Edits that were compiled, for the collectives that nobody asked for."""
+
+from shardnb.fixes.search import find_fixes
+
+__all__ = ["find_fixes"]
