@@ -41,7 +41,7 @@ class Stated:
 
 def text(spec: PartitionSpec) -> str:
     """Write a spec as a user would: `P('data')`, without a comma that Python does not need."""
-    parts = [_entry(entry) for entry in spec]
+    parts = [_entry(entry) for entry in spec.partitions]
     for key in ("unreduced", "reduced"):
         axes = sorted(getattr(spec, key, ()))
         parts += [f"{key}={{{', '.join(map(repr, axes))}}}"] if axes else []
@@ -98,7 +98,7 @@ def _problem(one: Stated, kind: str, message: str, **details: Any) -> SpecProble
 
 
 def _too_long(one: Stated) -> SpecProblem:
-    shorter = text(PartitionSpec(*tuple(one.spec)[: len(one.shape)]))
+    shorter = text(PartitionSpec(*one.spec.partitions[: len(one.shape)]))
     message = (
         f"the spec {one.said} has {len(one.spec)} entries, and {one.name} has {len(one.shape)} "
         f"dimensions: {list(one.shape)}"

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from jax.extend import core
+
+
+@dataclass(frozen=True)
+class Part:
+    """The equations of a jaxpr up to some place, to be read as a jaxpr is."""
+
+    constvars: Sequence[Any]
+    invars: Sequence[Any]
+    eqns: Sequence[Any]
+    outvars: Sequence[Any]
 
 
 def bare(jaxpr: Any) -> Any:

@@ -115,7 +115,7 @@ def same_devices(one: jax.sharding.Mesh, other: jax.sharding.Mesh) -> bool:
 
 def entries(spec: PartitionSpec) -> Iterator[tuple[str, ...]]:
     """Give the mesh axes of each entry of a spec."""
-    for entry in spec:
+    for entry in spec.partitions:
         if entry is None or entry is PartitionSpec.UNCONSTRAINED:
             yield ()
         else:

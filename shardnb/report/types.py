@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shardnb.report.model import Location, Mesh, Source, Spec, Value
+from shardnb.report.model import Location, Mesh, Report, Source, Spec, Value
 
 
 @dataclass(frozen=True)
@@ -166,3 +166,90 @@ def _candidate_text(candidate: Candidate) -> str:
     mark = "  <- what Auto chooses" if candidate.chosen else ""
     cost = f"{sent or 'no collective'}, {candidate.wire_bytes} bytes"
     return f"{candidate.edit}    {cost}{note}{mark}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A check that `shard_map` makes, and whether it passed; None where it was not reached."""
+
+    name: str
+    passed: bool | None
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """An argument or a result of a `shard_map`: whole, and as the body of one device sees it."""
+
+    name: str
+    spec: str
+    shape: tuple[int, ...] | None
+    local_shape: tuple[int, ...] | None
+    dtype: str = ""
+    varying: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class MissingCollective:
+    """A collective without which a result is not the same along the axes that its spec omits.
+
+    `collective` is the function of `jax.lax`, or None where the body does not show which one is
+    meant. `location` is the line whose value is to pass through it.
+    """
+
+    output: str
+    axes: tuple[str, ...]
+    collective: str | None
+    why: str
+    fix: str
+    other_fix: str = ""
+    location: Location | None = None
+
+
+@dataclass(frozen=True)
+class ShardMapCheck:
+    """What `jax.shard_map` makes of a mesh, in_specs, a body and out_specs.
+
+    `accepted` is JAX's own verdict, `error` and `message` its exception. `steps` are its checks
+    in order, `inputs` and `outputs` the shapes, `lines` the body with the varying set after each
+    line, `region` what it lowers to and `report` the compiled program.
+    """
+
+    accepted: bool
+    mesh: Mesh
+    error: str = ""
+    message: str = ""
+    steps: tuple[Step, ...] = ()
+    inputs: tuple[Shard, ...] = ()
+    outputs: tuple[Shard, ...] = ()
+    lines: tuple[TypedLine, ...] = ()
+    missing: tuple[MissingCollective, ...] = ()
+    problems: tuple[SpecProblem, ...] = ()
+    region: str = ""
+    report: Report | None = None
+    sources: tuple[Source, ...] = ()
+
+    def __str__(self) -> str:
+        """Give the check as text."""
+        return "\n".join(_check_lines(self))
+
+
+def _check_lines(check: ShardMapCheck) -> list[str]:
+    verdict = "accepted" if check.accepted else f"refused: {check.error}"
+    marks = {True: "ok", False: "no", None: "--"}
+    lines = [f"shard_map {verdict}"]
+    for step in check.steps:
+        said = f": {step.message}" if step.message else ""
+        lines.append(f"  {marks[step.passed]} {step.name}{said}")
+    for kind, shards in (("in", check.inputs), ("out", check.outputs)):
+        lines += [f"  {kind} {_shard_text(shard)}" for shard in shards]
+    lines += [f"  {line}" for line in check.lines]
+    lines += [f"  missing: {one.fix} ({one.why})" for one in check.missing]
+    return lines
+
+
+def _shard_text(shard: Shard) -> str:
+    varies = f" varies over {', '.join(shard.varying)}" if shard.varying else ""
+    whole = "?" if shard.shape is None else list(shard.shape)
+    local = "?" if shard.local_shape is None else list(shard.local_shape)
+    return f"{shard.name} {shard.spec}: {whole}, one device {local}{varies}"

@@ -1,0 +1,210 @@
+"""An expression of the user's: its operands, and edits of it that state a placement."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import ModuleType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec
+
+from shardnb.analysis.edits import Piece, Text
+from shardnb.compiler.positions import Position
+
+ABSENT = object()
+_UPDATES = {"add", "divide", "get", "max", "min", "mul", "multiply", "power", "set", "subtract"}
+"""Methods of `x.at[i]` that take `out_sharding`."""
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A node of a source text's syntax tree, and the names that it can see.
+
+    Names are looked up and nothing is evaluated.
+    """
+
+    source: Text
+    node: ast.AST
+    names: Mapping[str, Any]
+
+    @classmethod
+    def at(cls, source: Text, position: Position, names: Mapping[str, Any]) -> Expression | None:
+        """Find the expression at a position in the source's file."""
+        node = source.node(source.at(position))
+        return None if node is None else cls(source, node, names)
+
+    @property
+    def text(self) -> str:
+        """The text of the expression."""
+        return self.text_of(self.node)
+
+    def text_of(self, node: ast.AST) -> str:
+        """Give the text of a part of it."""
+        return self.source.part(self.source.span(node))
+
+    @cached_property
+    def named(self) -> dict[str, Any]:
+        """The names, attributes of modules and constant items in it, with their values."""
+        found = {self.text_of(node): self.value(node) for node in _names(self.node)}
+        return {text: value for text, value in found.items() if value is not ABSENT}
+
+    def value(self, node: ast.AST) -> Any:
+        """Look up a name, an attribute of a module, or an item of a plain container."""
+        if isinstance(node, ast.Name):
+            return self.names.get(node.id, ABSENT)
+        if isinstance(node, ast.Attribute):
+            owner = self.value(node.value)
+            plain = isinstance(owner, ModuleType) or node.attr in getattr(owner, "__dict__", ())
+            return getattr(owner, node.attr, ABSENT) if plain else ABSENT
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            return _item(self.value(node.value), node.slice.value)
+        return ABSENT
+
+    def name_of(self, thing: Any, otherwise: str) -> str:
+        """Give the name by which the user's code knows a module or a class."""
+        return next((name for name, value in self.names.items() if value is thing), otherwise)
+
+    def spec_text(self, spec: PartitionSpec) -> str:
+        """Write a spec by the name that `PartitionSpec` has here."""
+        from shardnb.analysis.divisibility import text
+
+        return self.name_of(PartitionSpec, "P") + text(spec)[1:]
+
+    @cached_property
+    def parts(self) -> tuple[ast.expr, ...]:
+        """The operands: of an operator, an index, or a call (a method's own array first)."""
+        node = self.node
+        if isinstance(node, ast.BinOp):
+            return node.left, node.right
+        if isinstance(node, ast.AugAssign | ast.Subscript | ast.UnaryOp):
+            return (getattr(node, "operand", None) or node.value,)  # type: ignore[union-attr]
+        if isinstance(node, ast.Call):
+            return tuple(self._arguments(node))
+        return ()
+
+    def _arguments(self, node: ast.Call) -> Iterator[ast.expr]:
+        if isinstance(node.func, ast.Attribute) and not self._is_module(node.func.value):
+            yield _updated(node.func.value)
+        for argument in node.args:
+            yield from argument.elts if isinstance(argument, ast.List | ast.Tuple) else (argument,)
+        yield from (keyword.value for keyword in node.keywords)
+
+    def _is_module(self, node: ast.AST) -> bool:
+        return isinstance(self.value(node), ModuleType)
+
+    def with_out_sharding(self, spec: PartitionSpec) -> tuple[Piece, ...] | None:
+        """Give the edit that states the result's placement, or None where nothing takes one.
+
+        `a @ b` becomes `jnp.matmul(a, b, out_sharding=...)`, `t[i]` becomes
+        `t.at[i].get(out_sharding=...)`, and a call that takes `out_sharding` gets it.
+        """
+        keyword = f"out_sharding={self.spec_text(spec)}"
+        if isinstance(self.node, ast.BinOp) and isinstance(self.node.op, ast.MatMult):
+            return self._matmul(self.node, keyword)
+        if isinstance(self.node, ast.Subscript):
+            return self._get(self.node, keyword)
+        if isinstance(self.node, ast.Call) and self._takes_out_sharding(self.node):
+            return self._with_keyword(self.node, keyword)
+        return None
+
+    def with_reshard(self, part: ast.expr, spec: PartitionSpec) -> tuple[Piece, ...]:
+        """Give the edit that moves a part, or the whole expression, to a placement."""
+        owner = self.source.span(part)
+        opening = f"{self.name_of(jax, 'jax')}.sharding.reshard("
+        return (
+            Piece(owner[0], owner[0], opening, owner),
+            Piece(owner[1], owner[1], f", {self.spec_text(spec)})", owner),
+        )
+
+    def with_auto_axes(self, spec: PartitionSpec) -> tuple[Piece, ...] | None:
+        """Give the edit that leaves a called function to propagation, with this result."""
+        if not isinstance(self.node, ast.Call):
+            return None
+        owner = self.source.span(self.node.func)
+        opening = f"{self.name_of(jax, 'jax')}.sharding.auto_axes("
+        return (
+            Piece(owner[0], owner[0], opening, owner),
+            Piece(owner[1], owner[1], f", out_sharding={self.spec_text(spec)})", owner),
+        )
+
+    def edited(self, pieces: tuple[Piece, ...]) -> str:
+        """Give the lines of the expression with an edit applied."""
+        text = self.source.edited(pieces)
+        first = self.source.line_of(self.source.span(self.node)[0]) - self.source.shift
+        count = self.text.count("\n") + 1
+        lines = text.text.splitlines()[first - 1 : first - 1 + count]
+        return "\n".join(line.strip() for line in lines)
+
+    def _matmul(self, node: ast.BinOp, keyword: str) -> tuple[Piece, ...]:
+        owner = self.source.span(node)
+        start, end = self.source.span(node.left)[1], self.source.span(node.right)[0]
+        operator = self.source.data.index(b"@", start)
+        before = self.source.data[start:operator].rstrip(b" ")
+        after = self.source.data[operator + 1 : end].lstrip(b" ")
+        return (
+            Piece(owner[0], owner[0], f"{self.name_of(jnp, 'jax.numpy')}.matmul(", owner),
+            Piece(start + len(before), end - len(after), ", ", owner),
+            Piece(owner[1], owner[1], f", {keyword})", owner),
+        )
+
+    def _get(self, node: ast.Subscript, keyword: str) -> tuple[Piece, ...]:
+        owner = self.source.span(node)
+        bracket = self.source.data.index(b"[", self.source.span(node.value)[1])
+        return (
+            Piece(bracket, bracket, ".at", owner),
+            Piece(owner[1], owner[1], f".get({keyword})", owner),
+        )
+
+    def _takes_out_sharding(self, node: ast.Call) -> bool:
+        if any(keyword.arg == "out_sharding" for keyword in node.keywords):
+            return False
+        function = self.value(node.func)
+        if function is ABSENT and isinstance(node.func, ast.Attribute):
+            if _is_at(node.func.value):
+                return node.func.attr in _UPDATES
+            function = getattr(jax.Array, node.func.attr, None)
+        try:
+            return "out_sharding" in inspect.signature(function).parameters
+        except (TypeError, ValueError):
+            return False
+
+    def _with_keyword(self, node: ast.Call, keyword: str) -> tuple[Piece, ...]:
+        owner = self.source.span(node)
+        last = owner[1] - 1
+        given = self.source.part((self.source.span(node.func)[1], last)).rstrip()
+        comma = "" if given == "(" else " " if given.endswith(",") else ", "
+        return (Piece(last, last, comma + keyword, owner),)
+
+
+def _is_at(node: ast.AST) -> bool:
+    """Whether a node is `x.at[i]`."""
+    is_item = isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute)
+    return is_item and node.value.attr == "at"  # type: ignore[attr-defined]
+
+
+def _updated(node: ast.expr) -> ast.expr:
+    """Give `x` of `x.at[i]`, and any other node as it is."""
+    return node.value.value if _is_at(node) else node  # type: ignore[attr-defined]
+
+
+def _item(value: Any, key: Any) -> Any:
+    if isinstance(value, dict | list | tuple):
+        try:
+            return value[key]
+        except (LookupError, TypeError):
+            return ABSENT
+    return ABSENT
+
+
+def _names(node: ast.AST) -> Iterator[ast.AST]:
+    constant = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
+    if constant or isinstance(node, ast.Name | ast.Attribute):
+        yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _names(child)
