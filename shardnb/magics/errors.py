@@ -10,7 +10,8 @@ from typing import Any
 import shardnb
 from shardnb.report import Collective
 
-_PACKAGE = str(Path(shardnb.__file__).parent)
+_PACKAGE = Path(shardnb.__file__).parent
+_CHECKS = tuple(str(_PACKAGE / part) for part in ("mesh", "compiler", "engine.py", "magics/meshes"))
 
 
 class ForbiddenCollectives(RuntimeError):
@@ -40,10 +41,19 @@ def forbidden(collectives: Sequence[Collective], words: Sequence[str]) -> list[C
     return [c for c in collectives if c.kind in words or c.asked_by in words]
 
 
+def says_what_is_wrong(error: BaseException) -> bool:
+    """Whether an error is what a check of shardnb's says about a mesh or a spec."""
+    return isinstance(error, ValueError | TypeError) and _raised_in(error).startswith(_CHECKS)
+
+
 def is_ours(error: BaseException) -> bool:
-    """Whether an error was raised by shardnb itself, about what the user said."""
-    frames = list(_frames(error.__traceback__))
-    return bool(frames) and frames[-1].tb_frame.f_code.co_filename.startswith(_PACKAGE)
+    """Whether an error was raised by shardnb itself."""
+    return _raised_in(error).startswith(str(_PACKAGE))
+
+
+def _raised_in(error: BaseException) -> str:
+    frames = _frames(error.__traceback__)
+    return frames[-1].tb_frame.f_code.co_filename if frames else ""
 
 
 def _frames(traceback: types.TracebackType | None) -> Sequence[types.TracebackType]:

@@ -73,8 +73,11 @@ def mesh_value(text: str, namespace: Mapping[str, Any]) -> str | jax.sharding.Me
         return text
     try:
         value = eval(text, dict(namespace))  # noqa: S307  an expression of the user's
-    except NameError as error:
-        raise ValueError(f"{text!r} is neither a mesh such as data=4,model=2 nor a name") from error
+    except Exception as error:
+        raise ValueError(
+            f"{text!r} is neither a mesh such as data=4,model=2 nor a name of one: "
+            f"{type(error).__name__}: {error}"
+        ) from error
     if not isinstance(value, str | jax.sharding.Mesh):
         raise ValueError(f"{text} is a {type(value).__name__}, and no mesh")  # noqa: TRY004
     return value

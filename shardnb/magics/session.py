@@ -158,7 +158,7 @@ class Session:
             files=files,
             names=self._array_names(function),
         )
-        return function, program, sources.without_unused(report)
+        return function, program, sources.tidied(report)
 
     def code(self, text: Text) -> Code:
         """Compile a text as Python alone."""
@@ -235,10 +235,9 @@ class Session:
             raise
         except BaseException as error:
             start = errors.at_cell(error, file)
-            ours = start is None and errors.is_ours(error)
-            if ours and isinstance(error, ValueError | TypeError):
+            if start is None and errors.says_what_is_wrong(error):
                 raise CellError(str(error)) from error
-            if not ours:
+            if start is not None or not errors.is_ours(error):
                 errors.show_from(self.shell, error, start)
             raise
 
@@ -258,7 +257,10 @@ def usage_errors() -> Iterator[None]:
     """Turn what is wrong with a line or a cell into IPython's error of one line."""
     try:
         yield
-    except (options.OptionError, CellError) as error:
+    except (ValueError, TypeError) as error:
+        meant = isinstance(error, options.OptionError | CellError)
+        if not meant and not errors.says_what_is_wrong(error):
+            raise
         raise UsageError(" ".join(str(error).split())) from error
 
 

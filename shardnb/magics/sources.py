@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from shardnb.report import Location, Report, Source
@@ -109,16 +109,24 @@ class Cells:
         return tuple(self._by_file[file] for file in known), {f: i for i, f in enumerate(known)}
 
 
-def without_unused(report: Report) -> Report:
-    """Give a report with only the sources that it speaks of, and the explained one."""
+def tidied(report: Report) -> Report:
+    """Give a report without the frames that led to the cell, and the sources that it never names."""
+    collectives = tuple(replace(c, frames=_from_cell(c.frames)) for c in report.collectives)
+    report = replace(report, collectives=collectives)
     used = sorted({0, *(location.source for location in _locations(report))})
     used = [index for index in used if index < len(report.sources)]
     if len(used) == len(report.sources):
         return report
     renumbered = {old: new for new, old in enumerate(used)}
     kept = tuple(report.sources[index] for index in used)
-    moved: Report = _moved(dataclasses.replace(report, sources=kept), renumbered)
+    moved: Report = _moved(replace(report, sources=kept), renumbered)
     return moved
+
+
+def _from_cell(frames: tuple[Location, ...]) -> tuple[Location, ...]:
+    """Cut a stack behind the cell's own frame: what called the cell is the shell and the magic."""
+    base = (i for i, frame in enumerate(frames) if frame.function == "<module>")
+    return frames[: next(base, len(frames)) + 1]
 
 
 def _locations(value: Any) -> Iterator[Location]:
@@ -135,7 +143,7 @@ def _locations(value: Any) -> Iterator[Location]:
 def _moved(value: Any, numbers: dict[int, int]) -> Any:
     """Give a value in which every location has the new number of its source."""
     if isinstance(value, Location):
-        return dataclasses.replace(value, source=numbers[value.source])
+        return replace(value, source=numbers[value.source])
     if isinstance(value, tuple):
         items = tuple(_moved(item, numbers) for item in value)
         return value if all(a is b for a, b in zip(items, value, strict=True)) else items
@@ -144,4 +152,4 @@ def _moved(value: Any, numbers: dict[int, int]) -> Any:
     old = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     new = {name: _moved(part, numbers) for name, part in old.items()}
     changed = {name: part for name, part in new.items() if part is not old[name]}
-    return dataclasses.replace(value, **changed) if changed else value
+    return replace(value, **changed) if changed else value

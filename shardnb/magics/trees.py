@@ -57,9 +57,9 @@ def children(tree: Tree) -> tuple[list[Tree], Any] | None:
 
 
 def only(tree: Tree, keep: Callable[[Leaf], bool]) -> Tree:
-    """Give a pytree with the leaves that `keep` holds for, and None for the others."""
-    leaves, structure = _flatten(tree)
-    return structure.unflatten([leaf if keep(leaf) else None for leaf in leaves])
+    """Give a pytree with the leaves that `keep` holds for, and nothing in place of the others."""
+    leaves, structure = _flatten(tree, lambda leaf: leaf is None)
+    return structure.unflatten([leaf if keep(leaf) else () for leaf in leaves])
 
 
 def is_input(value: Any) -> bool:
@@ -170,12 +170,18 @@ def become(old: Tree, new: Tree) -> Tree:
 
 def _take_attributes(old: Any, new: Any) -> None:
     """Give an object the attributes of another of its class."""
-    if hasattr(new, "__dict__") and isinstance(vars(old), dict):
-        vars(old).clear()
-        vars(old).update(vars(new))
-    for name in _slots(type(old)):
-        if hasattr(new, name):
-            object.__setattr__(old, name, getattr(new, name))
+    # Read where they are stored: a class may answer for attributes that it does not have.
+    for name in ("__dict__", *_slots(type(old))):
+        try:
+            value = object.__getattribute__(new, name)
+        except AttributeError:
+            continue
+        if name == "__dict__":
+            own = object.__getattribute__(old, name)
+            own.clear()
+            own.update(value)
+        else:
+            object.__setattr__(old, name, value)
 
 
 def _slots(cls: type) -> Iterator[str]:

@@ -15,7 +15,7 @@ from shardnb.magics.options import Line
 from shardnb.magics.session import Session, Text, show
 from shardnb.magics.watch import watching
 from shardnb.mesh import Grid, make_grid
-from shardnb.report import Report
+from shardnb.report import Collective, Mesh, Report
 
 NOTHING = (
     "Nothing was compiled. A program that JAX has compiled before is not compiled again, and so "
@@ -45,15 +45,22 @@ def run_watched(session: Session, text: Text, line: Line) -> Any:
 def _explained(session: Session, text: Text, line: Line, proto: bytes) -> Report:
     known, files = session.cells.known(text.file)
     report = engine.explain_watched(proto, sources=known, files=files)
-    grid = _grid_of_size(session, line, report.mesh.size)
-    if report.collectives and grid is not None:
-        report = engine.explain_watched(proto, grid.describe(), sources=known, files=files)
-    return sources.without_unused(report)
+    if report.collectives:
+        mesh = _mesh_of_size(session, line, _size(report.collectives))
+        report = engine.explain_watched(proto, mesh, sources=known, files=files)
+    return sources.tidied(report)
 
 
-def _grid_of_size(session: Session, line: Line, size: int) -> Grid | None:
-    grids = _grids(session, line)
-    return next((grid for grid in grids if grid.mesh.devices.size == size), None)
+def _size(collectives: Iterable[Collective]) -> int:
+    """Give the number of devices that exchange: a module does not say on how many it runs."""
+    return 1 + max(device for c in collectives for group in c.groups for device in group)
+
+
+def _mesh_of_size(session: Session, line: Line, size: int) -> Mesh:
+    for grid in _grids(session, line):
+        if grid.mesh.devices.size == size:
+            return grid.describe()
+    return Mesh((), tuple(range(size)), target="unknown", kind="unknown")
 
 
 def _grids(session: Session, line: Line) -> Iterator[Grid]:
