@@ -2,28 +2,34 @@
 
 from shardnb.report.model import (
     Axis,
+    Blocked,
     Collective,
     Finding,
     Fix,
     Location,
     Memory,
     Mesh,
+    Origin,
     Report,
     Run,
     Source,
+    Step,
     Value,
 )
 
 __all__ = [
     "Axis",
+    "Blocked",
     "Collective",
     "Finding",
     "Fix",
     "Location",
     "Memory",
     "Mesh",
+    "Origin",
     "Report",
     "Run",
     "Source",
+    "Step",
     "Value",
 ]

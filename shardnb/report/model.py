@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from shardnb.report.diff import Diff
+
 SCHEMA_VERSION = 1
 
 Spec = tuple[tuple[str, ...], ...]
@@ -29,6 +31,8 @@ Groups = tuple[tuple[int, ...], ...]
 
 AxisType = Literal["auto", "explicit", "manual"]
 AskedBy = Literal["called", "requested", "inferred"]
+Direction = Literal["forward", "backward", "sideways"]
+OriginKind = Literal["input", "constraint", "output", "shard_map", "type", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -96,12 +100,60 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Step:
+    """One op along which a mesh axis travelled from a value to another, while Shardy propagated.
+
+    Forward is from an operand to the result, backward from the result to an operand, sideways
+    from one operand to another. `number` is Shardy's own count of its steps, in time.
+    """
+
+    op: str
+    direction: Direction
+    source: str
+    target: str
+    location: Location | None = None
+    number: int = 0
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What put a mesh axis on a value, and how it came there.
+
+    `name` is the input's, the output's, or the spec of the constraint. `steps` lead from the
+    value `after` of `Report.values`, whose own origins go on, or from the origin itself where
+    `after` is None. They are None where the way is not known.
+    """
+
+    axis: str
+    kind: OriginKind
+    name: str = ""
+    location: Location | None = None
+    steps: tuple[Step, ...] | None = ()
+    after: int | None = None
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """A mesh axis that an operand has and the result of the op has not, and what stopped it.
+
+    `reason` is `reduction`, `whole-axis`, `conflict`, `constraint` or `reshape`.
+    """
+
+    axis: str
+    value: str
+    reason: str
+    why: str
+
+
+@dataclass(frozen=True)
 class Value:
     """An array of the program and how it lies on the mesh.
 
     `spec` is None where the placement cannot be said in mesh axes; then `grid` and `blocks` say
     it: the number of blocks along each dimension, and for each position its block, row-major.
-    `requested` is the spec that the user stated, where that is another.
+    `requested` is the spec that the user stated, where that is another. `spec` is always the
+    compiled program's; `propagated` is what Shardy gave, where that is another. Inside a
+    shard_map over the axes `manual`, the shape is one device's.
     """
 
     name: str
@@ -116,6 +168,11 @@ class Value:
     closed_over: bool = False
     location: Location | None = None
     details: str = ""
+    op: str = ""
+    manual: tuple[str, ...] = ()
+    propagated: Spec | None = None
+    origins: tuple[Origin, ...] = ()
+    blocked: tuple[Blocked, ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -267,6 +324,15 @@ class Report:
         """Bytes that one device sends in one call, over the collectives whose trips are known."""
         return sum(c.total_wire_bytes or 0 for c in self.collectives)
 
+    def why(self, name: str | None = None, *, line: int | None = None) -> str:
+        """Say in words why a value, or each value of a line, has its sharding.
+
+        Raises `KeyError` with the names and lines that there are.
+        """
+        from shardnb.report import why
+
+        return why.explain(self, name, line)
+
     def to_json(self, *, texts: bool = True) -> str:
         """Write the report as JSON; `texts=False` leaves out the programs' texts."""
         from shardnb.report import json
@@ -282,6 +348,12 @@ class Report:
         from shardnb.report import json
 
         return json.decode(text)
+
+    def diff(self, other: Report) -> Diff:
+        """Compare this report with a later one; gives the changes, and `print` shows them."""
+        from shardnb.report.diff import diff
+
+        return diff(self, other)
 
     def figure(self) -> Figure:
         """Draw the device grids and the collectives in matplotlib."""

@@ -1,0 +1,147 @@
+"""Why a value has its sharding, in words, out of the report alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from shardnb.report.model import Blocked, Location, Origin, Report, Step, Value
+from shardnb.report.spec import spec_text, type_text
+
+
+def explain(report: Report, name: str | None = None, line: int | None = None) -> str:
+    """Say why the values of this name, of this line, or all of them, have their shardings.
+
+    Raises `KeyError` where the report has no such value.
+    """
+    found = [
+        index
+        for index, value in enumerate(report.values)
+        if name in (None, value.name) and line in (None, _line(value.location))
+    ]
+    edges = [value for value in (*report.inputs, *report.outputs) if value.name == name]
+    said = [_value(report, index) for index in found]
+    if line is None and not found:
+        said += [_edge(report, value) for value in edges]
+    if not said:
+        raise KeyError(_unknown(report, name, line))
+    return "\n".join(dict.fromkeys(said))
+
+
+def chain(report: Report, value: int, axis: str) -> tuple[Step, ...] | None:
+    """Give all the steps from the origin of an axis to a value of `report.values`.
+
+    None where a part of the way is not known.
+    """
+    steps: tuple[Step, ...] = ()
+    at: int | None = value
+    seen: set[int] = set()
+    while at is not None and at not in seen:
+        seen.add(at)
+        origin = _origin(report.values[at], axis)
+        if origin is None or origin.steps is None:
+            return None
+        steps, at, axis = origin.steps + steps, origin.after, origin.axis
+    return steps
+
+
+def _origin(value: Value, axis: str) -> Origin | None:
+    exact = [origin for origin in value.origins if origin.axis == axis]
+    base = axis.partition(":(")[0]
+    near = [origin for origin in value.origins if origin.axis.partition(":(")[0] == base]
+    return next(iter(exact or near), None)
+
+
+def _line(location: Location | None) -> int | None:
+    return location.line if location and location.source == 0 else None
+
+
+def _unknown(report: Report, name: str | None, line: int | None) -> str:
+    everything = (*report.values, *report.inputs, *report.outputs)
+    names = list(dict.fromkeys(value.name for value in everything))
+    if name is not None and name not in names:
+        near = get_close_matches(name, names, 3) or names[:20]
+        return f"the report has no value {name!r}; it has {', '.join(near) or 'none at all'}"
+    places = (value for value in report.values if name in (None, value.name))
+    lines = sorted({at for value in places if (at := _line(value.location))})
+    which = f" of {name!r}" if name is not None else ""
+    there = ", ".join(map(str, lines[:30])) or "none"
+    return f"the report has no value{which} at line {line}; lines with values: {there}"
+
+
+def _value(report: Report, index: int) -> str:
+    value = report.values[index]
+    said = [f"{value.name} is {type_text(value)}{_where(value)}"]
+    if value.spec is None:
+        return f"{said[0]}: no mesh axes say how it lies"
+    parts = [*_origins(report, index), *(_stopped(one) for one in value.blocked)]
+    if not parts:
+        parts = [] if any(value.spec) else ["every device holds all of it"]
+    if value.propagated is not None:
+        parts.append(
+            f"Shardy gave {spec_text(value.propagated)}, the compiled program has "
+            f"{spec_text(value.spec)}: the compiled program is trusted"
+        )
+    return said[0] + (": " + "; ".join(parts) if parts else "")
+
+
+def _where(value: Value) -> str:
+    at = f" at line {value.location.line}" if value.location else ""
+    at = "" if value.name.endswith(at) else at
+    inside = ", ".join(value.manual)
+    return f"{at}, one device's part inside a shard_map over {inside}" if inside else at
+
+
+def _origins(report: Report, index: int) -> Iterator[str]:
+    value = report.values[index]
+    if value.origins and all(origin.kind == "type" for origin in value.origins):
+        yield "its type says so (the mesh is explicit there)"
+        return
+    for origin in value.origins:
+        if origin.kind == "type":
+            yield f"{origin.axis}: its type says so (the axis is explicit)"
+        elif origin.kind == "unknown":
+            yield f"{origin.axis}: where it came from is not known"
+        else:
+            yield f"{origin.axis} came from {_source(origin)}{_way(report, index, origin)}"
+
+
+def _source(origin: Origin) -> str:
+    at = f" at line {origin.location.line}" if origin.location else ""
+    if origin.kind == "constraint":
+        return f"the constraint {origin.name}{at}"
+    if origin.kind == "output":
+        return f"the spec of the output {origin.name}"
+    if origin.kind == "shard_map":
+        return f"the specs of the shard_map{at}"
+    return origin.name
+
+
+def _way(report: Report, index: int, origin: Origin) -> str:
+    steps = chain(report, index, origin.axis)
+    if steps is None:
+        return " (along which ops is not known)"
+    if not steps:
+        return ""
+    if len(steps) > 6:
+        between = f"{len(steps) - 4} more ops"
+        return ", " + ", ".join([*map(_step, steps[:2]), between, *map(_step, steps[-2:])])
+    return ", " + ", ".join(map(_step, steps))
+
+
+def _step(step: Step) -> str:
+    at = f" at line {step.location.line}" if step.location else ""
+    beside = " (to its other operand)" if step.direction == "sideways" else ""
+    return f"{step.direction} through {step.op}{at}{beside}"
+
+
+def _stopped(one: Blocked) -> str:
+    return f"{one.axis} of {one.value} was not kept: {one.why}"
+
+
+def _edge(report: Report, value: Value) -> str:
+    is_input = value in report.inputs
+    said = f"{value.name} is {type_text(value)}"
+    if is_input:
+        return f"{said}: an input, and this is its placement"
+    return f"{said}: a result of the program"
