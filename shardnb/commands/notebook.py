@@ -42,9 +42,15 @@ def run(path: Path) -> list[Report]:
         raise CommandError(f"there is no file {path}") from error
     except nbformat.reader.NotJSONError as error:
         raise CommandError(f"{path} is no notebook") from error
-    folder = {"metadata": {"path": str(path.parent.resolve())}}
+    client = NotebookClient(
+        notebook,
+        timeout=600,
+        kernel_name="python3",
+        extra_arguments=["--log-level=ERROR"],
+        resources={"metadata": {"path": str(path.parent.resolve())}},
+    )
     try:
-        NotebookClient(notebook, timeout=600, kernel_name="python3", resources=folder).execute()
+        client.execute()
     except CellExecutionError as error:
         raise CommandError(f"{path}: a cell raised {error.ename}: {error.evalue}") from error
     return list(reports(notebook))

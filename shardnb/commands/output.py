@@ -23,6 +23,7 @@ _PAGE = """<!DOCTYPE html>
 </body>
 </html>
 """
+_RULED = f"\n\n{'=' * 100}\n\n"
 _RULE = '\n<hr style="margin: 32px 0">\n'
 
 
@@ -30,7 +31,7 @@ def as_text(reports: Sequence[Report]) -> str:
     """Give reports as text, one after another."""
     if not reports:
         return "No cell showed a report: has the notebook a %%shard cell?"
-    return "\n".join(str(report) for report in reports)
+    return _RULED.join(str(report).rstrip() for report in reports)
 
 
 def as_json(found: Report | Sequence[Report]) -> str:

@@ -1,0 +1,240 @@
+"""The command line, called as a function; one test calls the installed command."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from shardnb import Report, cli
+from shardnb.commands import output, typed
+from shardnb.commands.errors import CommandError
+
+LAYER = """\
+import jax
+import jax.numpy as jnp
+
+
+def layer(x, W, scale=1):
+    return jnp.tanh(x @ W) * scale
+
+
+def summed(params):
+    return params["w"].sum()
+
+
+def shapes():
+    return ({"w": jax.ShapeDtypeStruct((8, 16), jnp.float32)},)
+
+
+answer = 42
+"""
+MATMUL = [
+    *("--mesh", "data=4,model=2"),
+    *("--arg", "x=f32[256@data,512@model]", "--arg", "W=f32[512@model,1024]"),
+]
+
+
+@pytest.fixture
+def layer(tmp_path):
+    """The path of a file with a function `layer`."""
+    path = tmp_path / "some_layer.py"
+    path.write_text(LAYER)
+    return path
+
+
+def complaint(capsys, *argv):
+    """Run bad input; gives the one line that it was answered with."""
+    assert cli.main([str(word) for word in argv]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    (line,) = said.err.splitlines()
+    assert line.startswith("shardnb: ")
+    return line.removeprefix("shardnb: ")
+
+
+def test_explain_prints_the_report_of_a_function(layer, capsys):
+    assert cli.main(["explain", f"{layer}:layer", *MATMUL]) == 0
+    text = capsys.readouterr().out
+    assert "all-reduce[model] f32[64, 1024]" in text
+    assert "return jnp.tanh(x @ W) * scale" in text
+
+
+def test_explain_gives_a_functions_report_as_json(layer, capsys):
+    assert cli.main(["explain", f"{layer}:layer", *MATMUL, "--json"]) == 0
+    report = Report.from_json(capsys.readouterr().out)
+    (collective,) = report.collectives
+    assert (collective.kind, collective.axes, collective.bytes) == (
+        "all-reduce",
+        ("model",),
+        64 * 1024 * 4,
+    )
+
+
+def test_explain_writes_a_page(layer, tmp_path, capsys):
+    page = tmp_path / "page.html"
+    assert cli.main(["explain", f"{layer}:layer", *MATMUL, "--html", str(page)]) == 0
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert "all-reduce" in page.read_text()
+    assert f"Wrote {page}" in capsys.readouterr().out
+
+
+def test_explain_takes_literals_for_what_is_no_array(layer, capsys):
+    assert cli.main(["explain", f"{layer}:layer", *MATMUL, "--arg", "scale=2", "--json"]) == 0
+    names = [value.name for value in Report.from_json(capsys.readouterr().out).inputs]
+    assert {"x", "W"} <= set(names)
+
+
+def test_explain_takes_an_expression_for_all_arguments(layer, capsys):
+    argv = ["explain", f"{layer}:summed", "--mesh", "data=4", "--args", "shapes()"]
+    assert cli.main([*argv, "--in-specs", "P('data')", "--json"]) == 0
+    report = Report.from_json(capsys.readouterr().out)
+    assert [value.name for value in report.inputs] == ["params['w']"]
+    assert [c.kind for c in report.collectives] == ["all-reduce"]
+
+
+def test_a_forbidden_collective_gives_status_1_and_is_named(layer, capsys):
+    assert cli.main(["explain", f"{layer}:layer", *MATMUL, "--forbid", "all-reduce"]) == 1
+    assert "all-reduce[model] at line 6 in layer is forbidden" in capsys.readouterr().err
+
+
+def test_what_is_not_there_may_be_forbidden(layer):
+    assert cli.main(["explain", f"{layer}:layer", *MATMUL, "--forbid", "all-gather,called"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["there.py:f"], "there is no file there.py"),
+        (["there"], "'there' is neither FILE.py:function nor FILE.ipynb"),
+        (["there.ipynb"], "there is no file there.ipynb"),
+        (
+            ["there.py:f", "--forbid", "gossip"],
+            "'gossip' is nothing to forbid; there are called, requested, inferred, all-reduce,",
+        ),
+    ],
+)
+def test_bad_input_is_answered_with_one_line(words, line, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert complaint(capsys, "explain", *words).startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("function", "words", "line"),
+    [
+        ("layr", [], "has no function layr"),
+        ("answer", [], "is no function"),
+        ("layer", ["--arg", "x=f32[2,2]"], "layer needs W: say --arg W=f32[256@data,512]"),
+        ("layer", ["--arg", "q=f32[2,2]"], "layer has no parameter q; it has x, W, scale"),
+        ("layer", ["--arg", "x=f32[2,b]"], "'b' in 'x=f32[2,b]' is no dimension: an argument is"),
+        ("layer", ["--arg", "x"], "'x' is no argument: an argument is written as x=f32["),
+        ("layer", ["--args", "nothing()"], "--args 'nothing()': NameError: name 'nothing'"),
+        (
+            "layer",
+            ["--mesh", "data=4", "--arg", "x=f32[6@data,2]", "--arg", "W=f32[2,2]"],
+            "splits dimension 0 of size 6 into 4 parts",
+        ),
+        (
+            "layer",
+            ["--mesh", "data=4", "--arg", "x=f99[4,2]", "--arg", "W=f32[2,2]"],
+            "float99 of x is no dtype",
+        ),
+        (
+            "layer",
+            ["--mesh", "data", "--arg", "x=f32[4,2]", "--arg", "W=f32[2,2]"],
+            "a mesh is written as data=4,model=2",
+        ),
+    ],
+)
+def test_a_bad_call_is_answered_with_one_line(function, words, line, layer, capsys):
+    assert line in complaint(capsys, "explain", f"{layer}:{function}", *words)
+
+
+def test_a_file_that_raises_is_named_with_its_error(tmp_path, capsys):
+    path = tmp_path / "raises.py"
+    path.write_text("1 / 0\n")
+    line = complaint(capsys, "explain", f"{path}:f")
+    assert line == f"{path} cannot be imported: ZeroDivisionError: division by zero"
+
+
+def test_a_page_that_cannot_be_written_is_an_error(layer, tmp_path, capsys):
+    argv = ["explain", f"{layer}:layer", *MATMUL, "--html", str(tmp_path / "no" / "page.html")]
+    assert cli.main(argv) == 2
+    assert "cannot be written: No such file or directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype", "shape", "spec"),
+    [
+        ("x=f32[4]", "float32", (4,), ((),)),
+        ("x=bf16[]", "bfloat16", (), ()),
+        ("x=pred[2,3]", "bool", (2, 3), ((), ())),
+        ("x=s8[2@data, 3]", "int8", (2, 3), (("data",), ())),
+        ("x=float32[8@(data,model)]", "float32", (8,), (("data", "model"),)),
+        ("x=c64[1,2@a]", "complex64", (1, 2), ((), ("a",))),
+    ],
+)
+def test_an_argument_is_read_from_a_type(text, dtype, shape, spec):
+    argument = typed.parse(text)
+    assert (argument.dtype, argument.shape, argument.spec) == (dtype, shape, spec)
+
+
+@pytest.mark.parametrize("text", ["x=f32[4", "x=f32[4@]", "x=f32[-1]", "4=f32[4]", "x=y", "=f32[]"])
+def test_what_is_no_argument_is_refused(text):
+    with pytest.raises(CommandError, match="an argument is written as"):
+        typed.parse(text)
+
+
+def notebook(path, *sources):
+    """Write a notebook of code cells."""
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    return path
+
+
+def test_explain_runs_a_notebook_and_gives_its_reports(tmp_path, capsys):
+    path = notebook(
+        tmp_path / "one.ipynb",
+        "%load_ext shardnb\nimport jax.numpy as jnp\nx = jnp.ones((8, 4))",
+        "%%shard --mesh data=4 x=P('data')\ny = x.sum()",
+    )
+    assert cli.main(["explain", str(path), "--json"]) == 0
+    (data,) = json.loads(capsys.readouterr().out)
+    report = Report.from_json(json.dumps(data))
+    assert [(c.kind, c.axes) for c in report.collectives] == [("all-reduce", ("data",))]
+
+
+def test_a_notebook_is_left_as_it_was(tmp_path):
+    path = notebook(tmp_path / "one.ipynb", "1 + 1")
+    before = path.read_text()
+    cli.main(["explain", str(path)])
+    assert path.read_text() == before
+
+
+def test_a_notebook_whose_cell_raises_is_an_error_of_one_line(tmp_path, capsys):
+    path = notebook(tmp_path / "bad.ipynb", "1 / 0")
+    line = complaint(capsys, "explain", path)
+    assert line == f"{path}: a cell raised ZeroDivisionError: division by zero"
+
+
+def test_what_is_no_notebook_is_an_error_of_one_line(tmp_path, capsys):
+    path = tmp_path / "text.ipynb"
+    path.write_text("hello")
+    assert complaint(capsys, "explain", path) == f"{path} is no notebook"
+
+
+def test_reports_in_a_page_are_escaped(tmp_path):
+    from shardnb.report import Axis, Mesh
+
+    report = Report("<script>x</script>", Mesh((Axis("a", 1),), (0,)))
+    output.write_page([report], tmp_path / "page.html")
+    assert "<script" not in (tmp_path / "page.html").read_text()
+
+
+def test_the_installed_command_runs(layer):
+    command = [str(Path(sys.executable).with_name("shardnb")), "explain", f"{layer}:layer", *MATMUL]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "all-reduce[model]" in done.stdout
+    assert done.stderr == ""
