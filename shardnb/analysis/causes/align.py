@@ -3,13 +3,15 @@
 The partitioner visits the instructions one by one and writes for each one or several new ones.
 What it writes keeps the key (op_name and stack frame) of the instruction, or of the value that is
 moved for it. So a new instruction of the same kind and key that takes the same values *is* the old
-one; others are helpers, which carry values along, or are steps on the way to one.
+one; others are helpers, which carry values along. Keys repeat, so that several old instructions
+may fit at first; what takes the value later tells which one it was, in a second pass.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from shardnb.analysis.causes.graph import Graph, Key, is_pass
@@ -18,42 +20,42 @@ from shardnb.compiler.hlo import Instruction
 
 Values = tuple[str, ...]
 
-_DATA = {
-    "dynamic-slice": 1,
-    "slice": 1,
-    "dynamic-update-slice": 2,
-    "pad": 1,
-    "reduce": 1,
-    "gather": 1,
-}
-"""How many of the first operands carry data; the others say where."""
-
-_MOVERS = frozenset(
-    "slice dynamic-slice pad concatenate reshape transpose copy reverse select broadcast "
-    "dynamic-update-slice convert".split()
-)
-"""What the partitioner also writes as a step of its own."""
-
 COLLECTIVES = frozenset(
     "all-reduce all-gather all-to-all collective-permute reduce-scatter ragged-all-to-all "
     "collective-broadcast".split()
 )
+_DATA = {"dynamic-slice": 1, "slice": 1, "dynamic-update-slice": 2, "pad": 1, "reduce": 1}
+"""How many of the first operands of a helper carry data; the others say where."""
+
+_MOVERS = frozenset(
+    "slice dynamic-slice pad concatenate reshape transpose copy reverse select broadcast "
+    "dynamic-update-slice convert iota".split()
+)
+"""What the partitioner also writes as a step of its own."""
+
+_STEM = re.compile(r"(?:\.clone)?(?:\.\d+)?$")
+_CLONE = re.compile(r"\.clone(?:\.\d+)?$")
 
 
 @dataclass
 class Alignment:
     """What the values of one computation after partitioning are, in the one before.
 
-    `carries` gives for each instruction the values before that it is, or is a part of.
-    `own` names those that stand for an instruction before, `steps` those on the way to one.
+    `carries` gives for each instruction the values before that it is, or holds a part of.
+    `own` says which instruction before it stands for; those in `exact` lie as declared.
     """
 
+    program: Before
     before: Graph
     after: Graph
     carries: dict[str, Values] = field(default_factory=dict)
     own: dict[str, str] = field(default_factory=dict)
     exact: set[str] = field(default_factory=set)
-    steps: dict[str, str] = field(default_factory=dict)
+
+    def shard_shape(self, value: str) -> tuple[int, ...] | None:
+        """Give the shape of the declared block of a value before."""
+        array, layout = self.before.array(value), self.program.layout(self.before, value)
+        return layout.shard_shape(array[1]) if array and layout else None
 
     def values(self, value: str) -> Values:
         """Give the values before that a value after carries."""
@@ -63,14 +65,23 @@ class Alignment:
             return carried
         return tuple(self.before.resolve(f"{one}#{element}") for one in carried)
 
-    def stands_for(self, name: str) -> str | None:
-        """Give the instruction before that one after stands for."""
-        return self.own.get(name)
-
 
 def align(program: Before, before: Graph, after: Graph) -> Alignment:
     """Align a computation after partitioning with the one before."""
     return _Aligner(program, before, after).run()
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """An old instruction that a new one may be: how many operands agree, and its shape."""
+
+    old: Instruction
+    agree: int
+    exact: bool
+
+    @property
+    def rank(self) -> tuple[int, bool]:
+        return self.agree, self.exact
 
 
 class _Aligner:
@@ -78,67 +89,118 @@ class _Aligner:
         self.program = program
         self.before = before
         self.after = after
-        self.found = Alignment(before, after)
-        self.index: dict[Key, list[Instruction]] = defaultdict(list)
+        self.numbers = program.numbers(before)
+        self.found = Alignment(program, before, after)
+        self.fixed: dict[str, str] = {}
+        self.claimed: set[str] = set()
+        self.index: dict[tuple[Key, str], list[Instruction]] = defaultdict(list)
+        self.by_key: dict[Key, list[Instruction]] = defaultdict(list)
         for instruction in before.body:
             key = before.keys[instruction.name]
             if key[0] and not is_pass(instruction) and instruction.opcode != "parameter":
-                self.index[key].append(instruction)
+                self.index[key, instruction.opcode].append(instruction)
+                self.by_key[key].append(instruction)
 
     def run(self) -> Alignment:
-        for number, name in self.after.parameters.items():
-            if number in self.before.parameters:
-                self._set(name, self.before.parameters[number], True)
-        for instruction in self.after.body:
-            if not is_pass(instruction) and instruction.opcode != "parameter":
-                self._place(instruction)
+        for _ in range(_PASSES):
+            self.found, self.claimed = Alignment(self.program, self.before, self.after), set()
+            for number, name in self.after.parameters.items():
+                if number in self.before.parameters:
+                    self._set(name, (self.before.parameters[number],), exact=True)
+            for instruction in self.after.body:
+                if instruction.opcode == "constant":
+                    self._constant(instruction)
+                elif not is_pass(instruction) and instruction.opcode != "parameter":
+                    self._place(instruction)
         return self.found
 
-    def _set(self, name: str, value: str, exact: bool) -> None:
-        self.found.carries[name] = (value,)
-        self.found.own[name] = value
+    def _set(
+        self, name: str, values: Values, *, exact: bool, taken: Sequence[Values] = ()
+    ) -> None:
+        self.found.carries[name] = values
+        if taken and self.after.nodes[name].opcode == "slice":
+            # A slice that is also a step to another one was merged with it.
+            self.found.carries[name] += taken[0]
+        self.found.own[name] = values[0]
+        self.claimed.add(values[0])
         if exact:
             self.found.exact.add(name)
+
+    def _constant(self, new: Instruction) -> None:
+        """A constant keeps its name, with `.clone` behind it."""
+        old = self.before.nodes.get(_CLONE.sub("", new.name))
+        if old is not None and old.opcode == "constant" and old.operand_text == new.operand_text:
+            self._set(new.name, (old.name,), exact=True)
 
     def _place(self, new: Instruction) -> None:
         taken = [self.found.values(operand) for operand in self.after.operands[new.name]]
         key = self.after.keys[new.name]
-        olds = self.index.get(key, ()) if key[0] else ()
-        if olds and (match := self._direct(new, taken, olds)):
-            self._set(new.name, *match)
+        fits = [] if _is_generated(new) or not key[0] else self._fits(new, taken, key)
+        if fits:
+            values = self._ordered(new, [fit.old.name for fit in fits])
+            if len({self._number(value) for value in values}) == 1:
+                self._tell(self.before.operands[values[0]], self.after.operands[new.name])
+            self._set(new.name, values, exact=fits[0].exact, taken=taken)
             return
+        olds = self.by_key.get(key, ()) if key[0] else ()
         carried = self._carried(new, taken, olds)
         self.found.carries[new.name] = carried
-        moves_own = new.opcode in COLLECTIVES and any(self._key(value) == key for value in carried)
-        for old in olds:
-            if old.name in carried or not self._feeds(carried, old):
-                continue
-            exact = self._is_shard(new, old)
-            if old.opcode in _MOVERS and self._leaves(new, key, exact):
-                self._set(new.name, old.name, exact)
-            elif not moves_own:
-                self.found.steps[new.name] = old.name
+        if new.opcode in COLLECTIVES:
             return
+        self._last_step(new, key, carried, olds)
 
-    def _key(self, value: str) -> Key | None:
-        return self.before.keys.get(value.partition("#")[0])
+    def _last_step(
+        self, new: Instruction, key: Key, carried: Values, olds: Sequence[Instruction]
+    ) -> None:
+        """Let the last of the steps of a key stand for an instruction that left none of its kind."""
+        fed = [
+            old
+            for old in olds
+            if old.opcode in _MOVERS and old.name not in carried and self._feeds(carried, old)
+        ]
+        exact = [old for old in fed if self._is_shard(new, old)]
+        if not fed or not self._leaves(new, key, bool(exact)):
+            return
+        names = self._ordered(new, [old.name for old in exact or fed])
+        self._set(new.name, names, exact=bool(exact), taken=(carried,))
 
-    def _direct(
-        self, new: Instruction, taken: list[Values], olds: list[Instruction] | tuple[()]
-    ) -> tuple[str, bool] | None:
-        """Find the instruction of the same kind that takes the same values."""
-        best: tuple[int, str, bool] | None = None
+    def _ordered(self, new: Instruction, names: list[str]) -> Values:
+        """Put first what an instruction is known to be, then what no other one stands for."""
+        fixed = self.fixed.get(new.name)
+        if fixed in names:
+            return (fixed,)
+        return tuple(sorted(dict.fromkeys(names), key=lambda name: name in self.claimed))
+
+    def _number(self, value: str) -> str:
+        return self.numbers.get(value, value)
+
+    def _fits(self, new: Instruction, taken: list[Values], key: Key) -> list[_Fit]:
+        """Give the instructions of the same kind that take the same values, best ones only."""
+        olds = self.index.get((key, new.opcode), ())
+        fits = []
         for old in olds:
-            if old.opcode != new.opcode or _is_generated(new):
-                continue
             exact = self._is_shard(new, old)
-            score = self._score(old, taken)
-            if score is None or not self._trusted(new, old, exact):
-                continue
-            rank = 2 * score + exact
-            if best is None or rank > best[0]:
-                best = rank, old.name, exact
-        return (best[1], best[2]) if best else None
+            agree = self._agree(old, taken)
+            if agree is not None and self._trusted(new, old, exact):
+                fits.append(_Fit(old, agree, exact))
+        if not fits:
+            return self._only(new, olds, taken)
+        best = max(fit.rank for fit in fits)
+        return [fit for fit in fits if fit.rank == best]
+
+    def _only(
+        self, new: Instruction, olds: Sequence[Instruction], taken: list[Values]
+    ) -> list[_Fit]:
+        """Fit a copy whose operands were lost on the way, where no other old one could be meant."""
+        left = [old for old in olds if old.name not in self.claimed and self._is_like(new, old)]
+        if len(left) != 1 or len(self.before.operands[left[0].name]) != len(taken):
+            return []
+        exact = self._is_shard(new, left[0])
+        return [_Fit(left[0], 0, exact)] if self._trusted(new, left[0], exact) else []
+
+    def _is_like(self, new: Instruction, old: Instruction) -> bool:
+        stem = _STEM.sub("", new.name)
+        return stem in (_STEM.sub("", old.name), old.opcode)
 
     def _trusted(self, new: Instruction, old: Instruction, exact: bool) -> bool:
         if old.opcode not in _MOVERS:
@@ -148,6 +210,7 @@ class _Aligner:
         return exact and not self._is_exchanged(new)
 
     def _is_exchanged(self, new: Instruction) -> bool:
+        """Whether a block is on its way to neighbours, for its own key's operation."""
         key = self.after.keys[new.name]
         users = (self.after.nodes[user] for user in self.after.users.get(new.name, ()))
         return any(
@@ -155,37 +218,46 @@ class _Aligner:
             for user in users
         )
 
-    def _score(self, old: Instruction, taken: list[Values]) -> int | None:
+    def _agree(self, old: Instruction, taken: list[Values]) -> int | None:
         """Count the operands that agree; None where one does not."""
         operands = self.before.operands[old.name]
         if len(operands) != len(taken):
             return None
-        numbers, score = self.program.numbers(self.before), 0
+        agree = 0
         for operand, values in zip(operands, taken, strict=True):
-            mine = numbers.get(operand, operand)
-            if any(numbers.get(value, value) == mine for value in values):
-                score += 1
+            mine = self._number(operand)
+            if any(self._number(value) == mine for value in values):
+                agree += 1
             elif values or not self.program.is_constant(self.before, operand):
                 return None
-        return score
+        return agree
+
+    def _tell(self, olds: Values, news: Values) -> None:
+        """Note what the operands of an instruction were, now that it is known."""
+        for old, new in zip(olds, news, strict=False):
+            name = new.partition("#")[0]
+            carried = self.found.carries.get(name, ())
+            wanted = old.partition("#")[0]
+            if len(carried) > 1 and name in self.found.own and wanted in carried:
+                self.fixed[name] = wanted
 
     def _is_shard(self, new: Instruction, old: Instruction) -> bool:
         return self.program.shard_shapes(old) == tuple(shape for _, shape in new.arrays)
 
     def _carried(
-        self, new: Instruction, taken: list[Values], olds: list[Instruction] | tuple[()]
+        self, new: Instruction, taken: list[Values], olds: Sequence[Instruction]
     ) -> Values:
         if new.opcode == "select":
             taken = taken[1:]
         count = _DATA.get(new.opcode, len(taken))
         values = tuple(dict.fromkeys(value for values in taken[:count] for value in values))
         mine = tuple(old.name for old in olds if old.name in values)
-        return mine or values
+        data = tuple(v for v in values if not self.program.is_constant(self.before, v))
+        return tuple(dict.fromkeys((*mine, *(data or values))))[:_LIMIT]
 
     def _feeds(self, values: Values, old: Instruction) -> bool:
-        numbers = self.program.numbers(self.before)
-        wanted = {numbers.get(operand, operand) for operand in self._sources(old)}
-        return any(numbers.get(value, value) in wanted for value in values)
+        wanted = {self._number(operand) for operand in self._sources(old)}
+        return any(self._number(value) in wanted for value in values)
 
     def _sources(self, old: Instruction) -> Iterator[str]:
         """Give the operands; those of slices too, which a concatenation may take in itself."""
@@ -209,6 +281,11 @@ class _Aligner:
             further = self.after.users.get(user, ())
             return any(self.after.nodes[name].opcode == "all-to-all" for name in further)
         return opcode in ("all-gather", "all-to-all")
+
+
+_PASSES = 3
+_LIMIT = 8
+"""A helper that carries more values than this says nothing."""
 
 
 def _is_generated(instruction: Instruction) -> bool:

@@ -176,13 +176,15 @@ class _Explainer:
         value = graph.nodes.get((move.producer or "").partition("#")[0])
         layout = self.before.layout(graph, move.producer) if move.producer else None
         consumer = self.names.operation(node) if node is not None else None
-        if move.result is not None and graph.name == self.before.module.entry:
+        if verdict.own:
+            node, consumer = value, self.names.operation(value) if value else None
+        elif move.result is not None and graph.name == self.before.module.entry:
             consumer = THE_RESULT
         facts = Facts(
             self.names.value(graph, move.producer) if move.producer else None,
             consumer,
-            layout.spec if layout else None,
-            move.own,
+            verdict.actual or (layout.spec if layout else None),
+            move.own or verdict.own,
             None,
             self.names.value(graph, verdict.other) if verdict.other else None,
             self._spec(graph, verdict.other),

@@ -10,9 +10,9 @@ from itertools import islice
 
 from shardnb.analysis.causes.edges import Edges, primitive
 from shardnb.analysis.causes.graph import Graph
-from shardnb.analysis.causes.layouts import Layout, Piece, pieces_of
+from shardnb.analysis.causes.layouts import Layout, Piece, merged, pieces_of
 from shardnb.analysis.causes.program import Before
-from shardnb.analysis.causes.rules import AMBIGUOUS, Rule, Rules
+from shardnb.analysis.causes.rules import AMBIGUOUS, ELEMENTWISE, Rule, Rules
 from shardnb.analysis.causes.verdict import (
     CARRY,
     DISAGREE,
@@ -29,7 +29,7 @@ from shardnb.report.model import AskedBy, Spec
 Split = dict[str, tuple[Piece, ...]]
 """For each factor the parts of axes that split it, major first."""
 
-_SEARCH_LIMIT = 400
+_WINDOWS = frozenset(("convolution", "reduce-window", "select-and-scatter"))
 _NO_SPLIT_FORM = frozenset("custom-call sort topk rng rng-bit-generator triangular-solve cholesky fft".split())
 
 
@@ -54,14 +54,27 @@ class Judge:
         layout = self.program.layout(move.graph, move.producer)
         if layout is None or layout.spec is None or verdict is UNKNOWN:
             return verdict
-        return replace(verdict, dims=tuple(self._dims(layout.spec, moved)))
+        spec = verdict.actual or layout.spec
+        return replace(verdict, dims=tuple(self._dims(spec, moved)))
 
     def _reshard(self, move: Move, moved: frozenset[Piece]) -> Verdict:
-        if move.own:
+        if not self._is_block(move):
+            return UNKNOWN
+        if move.variant:
             return self._moved_result(move, moved)
         if move.result is not None:
             return self._result(move, moved)
         return self._operand(move, moved) if move.consumer else UNKNOWN
+
+    def _is_block(self, move: Move) -> bool:
+        """Whether what is sent can be a block of the producer: one of its size, or a part of it."""
+        array = move.graph.array(move.producer or "")
+        layout = self.program.layout(move.graph, move.producer or "")
+        if array is None or layout is None or move.sent is None or move.variant:
+            return array is not None
+        size, whole = math.prod(move.sent), math.prod(layout.shard_shape(array[1]))
+        permute = move.collective.opcode == "collective-permute"
+        return size <= whole if permute else size == whole
 
     # Partial sums
 
@@ -137,9 +150,13 @@ class Judge:
         here = [f for d in dims for f in rule.operands[at][d] if moved & set(mine.get(f, ()))]
         if not here or any(not rule.operands[at][d] for d in dims):
             return Verdict("whole-axis", needed=needed)
-        if any(factor in rule.whole for factor in here):
+        bound = rule.whole | rule.exchanges
+        permute = move.collective.opcode == "collective-permute"
+        if permute and (bound & set(here) or node.opcode in _WINDOWS):
+            return Verdict("halo")
+        if rule.whole & set(here):
             return Verdict("whole-axis", needed=needed)
-        if any(factor in rule.exchanges for factor in here):
+        if rule.exchanges & set(here):
             return self._exchange(move, node, needed)
         if node.opcode == "reshape" and any(len(rule.operands[at][d]) > 1 or self._joined(rule, f)
                                             for d in dims for f in rule.operands[at][d]):
@@ -151,9 +168,7 @@ class Judge:
         return any(factor in dim and len(dim) > 1 for dims in rule.results for dim in dims)
 
     def _exchange(self, move: Move, node: Instruction, needed: Spec) -> Verdict:
-        if move.collective.opcode == "collective-permute":
-            return Verdict("halo")
-        if not all(self._divides(move.graph, node)):
+        if node.opcode != "concatenate" and not all(self._divides(move.graph, node)):
             return Verdict("uneven", needed=needed)
         return Verdict("whole-axis", needed=needed)
 
@@ -194,6 +209,8 @@ class Judge:
             if any(f in names and split.get(f, ()) != mine.get(f, ()) for f in here):
                 return Verdict("conflict", "inferred", DISAGREE, needed, other=other, summed=summed)
         if all(split.get(f, ()) == mine.get(f, ()) for f in here for split in results if self._has(rule, f)):
+            if node.opcode in ELEMENTWISE or move.collective.opcode == "collective-permute":
+                return UNKNOWN
             return Verdict("whole-axis", detail=NO_FORM, needed=needed)
         return self._elsewhere(move, node, needed)
 
@@ -214,8 +231,6 @@ class Judge:
                 wanted.setdefault(factor, parts)
         dims = rule.operands[at]
         shape = self.program.reader.mesh.shape
-        from shardnb.analysis.causes.layouts import merged
-
         spec = tuple(
             merged([p for f in dim for p in wanted.get(f, () if f in here else mine.get(f, ()))], shape)
             for dim in dims
@@ -235,24 +250,48 @@ class Judge:
 
     def _moved_result(self, move: Move, moved: frozenset[Piece]) -> Verdict:
         """Judge a result that was computed in its operands' layout and then moved."""
-        graph = move.graph
-        name = (move.producer or "").partition("#")[0]
-        node = graph.nodes[name]
-        layout = self.program.layout(graph, move.producer or "")
+        graph, producer = move.graph, move.producer or ""
+        node = graph.node(producer)
+        layout = self.program.layout(graph, producer)
         rule = self._rule(graph, node)
         if rule is AMBIGUOUS or layout is None:
             return UNKNOWN
         if rule is None:
-            return Verdict("whole-axis") if node.opcode in _NO_SPLIT_FORM else UNKNOWN
-        found = {f for split in self._operand_splits(graph, node, rule) for f, p in split.items() if moved & set(p)}
-        found |= {f for split in self._result_splits(graph, node, rule) for f, p in split.items() if moved & set(p)}
+            known = node.opcode in _NO_SPLIT_FORM
+            return Verdict("whole-axis", needed=layout.spec, own=True) if known else UNKNOWN
+        splits = [
+            *self._operand_splits(graph, node, rule),
+            *self._result_splits(graph, node, rule),
+        ]
+        found = {f for split in splits for f, parts in split.items() if moved & set(parts)}
         if not found:
             return UNKNOWN
+        actual = self._actual(graph, producer, rule)
+        verdict = self._own_verdict(move, node, rule, found, layout.spec)
+        return replace(verdict, actual=actual) if verdict is not UNKNOWN else verdict
+
+    def _own_verdict(
+        self, move: Move, node: Instruction, rule: Rule, found: set[str], needed: Spec | None
+    ) -> Verdict:
+        if move.collective.opcode == "collective-permute" and (rule.whole | rule.exchanges) & found:
+            return Verdict("halo", own=True)
         if found & rule.whole:
-            return Verdict("whole-axis", needed=layout.spec)
+            return Verdict("whole-axis", needed=needed, own=True)
         if found & rule.exchanges:
-            return self._exchange(move, node, layout.spec or ())
-        return self._elsewhere(move, node, layout.spec)
+            return replace(self._exchange(move, node, needed or ()), own=True)
+        return self._elsewhere(move, node, needed)
+
+    def _actual(self, graph: Graph, producer: str, rule: Rule) -> Spec | None:
+        """Give the layout that the operands of an instruction lend to its result."""
+        node = graph.node(producer)
+        lent: Split = {}
+        for split in self._operand_splits(graph, node, rule):
+            for factor, parts in split.items():
+                lent[factor] = lent.get(factor) or parts
+        element = producer.partition("#")[2]
+        dims = rule.results[int(element) if element else 0]
+        shape = self.program.reader.mesh.shape
+        return tuple(merged([p for f in dim for p in lent.get(f, ())], shape) for dim in dims)
 
     def _result(self, move: Move, moved: frozenset[Piece]) -> Verdict:
         graph = move.graph
@@ -327,8 +366,6 @@ class Judge:
         return [d for d, axes in enumerate(spec) if moved & set(pieces_of(axes, shape))]
 
     def _without(self, spec: Spec, moved: frozenset[Piece]) -> Spec:
-        from shardnb.analysis.causes.layouts import merged
-
         shape = self.program.reader.mesh.shape
         return tuple(
             merged([p for p in pieces_of(axes, shape) if p not in moved], shape) for axes in spec

@@ -17,7 +17,9 @@ NO_FORM = "no split form of this operation"
 class Verdict:
     """Who asked, why, and what the consumer needed.
 
-    `dims` are the dimensions of the producer that are moved, `other` is the operand that disagrees.
+    `dims` are the dimensions of the producer that are moved, `other` is the operand that disagrees,
+    `summed` the producer's dimensions that the consumer sums over. `own` says that the producer's
+    own operation is what needed it, `actual` where the producer lay if not as declared.
     """
 
     reason: str | None
@@ -27,6 +29,8 @@ class Verdict:
     dims: tuple[int, ...] = ()
     other: str | None = None
     summed: frozenset[int] = frozenset()
+    own: bool = False
+    actual: Spec | None = None
 
 
 UNKNOWN = Verdict("unknown")

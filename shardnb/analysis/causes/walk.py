@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from shardnb.analysis.causes.align import Alignment
+from shardnb.analysis.causes.align import COLLECTIVES, Alignment, Values, is_generated
 from shardnb.analysis.causes.graph import Graph
 from shardnb.compiler.hlo import Instruction
 
-RESULT = "result"
+_DEPTH = 4
 
 
 @dataclass(frozen=True)
 class Move:
     """What a collective moves, for whom; values and instructions are those before partitioning.
 
-    `own` says that it completes or moves the result of `consumer` itself. `result` is the number
-    of the program's (or the loop body's) result that takes it. `sliced` says that a block is cut
-    out of what was gathered before the consumer takes it.
+    `own` says that it completes the result of `consumer` itself, `again` that the operation runs
+    once more on what was gathered, `variant` that the producer was computed in another layout
+    than its declared one. `result` is the number of the computation's result that takes it.
+    `sliced` says that a block is cut out of what was gathered before the consumer takes it.
+    `sent` is the shape of what enters the first collective of the move.
     """
 
     graph: Graph
@@ -26,9 +28,11 @@ class Move:
     producer: str | None
     consumer: str | None = None
     own: bool = False
+    again: bool = False
+    variant: bool = False
     result: int | None = None
     sliced: bool = False
-    again: bool = False
+    sent: tuple[int, ...] | None = None
 
 
 def walk(alignment: Alignment, collective: Instruction) -> Move:
@@ -40,7 +44,6 @@ def walk(alignment: Alignment, collective: Instruction) -> Move:
 class _Walk:
     alignment: Alignment
     collective: Instruction
-    _sliced: bool = field(default=False)
 
     @property
     def _before(self) -> Graph:
@@ -48,41 +51,69 @@ class _Walk:
 
     def run(self) -> Move:
         found, collective = self.alignment, self.collective
-        operand = found.after.operands[collective.name][0]
-        values = found.values(operand)
-        step = found.steps.get(collective.name)
-        if step is not None:
-            producer = self._taken(values, step)
-            return Move(self._before, collective, producer, step)
-        if len(values) != 1:
-            return Move(self._before, collective, None)
-        value = values[0]
+        values = found.values(found.after.operands[collective.name][0])
         key = found.after.keys[collective.name]
-        name = value.partition("#")[0]
-        mine = bool(key[0]) and self._before.keys.get(name) == key
-        if mine and self._repeats(name):
-            return Move(self._before, collective, value, name, own=True, again=True)
-        if mine and collective.opcode in ("all-reduce", "reduce-scatter"):
-            return Move(self._before, collective, value, name, own=True)
-        return self._forward(value, name)
+        mine = [v for v in values if key[0] and self._before.keys.get(_name(v)) == key]
+        if mine and (self._repeats(_name(mine[0])) or self._sums()):
+            name = _name(mine[0])
+            again = not self._sums()
+            return Move(self._before, collective, mine[0], name, own=True, again=again)
+        return self._forward(values)
 
-    def _taken(self, values: tuple[str, ...], step: str) -> str | None:
-        """Of several values, give the one that an instruction takes."""
-        operands = self._before.operands[step]
-        taken = [value for value in values if value in operands]
-        return taken[0] if taken else values[0] if len(values) == 1 else None
+    def _sums(self) -> bool:
+        return self.collective.opcode in ("all-reduce", "reduce-scatter")
 
     def _repeats(self, name: str) -> bool:
         """Whether the operation runs once more on what was gathered."""
         found, node = self.alignment, self._before.nodes[name]
         return node.opcode == "reduce" and any(
-            found.after.nodes[user].opcode == node.opcode and user not in found.own
+            found.after.nodes[user].opcode == node.opcode and found.own.get(user) in (None, name)
             for user in found.after.users.get(self.collective.name, ())
         )
 
-    def _forward(self, value: str, producer: str) -> Move:
+    def _forward(self, values: Values) -> Move:
+        producers = {_name(value) for value in values}
+        consumers, results, sliced = self._reached(producers)
+        variant = self._is_variant(values)
+        for consumer in consumers:
+            taken = self._taken(values, consumer)
+            if taken is not None:
+                value, taker = taken
+                return Move(
+                    self._before,
+                    self.collective,
+                    value,
+                    taker,
+                    variant=variant,
+                    sliced=sliced,
+                    sent=self._sent(),
+                )
+        value = values[0] if values and (len(values) == 1 or results) else None
+        return Move(
+            self._before,
+            self.collective,
+            value,
+            consumers[0] if consumers else None,
+            variant=variant,
+            result=min(results) if results and not consumers else None,
+            sliced=sliced,
+            sent=self._sent(),
+        )
+
+    def _sent(self) -> tuple[int, ...] | None:
+        """Give the shape of what enters the first of a chain of collectives."""
+        after, name = self.alignment.after, self.collective.name
+        while True:
+            operand = after.operands[name][0]
+            node = after.nodes.get(operand)
+            if node is None or node.opcode not in COLLECTIVES or not is_generated(node):
+                array = after.array(operand)
+                return array[1] if array else None
+            name = operand
+
+    def _reached(self, producers: set[str]) -> tuple[list[str], list[int], bool]:
+        """Give the first instructions of the program before that take what was moved."""
         found = self.alignment
-        variant = self._is_variant(value)
         consumers: list[str] = []
         results: list[int] = []
         sliced = False
@@ -92,33 +123,64 @@ class _Walk:
             if name in seen:
                 continue
             seen.add(name)
-            node = found.after.nodes[name]
-            if node.is_root and node.opcode != "tuple":
+            if found.after.nodes[name].is_root:
                 results.append(0)
             for user in found.after.users.get(name, ()):
-                other = found.after.nodes[user]
-                if other.opcode == "tuple":
-                    results += self._places(other, name)
-                elif user in found.steps and found.steps[user] != producer:
-                    consumers.append(found.steps[user])
-                elif user in found.own and found.own[user] != producer:
+                node = found.after.nodes[user]
+                if node.opcode == "tuple":
+                    results += self._places(node, name)
+                elif user in found.own and found.own[user] not in producers:
                     consumers.append(found.own[user])
                 else:
-                    sliced = sliced or other.opcode == "dynamic-slice"
+                    sliced = sliced or node.opcode == "dynamic-slice"
                     queue.append(user)
         consumers.sort(key=lambda one: self._before.position[one])
-        consumer = consumers[0] if consumers else None
-        result = min(results) if results and not consumers else None
-        if variant and not self._is_needed(consumer, value):
-            consumer = consumer or None
-        return Move(
-            self._before, self.collective, value, consumer, own=variant, result=result, sliced=sliced
-        )
+        return list(dict.fromkeys(consumers)), results, sliced
 
-    def _is_variant(self, value: str) -> bool:
+    def _taken(self, values: Values, consumer: str) -> tuple[str, str] | None:
+        """Find the value that a consumer takes, or the instruction between that takes it.
+
+        What the partitioner folded away stands between them in the program before.
+        """
+        wanted = dict.fromkeys(values)
+        key = self.alignment.after.keys[self.collective.name]
+        if key[0] and self._before.keys[consumer] == key:
+            for operand in self._before.operands[consumer]:
+                for whole in self._before.whole_of(operand):
+                    if whole in wanted:
+                        return whole, consumer
+        queue = deque([(consumer, 0)])
+        while queue:
+            name, depth = queue.popleft()
+            operands = self._before.operands[name]
+            for operand in operands:
+                if operand in wanted:
+                    return operand, name
+            if depth < _DEPTH:
+                queue.extend(
+                    (_name(operand), depth + 1)
+                    for operand in operands
+                    if self._is_folded(_name(operand))
+                )
+        return None
+
+    def _is_folded(self, name: str) -> bool:
+        """Whether an instruction left nothing behind."""
+        return name in self._before.nodes and name not in self._standing
+
+    @property
+    def _standing(self) -> set[str]:
+        found = self.alignment
+        if not hasattr(found, "standing"):
+            found.standing = set(found.own.values())  # type: ignore[attr-defined]
+        return found.standing  # type: ignore[attr-defined, no-any-return]
+
+    def _is_variant(self, values: Values) -> bool:
         """Whether what is moved was computed in another layout than the declared one."""
         found = self.alignment
         operand = found.after.operands[self.collective.name][0]
+        if values and self._lies_as_declared(operand, values[0]):
+            return False
         seen = set[str]()
         while operand not in seen:
             seen.add(operand)
@@ -128,12 +190,28 @@ class _Walk:
             operands = found.after.operands.get(name, ())
             if not operands:
                 return False
-            operand = next((o for o in operands if value in found.values(o)), operands[0])
+            holding = (o for o in operands if set(values) & set(found.values(o)))
+            operand = next(holding, operands[0])
         return False
 
-    def _is_needed(self, consumer: str | None, value: str) -> bool:
-        return consumer is not None and value in self._before.operands[consumer]
+    def _lies_as_declared(self, operand: str, value: str) -> bool:
+        """Whether what enters has the shape of the value's declared block."""
+        after = self.alignment.after
+        shape = self.alignment.shard_shape(value)
+        for _ in range(2):
+            name = operand.partition("#")[0]
+            array = after.array(operand)
+            if array is not None and array[1] == shape:
+                return True
+            if name in self.alignment.own or after.nodes[name].opcode != "reshape":
+                return False
+            operand = after.operands[name][0]
+        return False
 
     def _places(self, root: Instruction, name: str) -> list[int]:
         resolve = self.alignment.after.resolve
         return [at for at, operand in enumerate(root.operands) if resolve(operand) == name]
+
+
+def _name(value: str) -> str:
+    return value.partition("#")[0]
