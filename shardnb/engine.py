@@ -180,7 +180,7 @@ def _by_name(specs: Tree, names: list[str]) -> dict[str, Tree]:
         return {}
     if isinstance(specs, Mapping) and set(specs) <= set(names):
         return dict(specs)
-    if isinstance(specs, tuple | list) and not isinstance(specs, jax.sharding.PartitionSpec):
+    if isinstance(specs, tuple | list):
         if len(specs) != len(names):
             raise ValueError(
                 f"in_specs has {len(specs)} entries for {len(names)} arguments: {', '.join(names)}"

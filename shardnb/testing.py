@@ -1,9 +1,9 @@
 """Tests that hold a program's sharding in place.
 
-    from shardnb.testing import assert_collectives
+from shardnb.testing import assert_collectives
 
-    def test_the_layer_sends_one_all_reduce():
-        assert_collectives(layer, (x, w), mesh="data=4,model=2", expect={"all-reduce": 1})
+def test_the_layer_sends_one_all_reduce():
+    assert_collectives(layer, (x, w), mesh="data=4,model=2", expect={"all-reduce": 1})
 """
 
 from __future__ import annotations

@@ -158,14 +158,13 @@ def _shapes(partitioned: Module) -> dict[int, Array]:
     }
 
 
-def _results(
-    instruction: Instruction, kind: str, shapes: Mapping[int, Array]
-) -> tuple[Array, ...]:
+def _results(instruction: Instruction, kind: str, shapes: Mapping[int, Array]) -> tuple[Array, ...]:
     arrays = instruction.arrays
     if instruction.opcode.endswith("-start") and kind != "all-reduce":
         count = len(instruction.operands)
         arrays = arrays[count : 2 * count] or arrays
-    if kind == "all-to-all" and instruction.is_tuple and "dimensions=" not in instruction.attributes:
+    in_pieces = instruction.is_tuple and "dimensions=" not in instruction.attributes
+    if kind == "all-to-all" and in_pieces:
         whole = shapes.get(instruction.integer("channel_id") or -1)
         dtype, shape = arrays[0]
         return (whole or (dtype, (len(arrays), *shape)),)

@@ -95,7 +95,8 @@ _LINE_OF = {
     "no partitioned form": "{kind} of {producer} stands before {consumer}, which has no "
     "partitioned form here: it runs whole on each device",
     "uneven": "{producer} does not divide evenly: the compiler pads it or gives up its split",
-    "output spec": "the output spec undoes a sharding: {producer} is {from_spec} and must be {to_spec}",
+    "output spec": "the output spec undoes a sharding: {producer} is {from_spec} and must be "
+    "{to_spec}",
     "loop condition": "{kind} stands in the condition of a loop: it runs once a step, and the "
     "loop waits for it",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from dataclasses import dataclass, field
@@ -79,20 +80,20 @@ def _from_mesh(text: str) -> Positions:
 def _cut(sizes: dict[str, int], used: list[tuple[str, str, str]]) -> tuple[list[int], list[int]]:
     """Cut each axis where a part of it is used; give the sizes, and the places of the parts."""
     points: dict[str, set[int]] = {name: {1, size} for name, size in sizes.items()}
-    for name, before, size in used:
+    for name, before, part in used:
         if before:
-            points[name] |= {int(before), int(before) * int(size)}
+            points[name] |= {int(before), int(before) * int(part)}
     cut: list[int] = []
     place: dict[tuple[str, int], int] = {}
     for name, size in sizes.items():
         steps = sorted(points[name]) if size > 1 else [1, 1]
-        for low, high in zip(steps, steps[1:], strict=False):
+        for low, high in itertools.pairwise(steps):
             place[name, low] = len(cut)
             cut.append(high // low)
     picked: list[int] = []
-    for name, before, size in used:
+    for name, before, part in used:
         low = int(before or 1)
-        end = low * int(size) if before else sizes[name]
+        end = low * int(part) if before else sizes[name]
         picked += [p for (axis, at), p in place.items() if axis == name and low <= at < end]
     return cut, list(dict.fromkeys(picked))
 

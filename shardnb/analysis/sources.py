@@ -27,7 +27,9 @@ class Sources:
     Other files of the user's join as they are met; those of libraries do not.
     """
 
-    def __init__(self, known: Sequence[Source] = (), files: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self, known: Sequence[Source] = (), files: Mapping[str, int] | None = None
+    ) -> None:
         """Start with the texts that are known."""
         self._known = list(known)
         self._files = dict(files or {})

@@ -201,7 +201,8 @@ def _product(sizes: Sequence[int]) -> int:
 
 
 def _squeezed(equation: Any, dim: int) -> int | None:
-    return dim - sum(gone < dim for gone in equation.params["dimensions"])
+    gone: Sequence[int] = equation.params["dimensions"]
+    return dim - sum(one < dim for one in gone)
 
 
 def _transposed(equation: Any, dim: int) -> int | None:

@@ -1,4 +1,4 @@
-"""What XLA writes while it partitions: the programs before and after, Shardy's modules, warnings."""
+"""What XLA writes while it partitions: programs before and after, Shardy's modules, warnings."""
 
 from __future__ import annotations
 

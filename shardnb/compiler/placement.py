@@ -18,7 +18,7 @@ def is_spec(value: object) -> bool:
 
 
 def dtype_of(leaf: Any) -> Any:
-    """Give the dtype that an array has in a program: 64 bits only where JAX has them switched on."""
+    """Give the dtype that an array has in a program: 64 bits only where JAX allows them."""
     extended = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended)
     return leaf.dtype if extended else jax.dtypes.canonicalize_dtype(leaf.dtype)
 
@@ -83,7 +83,9 @@ def _leaf(name: str, leaf: Any, spec: Any, mesh: jax.sharding.Mesh) -> NamedShar
             )
         spec = spec.spec
     if not isinstance(spec, PartitionSpec):
-        raise TypeError(f"the placement of {name} is {spec!r}: say P('data', ...) or a NamedSharding")
+        raise TypeError(
+            f"the placement of {name} is {spec!r}: say P('data', ...) or a NamedSharding"
+        )
     check_spec(name, tuple(leaf.shape), spec, mesh)
     return NamedSharding(mesh, spec)
 

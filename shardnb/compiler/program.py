@@ -205,4 +205,5 @@ def _placed(leaf: Any, sharding: NamedSharding) -> jax.Array:
         array: jax.Array = leaf
         return array
     host = isinstance(leaf, np.ndarray) or jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-    return jax.device_put(leaf if host else np.asarray(leaf), sharding)
+    placed: jax.Array = jax.device_put(leaf if host else np.asarray(leaf), sharding)
+    return placed

@@ -72,7 +72,9 @@ def make_grid(
         return _laid(parse_mesh(mesh, axes), on or "cpu")
     found = mesh if mesh is not None else _mesh_of(args) or _ambient()
     if found is None:
-        raise ValueError("no mesh is given and the arguments are on none: say mesh='data=4,model=2'")
+        raise ValueError(
+            "no mesh is given and the arguments are on none: say mesh='data=4,model=2'"
+        )
     return retyped(Grid(found, target=_target(found)), axes)
 
 
@@ -112,4 +114,4 @@ def _mesh_of(args: object) -> jax.sharding.Mesh | None:
 
 def _ambient() -> jax.sharding.Mesh | None:
     mesh = jax.sharding.get_mesh()
-    return mesh if isinstance(mesh, jax.sharding.Mesh) and not mesh.empty else None
+    return None if mesh.empty else mesh

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache
 
 import jax
 
@@ -24,7 +24,7 @@ def devices_for(target: str, count: int) -> Sequence[jax.Device]:
     return provider(count)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _emulated(count: int) -> Sequence[jax.Device]:
     return private.emulated_devices(count)
 

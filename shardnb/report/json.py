@@ -113,8 +113,9 @@ def _default(item: Any) -> Any:
 
 
 def _compact(value: Any) -> Any:
-    if is_dataclass(value):
-        pairs = ((name, getattr(value, name), default) for name, default in _plan(type(value)))
+    kind: type = type(value)
+    if is_dataclass(kind):
+        pairs = ((name, getattr(value, name), default) for name, default in _plan(kind))
         return {name: _compact(item) for name, item, default in pairs if item != default}
     if isinstance(value, tuple) and value and is_dataclass(value[0]):
         return [_compact(item) for item in value]

@@ -373,7 +373,7 @@ class Report:
 
         return text.render(self)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    def _repr_mimebundle_(self, **_selection: Any) -> dict[str, Any]:
         from shardnb.views import bundle
 
         return bundle.mimebundle(self)

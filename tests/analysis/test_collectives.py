@@ -19,8 +19,14 @@ def collectives(body: str, before: str = ""):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_found(kind):
-    groups = "source_target_pairs={{0,1},{1,0}}" if kind == "collective-permute" else f"replica_groups={PAIRS}"
-    (found,) = collectives(f"  ROOT %x = f32[8]{{0}} {kind}(%p), channel_id=1, {groups}, dimensions={{0}}")
+    groups = (
+        "source_target_pairs={{0,1},{1,0}}"
+        if kind == "collective-permute"
+        else f"replica_groups={PAIRS}"
+    )
+    (found,) = collectives(
+        f"  ROOT %x = f32[8]{{0}} {kind}(%p), channel_id=1, {groups}, dimensions={{0}}"
+    )
     assert (found.kind, found.axes, found.shape, found.bytes) == (kind, ("model",), (8,), 32)
 
 
@@ -91,7 +97,9 @@ LOOP = f"""%cond (c: (s32[], f32[8])) -> pred[] {{
 
 def test_a_loop_multiplies_and_its_condition_runs_once_more():
     config = 'backend_config={"known_trip_count":{"n":"5"}}'
-    found = collectives(f"  ROOT %w = (s32[], f32[8]{{0}}) while(%p), condition=%cond, body=%body, {config}", LOOP)
+    found = collectives(
+        f"  ROOT %w = (s32[], f32[8]{{0}}) while(%p), condition=%cond, body=%body, {config}", LOOP
+    )
     assert {c.kind: c.trips for c in found} == {"all-reduce": 6, "all-gather": 5}
     assert {c.kind: c.within for c in found} == {
         "all-reduce": ("while condition",),
@@ -100,7 +108,9 @@ def test_a_loop_multiplies_and_its_condition_runs_once_more():
 
 
 def test_a_loop_of_unknown_length_has_unknown_trips():
-    found = collectives("  ROOT %w = (s32[], f32[8]{0}) while(%p), condition=%cond, body=%body", LOOP)
+    found = collectives(
+        "  ROOT %w = (s32[], f32[8]{0}) while(%p), condition=%cond, body=%body", LOOP
+    )
     assert {c.trips for c in found} == {None}
 
 

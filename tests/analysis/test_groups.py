@@ -88,7 +88,13 @@ def test_groups_along_axes_are_found_again(sizes, data):
     ranges = {name: range(size) for name, size in zip(names, sizes, strict=True)}
     groups = tuple(
         tuple(
-            position({**dict(zip(rest, outer, strict=True)), **dict(zip(sorted(picked), inner))}, sizes)
+            position(
+                {
+                    **dict(zip(rest, outer, strict=True)),
+                    **dict(zip(sorted(picked), inner, strict=True)),
+                },
+                sizes,
+            )
             for inner in itertools.product(*(ranges[name] for name in sorted(picked)))
         )
         for outer in itertools.product(*(ranges[name] for name in rest))

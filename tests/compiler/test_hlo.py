@@ -115,7 +115,9 @@ def test_another_text_is_refused(text):
 
 
 def test_frames_that_point_at_themselves_end():
-    text = MODULE.replace("file_location_id=1 parent_frame_id=1", "file_location_id=1 parent_frame_id=3")
+    text = MODULE.replace(
+        "file_location_id=1 parent_frame_id=1", "file_location_id=1 parent_frame_id=3"
+    )
     module = hlo.parse(text)
     (reduce,) = (i for i in module.instructions() if i.opcode == "all-reduce")
     assert len(module.frames(reduce)) == 2

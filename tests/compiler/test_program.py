@@ -196,9 +196,13 @@ def test_what_goes_to_descriptor_2_is_caught_and_the_descriptor_given_back(capfd
 
 
 def test_what_was_caught_is_passed_on_when_the_block_fails(capfd):
-    with pytest.raises(ZeroDivisionError), captured_fd2():
-        os.write(2, b"a warning from C++")
-        raise ZeroDivisionError
+    def fail():
+        with captured_fd2():
+            os.write(2, b"a warning from C++")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert capfd.readouterr().err == "a warning from C++"
 
 
