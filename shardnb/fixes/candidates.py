@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,6 +22,8 @@ from shardnb.fixes.units import Unit, units_of
 from shardnb.report.model import Collective, Location, Report, Spec, Value
 
 _MANY_FAMILIES = 12
+_LIKELY = 2
+_COMBINED = 64
 _NUMBER = re.compile(r"\[\d+\]|\[FlattenedIndexKey\(\d+\)\]")
 
 
@@ -93,24 +96,32 @@ def families(inputs: Sequence[Value]) -> list[Family]:
 def input_edits(report: Report, collectives: Sequence[Collective]) -> Iterator[Ranked]:
     """Give other specs of one kind of input: first those that a collective moves."""
     sizes, kinds = report.mesh.shape, families(report.inputs)
-    moved = {name: c for c in collectives for name in [c.producer] if name}
+    few = len(kinds) <= _MANY_FAMILIES
     for family in kinds:
-        named = [moved[name] for name in family.names if name in moved]
-        for collective in named:
+        moved = [c for c in collectives if _made_of(c, family)]
+        for collective in moved:
             needed = collective.needed_spec
-            if needed is not None and _fits(needed, family.value, sizes):
-                yield Ranked(0, family.edit(needed))
-        wave = 1 if named or len(kinds) <= _MANY_FAMILIES else 3
-        for axis in axes_of(named or collectives, sizes):
+            if needed not in (None, family.value.spec) and fits(needed, family.value.shape, sizes):
+                yield Ranked(0 if few else 1, family.edit(needed))
+        for axis in axes_of(moved or collectives, sizes):
             for spec in other_specs(family.value.spec or (), family.value.shape, axis, sizes):
-                yield Ranked(wave, family.edit(spec))
+                yield Ranked(1 if few else 2 if moved else 3, family.edit(spec))
 
 
-def _fits(spec: Spec, value: Value, sizes: Mapping[str, int]) -> bool:
-    if len(spec) != len(value.shape) or spec == value.spec:
+def _made_of(collective: Collective, family: Family) -> bool:
+    """Whether a collective moves an input of a family, as it is or through a simple operation."""
+    return (collective.producer or "").rpartition(" of ")[2] in family.names
+
+
+def fits(spec: Spec | None, shape: tuple[int, ...], sizes: Mapping[str, int]) -> bool:
+    """Whether a spec splits an array of a shape evenly, with each axis used once."""
+    if spec is None or len(spec) != len(shape):
         return False
-    parts = [math.prod(sizes.get(axis, 0) for axis in axes) for axes in spec]
-    return all(n and size % n == 0 for size, n in zip(value.shape, parts, strict=True))
+    names = [axis for axes in spec for axis in axes]
+    if len(names) != len(set(names)) or not set(names) <= set(sizes):
+        return False
+    parts = [math.prod(sizes[axis] for axis in axes) for axes in spec]
+    return all(size % count == 0 for size, count in zip(shape, parts, strict=True))
 
 
 def pairs(edits: Sequence[InputEdit]) -> Iterator[InputEdit]:
@@ -186,25 +197,67 @@ def seen_places(program: Program, report: Report) -> list[Seen]:
 def constraint_edits(
     program: Program, report: Report, collectives: Sequence[Collective], places: Sequence[Seen]
 ) -> Iterator[Ranked]:
-    """Give constraints on named values: what a collective needs, then what inputs have."""
-    split = _splits(report.inputs)
+    """Give constraints on named values.
+
+    First come the specs that collectives start from or need, on the first value of each shape
+    and on values at their lines; then those in which an input of the same size is split.
+    """
+    chooser = _Chooser(report, collectives)
     for seen in places:
         location = locate(seen, report)
-        near = [c for c in collectives if location and _stands_at(c, location, seen.place)]
-        wanted = [s for c in near for s in (c.needed_spec, c.producer_spec) if s is not None]
-        for wave, specs in (
-            (0, [spec for spec in wanted if len(spec) == len(seen.shape)]),
-            (1, _leading(seen.shape, split)),
-            (2, _all_dims(seen.shape, split)),
-            (4, [((),) * len(seen.shape)]),
-        ):
-            for spec in specs:
-                explicit = _is_explicit(program, spec)
-                if explicit is not None:
-                    edit = ConstraintEdit(
-                        seen.unit, seen.number, seen.place, spec, explicit, location
-                    )
-                    yield Ranked(wave, edit)
+        for wave, spec in chooser.choose(seen, location):
+            explicit = _is_explicit(program, spec)
+            if explicit is not None:
+                edit = ConstraintEdit(seen.unit, seen.number, seen.place, spec, explicit, location)
+                yield Ranked(wave, edit)
+
+
+class _Chooser:
+    """Chooses specs for values, the likeliest first."""
+
+    def __init__(self, report: Report, collectives: Sequence[Collective]) -> None:
+        self._sizes = report.mesh.shape
+        self._collectives = collectives
+        self._split = _splits(report.inputs)
+        self._shapes: set[tuple[int, ...]] = set()
+        self._votes: dict[tuple[int, ...], Counter[Spec]] = {}
+        for c in collectives:
+            votes = self._votes.setdefault(self._whole_shape(c), Counter())
+            for spec in (c.producer_spec, c.needed_spec):
+                if spec is not None:
+                    votes[spec] += 1 + (c.total_wire_bytes or 0)
+
+    def _whole_shape(self, collective: Collective) -> tuple[int, ...]:
+        """Give the shape on all devices of what a collective makes."""
+        needed, shape = collective.needed_spec, collective.shape
+        if needed is None or len(needed) != len(shape):
+            return ()
+        sizes = [math.prod(self._sizes.get(axis, 1) for axis in axes) for axes in needed]
+        return tuple(size * parts for size, parts in zip(shape, sizes, strict=True))
+
+    def choose(self, seen: Seen, location: Location | None) -> Iterator[tuple[int, Spec]]:
+        """Give the specs for a value, each with its wave."""
+        shape, first = seen.shape, seen.shape not in self._shapes
+        self._shapes.add(shape)
+        near = {
+            spec
+            for c in self._collectives
+            if location is not None and _stands_at(c, location, seen.place)
+            for spec in (c.needed_spec, c.producer_spec)
+        }
+        for rank, spec in enumerate(self._ordered(shape)):
+            likely = rank < _LIKELY
+            yield (0 if first else 2) if likely else 1 if spec in near else 3, spec
+        yield 4, ((),) * len(shape)
+
+    def _ordered(self, shape: tuple[int, ...]) -> list[Spec]:
+        voted = [spec for spec, _ in self._votes.get(shape, Counter()).most_common()]
+        rest = ((),) * (len(shape) - 1)
+        leading = [(axes, *rest) for axes in self._split.get(shape[0], [])]
+        options = [[(), *self._split.get(size, [])] for size in shape]
+        combined = itertools.islice(itertools.product(*options), _COMBINED)
+        found = dict.fromkeys((*voted, *leading, *combined))
+        return [spec for spec in found if any(spec) and fits(spec, shape, self._sizes)]
 
 
 def _splits(inputs: Sequence[Value]) -> dict[int, list[tuple[str, ...]]]:
@@ -215,22 +268,6 @@ def _splits(inputs: Sequence[Value]) -> dict[int, list[tuple[str, ...]]]:
             if axes and axes not in found.setdefault(size, []):
                 found[size].append(axes)
     return found
-
-
-def _leading(shape: tuple[int, ...], split: Mapping[int, list[tuple[str, ...]]]) -> list[Spec]:
-    rest = ((),) * (len(shape) - 1)
-    return [(axes, *rest) for axes in split.get(shape[0], [])]
-
-
-def _all_dims(shape: tuple[int, ...], split: Mapping[int, list[tuple[str, ...]]]) -> list[Spec]:
-    options = [[(), *split.get(size, [])] for size in shape]
-    combined = itertools.islice(itertools.product(*options), 64)
-    return [spec for spec in combined if any(spec) and _no_axis_twice(spec)]
-
-
-def _no_axis_twice(spec: Spec) -> bool:
-    names = [axis for axes in spec for axis in axes]
-    return len(names) == len(set(names))
 
 
 def _is_explicit(program: Program, spec: Spec) -> bool | None:

@@ -28,6 +28,7 @@ SECONDS = 20.0
 _SHOWN = 3
 _MORE_WORK = 1.1
 _PAIRED = 16
+_MUCH = 0.9
 
 
 def find_fixes(
@@ -160,7 +161,7 @@ class Search:
             return
         better = outcome.beats(self.before)
         self.looked.append(Trial(edit, outcome, lowered if better else None))
-        if better and all(outcome.wire_bytes < t.outcome.wire_bytes for t in self.weighed):
+        if better and all(outcome.wire_bytes < _MUCH * t.outcome.wire_bytes for t in self.weighed):
             self._weigh(self.looked[-1])
 
     def _weigh(self, trial: Trial) -> None:
