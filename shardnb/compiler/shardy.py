@@ -77,7 +77,7 @@ def _with_rule(line: str, rules: Mapping[tuple[str, str], list[str]]) -> str:
     match = _FOREIGN.match(line)
     head, _, types = line.rpartition(" : ")
     known = rules.get((match[1], types), []) if match else []
-    if len(set(known)) != 1 or not head:
+    if len(set(known)) != 1 or not head or "sdy.sharding_rule" in head:
         return line
     if head.endswith("}"):
         return f"{head[:-1]}, {known[0]}}} : {types}"

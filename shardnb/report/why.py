@@ -97,13 +97,19 @@ def _origins(report: Report, index: int) -> Iterator[str]:
     if value.origins and all(origin.kind == "type" for origin in value.origins):
         yield "its type says so (the mesh is explicit there)"
         return
+    said: dict[str, list[str]] = {}
     for origin in value.origins:
-        if origin.kind == "type":
-            yield f"{origin.axis}: its type says so (the axis is explicit)"
-        elif origin.kind == "unknown":
-            yield f"{origin.axis}: where it came from is not known"
-        else:
-            yield f"{origin.axis} came from {_source(origin)}{_way(report, index, origin)}"
+        said.setdefault(_cause(report, index, origin), []).append(origin.axis)
+    for cause, axes in said.items():
+        yield f"{' and '.join(axes)} {cause}"
+
+
+def _cause(report: Report, index: int, origin: Origin) -> str:
+    if origin.kind == "type":
+        return "stands in its type (explicit)"
+    if origin.kind == "unknown":
+        return "came from a place that is not known"
+    return f"came from {_source(origin)}{_way(report, index, origin)}"
 
 
 def _source(origin: Origin) -> str:

@@ -244,6 +244,75 @@ def test_inside_a_shard_map_a_value_is_one_devices():
     assert one(report, "v").manual == ()
 
 
+@pytest.mark.parametrize("axes", ["manual", "explicit"])
+def test_a_per_device_body_is_one_devices_where_nothing_propagates(axes):
+    mesh = make_grid("data=4", axes).mesh if axes == "explicit" else None
+
+    def body(x):
+        h = x * 2
+        return lax.psum(h, "data")
+
+    def mapped(x):
+        return jax.shard_map(body, mesh=mesh, in_specs=P("data"), out_specs=P())(x)
+
+    if axes == "manual":
+        report = report_of(body, f32(8, 8), mesh="data=4", axes=axes, specs=[P("data")], out=P())
+    else:
+        report = report_of(mapped, f32(8, 8), mesh="data=4", axes=axes, specs=[P("data")])
+    value = one(report, "h")
+    assert (value.shape, value.manual, value.origins) == ((2, 8), ("data",), ())
+
+
+def test_nothing_goes_to_the_kernels_stderr(capfd):
+    report_of(looped, f32(8, 8), f32(3, 8, 8), specs=[P("data"), None])
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_constraint_that_repeats_an_inputs_placement_is_the_inputs():
+    def fn(x):
+        y = lax.with_sharding_constraint(x, P("data"))
+        z = y * 2
+        return z
+
+    report = report_of(fn, f32(8, 8), specs=[P("data")])
+    assert came_from(report, "z") == {"data": ("input", "x", [("mul", "forward")])}
+
+
+def layer(x, w):
+    h = x @ w
+    h = jax.nn.gelu(h)
+    return h
+
+
+def train(ws, x):
+    def body(c, w):
+        c = jax.checkpoint(layer)(c, w)
+        return c, c.mean()
+
+    def loss(ws):
+        y, means = lax.scan(body, x, ws)
+        s = lax.switch(1, [lambda v: v * 2, jnp.sin, lambda v: v], y)
+        total = (s**2).mean() + means.sum()
+        return total
+
+    value, gradient = jax.value_and_grad(loss)(ws)
+    new = ws - 0.1 * gradient
+    return value, new
+
+
+def test_a_training_step_is_explained_as_the_compiler_placed_it():
+    given = [P(None, None, "model"), P("data")]
+    report = report_of(train, f32(3, 8, 8), f32(8, 8), specs=given)
+    names = {value.name for value in report.values}
+    assert {"h", "s", "total", "new"} <= names
+    assert all(value.propagated is None for value in report.values)
+    origins = [origin for value in report.values for origin in value.origins]
+    assert {(o.axis, o.kind, o.name) for o in origins} == {
+        ("model", "input", "ws"),
+        ("data", "input", "x"),
+    }
+
+
 def test_an_explicit_type_is_its_own_reason():
     def fn(a, b):
         h = jnp.einsum("ij,jk->ik", a, b, out_sharding=P("data", None))

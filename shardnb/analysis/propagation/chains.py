@@ -12,6 +12,7 @@ from shardnb.report.model import Direction, OriginKind, Spec
 Node = tuple[int, str]
 """A value that holds its placement, and a mesh axis on it."""
 
+_MANUAL = re.compile(r"manual_axes=\{([^}]*)\}")
 _SHARD_MAP = re.compile(r"(mc_\d+)_(input|output): (\d+)")
 _NUMBERED = re.compile(r"(input|output): (\d+)")
 
@@ -107,6 +108,15 @@ class Chains:
             return (op.operands[index], *returned[-1:])
         return tuple(returned) or op.operands[index : index + 1]
 
+    def manual(self, value: int) -> tuple[str, ...]:
+        """Give the mesh axes of the shard_map that a value is in, innermost one."""
+        op = self.makers.get(value) or self.bodies.get(value, (None, 0))[0]
+        inside = op if value in self.bodies else op.parent if op else None
+        while inside is not None and inside.kind != "sdy.manual_computation":
+            inside = inside.parent
+        match = _MANUAL.search(inside.text) if inside else None
+        return tuple(re.findall(r'"([^"]+)"', match[1])) if match else ()
+
     def root(self, node: Node) -> Root:
         """Give what put an axis on a value, as Shardy names it."""
         value, axis = node
@@ -118,10 +128,8 @@ class Chains:
         if match := _SHARD_MAP.fullmatch(said):
             op = self.by_origin.get(match[1])
             return Root("shard_map", int(match[3]), op, self._edges_of(op, match[2], int(match[3])))
-        if (op := self.by_origin.get(said)) is not None:
-            at = frozenset(map(self.module.placed, (*op.operands, *op.results)))
-            return Root("constraint", 0, op, at)
-        return Root("unknown")
+        op = self.by_origin.get(said)
+        return self._constraint(op) if op else Root("unknown")
 
     def _edge(self, side: str, number: int) -> Root:
         """Give the root at an input or a result of the program."""
@@ -130,12 +138,21 @@ class Chains:
         results = (output.value for output in self.module.outputs[number : number + 1])
         return Root("output", number, None, frozenset(map(self.module.placed, results)))
 
+    def _constraint(self, op: sdy.Op) -> Root:
+        """Give the root at a constraint; one that repeats an input's placement is the input's."""
+        (operand,), (result,) = op.operands, op.results
+        values = frozenset((self.module.placed(operand), result))
+        given = self.module.values[operand].spec
+        if operand in self.module.inputs and given == self.module.values[result].spec:
+            return Root("input", self.module.inputs.index(operand), None, values)
+        return Root("constraint", 0, op, values)
+
     def _own(self, value: int) -> Root:
         if value in self.module.inputs:
             return Root("input", self.module.inputs.index(value), None, frozenset({value}))
         op = self.makers.get(value)
         if op is not None and op.kind == "sdy.sharding_constraint":
-            return Root("constraint", 0, op, frozenset({value}))
+            return self._constraint(op)
         if op is not None and op.kind == "sdy.manual_computation":
             return Root("shard_map", op.results.index(value), op, frozenset({value}))
         return Root("unknown")

@@ -178,7 +178,7 @@ class _Before:
 
     def _number(self, it: hlo.Instruction, _: object) -> list[int]:
         operands = [number for name in it.operands for number in self._operand(name)]
-        if it.opcode in ("tuple", "optimization-barrier"):
+        if it.opcode in ("tuple", "opt-barrier"):
             return operands
         if it.opcode == "get-tuple-element":
             index = it.integer("index") or 0

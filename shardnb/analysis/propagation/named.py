@@ -23,7 +23,7 @@ from shardnb.compiler.hlo import Frame, Instruction, Module
 from shardnb.report.model import Location
 
 _SHARDNB = os.path.realpath(shardnb.__path__[0]) + os.sep
-_PASSING = ("tuple", "get-tuple-element", "optimization-barrier")
+_PASSING = ("tuple", "get-tuple-element", "opt-barrier")
 _CONSTANT = ("constant", "iota", "parameter")
 _FRAME = re.compile(r"stack_frame_id=\d+|source_file=.*source_line=\d+")
 _DERIVED = ("transpose(", "rematted_computation")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -25,7 +24,6 @@ _WORDS = {
     "stablehlo.case": "cond",
     "sdy.manual_computation": "shard_map",
 }
-_MANUAL = re.compile(r"manual_axes=\{([^}]*)\}")
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,12 @@ def values_of(
     values = [_value(one, reader) for one in named]
     reasons = _reasons(program, mesh, before, notes) if named else None
     if reasons is None:
-        return Explained(tuple(_typed(value, mesh) for value in values), tuple(notes))
+        inside = _manual(program, before)
+        typed = (
+            replace(_typed(value, mesh), manual=inside.get(one.leaf, ()))
+            for one, value in zip(named, values, strict=True)
+        )
+        return Explained(tuple(typed), tuple(notes))
     names = _input_names(program, inputs)
     teller = _Teller(reasons, lines, mesh, named, values, names, tuple(outputs))
     return Explained(tuple(teller.tell()), tuple(notes))
@@ -122,6 +125,15 @@ def _reasons(program: Program, mesh: Mesh, before: hlo.Module, notes: list[str])
     return _Reasons(found.module, match(found.module, before))
 
 
+def _manual(program: Program, before: hlo.Module) -> dict[Leaf, tuple[str, ...]]:
+    """Give the axes of the shard_map that a value is in, where nothing was propagated."""
+    if "sdy.manual_computation" not in program.dumps.stated:
+        return {}
+    module = sdy.read(program.dumps.stated)
+    chains = Chains(module)
+    return {leaf: chains.manual(value) for leaf, value in match(module, before).items()}
+
+
 def _typed(value: Value, mesh: Mesh) -> Value:
     """Give the origins that need no propagation: what an explicit type says."""
     explicit = {axis.name for axis in mesh.axes if axis.type == "explicit"}
@@ -181,7 +193,7 @@ class _Teller:
         ]
         return replace(
             value,
-            manual=self._manual(matched),
+            manual=self.chains.manual(matched),
             propagated=None if same else given,
             origins=tuple(origins),
             blocked=tuple(self._blocked(matched)) if same else (),
@@ -190,14 +202,6 @@ class _Teller:
     def _blocked(self, value: int) -> Iterator[Blocked]:
         found = blocked_axes(self.chains, value, self._name, self.mesh.shape)
         return (one for one in found if one.axis.partition(":(")[0] not in self.explicit)
-
-    def _manual(self, value: int) -> tuple[str, ...]:
-        op = self.chains.makers.get(value) or self.chains.bodies.get(value, (None, 0))[0]
-        parent = op.parent if op else None
-        while parent is not None and parent.kind != "sdy.manual_computation":
-            parent = parent.parent
-        match = _MANUAL.search(parent.text) if parent else None
-        return tuple(re.findall(r'"([^"]+)"', match[1])) if match else ()
 
     def _origin(self, index: int, node: Node, spec: Spec | None, given: Spec) -> Origin:
         axis = node[1]
