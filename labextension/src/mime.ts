@@ -3,12 +3,16 @@
 import { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import { Widget } from '@lumino/widgets';
 
+import { CHOOSE } from './lab/open';
 import { MIME_TYPE, View, mount } from './view';
 
 class RenderedReport extends Widget implements IRenderMime.IRenderer {
   constructor(private readonly mimeType: string) {
     super();
     this.addClass('shardnb-output');
+    this.node.addEventListener(CHOOSE, event => {
+      this._view?.choose((event as CustomEvent<number>).detail);
+    });
   }
 
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {

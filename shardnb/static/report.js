@@ -767,7 +767,11 @@ function links({ kind, groups }, mesh2) {
   }
   const arrow = kind === "collective-permute";
   const pairs = groups.flatMap((group) => group.slice(1).map((to, i) => [group[i], to]));
-  return pairs.filter(([from, to]) => from !== to).map(([from, to]) => ({ from, to, arrow }));
+  return pairs.filter(([from, to]) => from !== to && (arrow || besides(from, to, mesh2))).map(([from, to]) => ({ from, to, arrow }));
+}
+function besides(one, other, mesh2) {
+  const grid = mesh2.axes.map((axis) => axis.size);
+  return neighbours(grid, one).some(([, before, after]) => other === before || other === after);
 }
 function holdersPicture(value2, mesh2, layout) {
   const shade2 = blockTint(layout);
@@ -1182,25 +1186,16 @@ function label(pen, picture2, drawn) {
   }
 }
 function line(pen, drawn, link) {
-  const { width, height } = drawn.tile;
-  const bow = 5;
-  const from = centre(drawn, link.from);
-  const to = centre(drawn, link.to);
+  const [from, to] = [centre(drawn, link.from), centre(drawn, link.to)];
   const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
   const along = { x: (to.x - from.x) / length, y: (to.y - from.y) / length };
-  const cut = Math.min(
-    Math.abs(along.x) > 1e-6 ? (width / 2 - 7) / Math.abs(along.x) : Infinity,
-    Math.abs(along.y) > 1e-6 ? (height / 2 - 5) / Math.abs(along.y) : Infinity
-  );
-  const start = { x: from.x + along.x * cut, y: from.y + along.y * cut };
-  const end = { x: to.x - along.x * cut, y: to.y - along.y * cut };
-  const aside = link.arrow ? bow : 0;
-  const middle = {
-    x: (start.x + end.x) / 2 - along.y * aside,
-    y: (start.y + end.y) / 2 + along.x * aside
-  };
+  const aside = link.arrow ? 10 + 8 * Math.abs(along.y) : 0;
+  const cut = edgeAt(drawn.tile, along);
+  const start = shifted(from, along, cut, aside);
+  const end = shifted(to, along, -cut, aside);
+  const middle = shifted(from, along, length / 2, aside * (length > 120 ? 1.8 : 1));
   pen.strokeStyle = pen.fillStyle = INK;
-  pen.lineWidth = 2;
+  pen.lineWidth = 1.5;
   pen.beginPath();
   pen.moveTo(start.x, start.y);
   pen.quadraticCurveTo(middle.x, middle.y, end.x, end.y);
@@ -1209,11 +1204,22 @@ function line(pen, drawn, link) {
     head(pen, end, Math.atan2(end.y - middle.y, end.x - middle.x));
   }
 }
+function edgeAt({ width, height }, along) {
+  const across = Math.abs(along.x) > 1e-6 ? (width / 2 - 7) / Math.abs(along.x) : Infinity;
+  const down = Math.abs(along.y) > 1e-6 ? (height / 2 - 6) / Math.abs(along.y) : Infinity;
+  return Math.min(across, down);
+}
+function shifted(from, along, far, aside) {
+  return {
+    x: from.x + along.x * far - along.y * aside,
+    y: from.y + along.y * far + along.x * aside
+  };
+}
 function head(pen, tip, angle) {
   pen.beginPath();
   pen.moveTo(tip.x, tip.y);
   for (const turn of [2.6, -2.6]) {
-    pen.lineTo(tip.x + 8 * Math.cos(angle + turn), tip.y + 8 * Math.sin(angle + turn));
+    pen.lineTo(tip.x + 7 * Math.cos(angle + turn), tip.y + 7 * Math.sin(angle + turn));
   }
   pen.fill();
 }
@@ -1278,7 +1284,7 @@ function shardBytes(value2) {
 }
 
 // src/view/arrays.ts
-var BOX = { width: 240, height: 208 };
+var BOX = { width: 222, height: 208 };
 var MOST = 40;
 function arrays(report, store) {
   const cards = h("div", { class: "cards" });
@@ -1490,7 +1496,8 @@ function restBadge(left, store) {
 }
 function chip(collective2) {
   const asker = collective2.asked_by ?? "other";
-  return h("span", { class: "chip", "data-asked": asker }, cause(collective2));
+  const cause2 = cause(collective2);
+  return h("span", { class: "chip", "data-asked": asker, title: cause2 }, cause2);
 }
 function leads(collective2, store) {
   return {
@@ -2068,10 +2075,16 @@ var Store = class {
 
 // src/view/view.ts
 function mount(host, data) {
+  return attempt(host, () => readReport(data));
+}
+function mountReport(host, report) {
+  return attempt(host, () => report);
+}
+function attempt(host, read) {
   const root = h("div", { class: "report" });
   host.replaceChildren(root);
   try {
-    return draw(root, readReport(data));
+    return draw(root, read());
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
     root.replaceChildren(h("div", { class: "error", role: "alert" }, clean(text)));
@@ -2170,5 +2183,6 @@ function folded(title, text) {
 export {
   MIME_TYPE,
   mount,
+  mountReport,
   readReport
 };

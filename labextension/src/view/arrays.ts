@@ -11,7 +11,7 @@ import { clean, count, size } from './units';
 import { shardBytes } from './weights';
 import * as words from './words';
 
-const BOX = { width: 240, height: 208 };
+const BOX = { width: 222, height: 208 };
 const MOST = 40;
 
 /** The cards of the inputs and outputs; of many, the heaviest first and the others on demand. */

@@ -26,7 +26,8 @@ export function restBadge(left: readonly Collective[], store: Store): HTMLElemen
 /** Make the mark that says who asked, in words and in a colour. */
 export function chip(collective: Collective): HTMLElement {
   const asker = collective.asked_by ?? 'other';
-  return h('span', { class: 'chip', 'data-asked': asker }, words.cause(collective));
+  const cause = words.cause(collective);
+  return h('span', { class: 'chip', 'data-asked': asker, title: cause }, cause);
 }
 
 function leads(collective: Collective, store: Store): Record<string, () => void> {

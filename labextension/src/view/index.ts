@@ -2,5 +2,5 @@
 
 export { MIME_TYPE, readReport } from './report';
 export type { Report } from './report';
-export { mount } from './view';
+export { mount, mountReport } from './view';
 export type { View } from './view';

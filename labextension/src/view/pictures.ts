@@ -115,7 +115,15 @@ function links({ kind, groups }: Collective, mesh: Mesh): Link[] {
   }
   const arrow = kind === 'collective-permute';
   const pairs = groups.flatMap(group => group.slice(1).map((to, i) => [group[i], to] as const));
-  return pairs.filter(([from, to]) => from !== to).map(([from, to]) => ({ from, to, arrow }));
+  return pairs
+    .filter(([from, to]) => from !== to && (arrow || besides(from, to, mesh)))
+    .map(([from, to]) => ({ from, to, arrow }));
+}
+
+/** Whether two devices stand next to each other: a line between others would cross them. */
+function besides(one: number, other: number, mesh: Mesh): boolean {
+  const grid = mesh.axes.map(axis => axis.size);
+  return neighbours(grid, one).some(([, before, after]) => other === before || other === after);
 }
 
 /** Draw the mesh, each device in the tint of the block that it holds of an array. */

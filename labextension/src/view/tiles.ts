@@ -280,27 +280,18 @@ function label(pen: CanvasRenderingContext2D, picture: Picture, drawn: Arrangeme
   }
 }
 
-/** Join two places at the sides that face each other. */
+/** Join two places at the sides that face each other; an arrow runs beside the labels. */
 function line(pen: CanvasRenderingContext2D, drawn: Arrangement, link: Link): void {
-  const { width, height } = drawn.tile;
-  const bow = 5;
-  const from = centre(drawn, link.from);
-  const to = centre(drawn, link.to);
+  const [from, to] = [centre(drawn, link.from), centre(drawn, link.to)];
   const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
   const along = { x: (to.x - from.x) / length, y: (to.y - from.y) / length };
-  const cut = Math.min(
-    Math.abs(along.x) > 1e-6 ? (width / 2 - 7) / Math.abs(along.x) : Infinity,
-    Math.abs(along.y) > 1e-6 ? (height / 2 - 5) / Math.abs(along.y) : Infinity
-  );
-  const start = { x: from.x + along.x * cut, y: from.y + along.y * cut };
-  const end = { x: to.x - along.x * cut, y: to.y - along.y * cut };
-  const aside = link.arrow ? bow : 0;
-  const middle = {
-    x: (start.x + end.x) / 2 - along.y * aside,
-    y: (start.y + end.y) / 2 + along.x * aside
-  };
+  const aside = link.arrow ? 10 + 8 * Math.abs(along.y) : 0;
+  const cut = edgeAt(drawn.tile, along);
+  const start = shifted(from, along, cut, aside);
+  const end = shifted(to, along, -cut, aside);
+  const middle = shifted(from, along, length / 2, aside * (length > 120 ? 1.8 : 1));
   pen.strokeStyle = pen.fillStyle = INK;
-  pen.lineWidth = 2;
+  pen.lineWidth = 1.5;
   pen.beginPath();
   pen.moveTo(start.x, start.y);
   pen.quadraticCurveTo(middle.x, middle.y, end.x, end.y);
@@ -308,6 +299,20 @@ function line(pen: CanvasRenderingContext2D, drawn: Arrangement, link: Link): vo
   if (link.arrow) {
     head(pen, end, Math.atan2(end.y - middle.y, end.x - middle.x));
   }
+}
+
+/** Give how far from its centre a tile nearly ends in a direction. */
+function edgeAt({ width, height }: Box, along: Point): number {
+  const across = Math.abs(along.x) > 1e-6 ? (width / 2 - 7) / Math.abs(along.x) : Infinity;
+  const down = Math.abs(along.y) > 1e-6 ? (height / 2 - 6) / Math.abs(along.y) : Infinity;
+  return Math.min(across, down);
+}
+
+function shifted(from: Point, along: Point, far: number, aside: number): Point {
+  return {
+    x: from.x + along.x * far - along.y * aside,
+    y: from.y + along.y * far + along.x * aside
+  };
 }
 
 interface Point {
@@ -319,7 +324,7 @@ function head(pen: CanvasRenderingContext2D, tip: Point, angle: number): void {
   pen.beginPath();
   pen.moveTo(tip.x, tip.y);
   for (const turn of [2.6, -2.6]) {
-    pen.lineTo(tip.x + 8 * Math.cos(angle + turn), tip.y + 8 * Math.sin(angle + turn));
+    pen.lineTo(tip.x + 7 * Math.cos(angle + turn), tip.y + 7 * Math.sin(angle + turn));
   }
   pen.fill();
 }

@@ -24,10 +24,19 @@ export interface View {
  * no report leaves a sentence that says so.
  */
 export function mount(host: HTMLElement, data: unknown): View {
+  return attempt(host, () => readReport(data));
+}
+
+/** Draw a report that was read already. */
+export function mountReport(host: HTMLElement, report: Report): View {
+  return attempt(host, () => report);
+}
+
+function attempt(host: HTMLElement, read: () => Report): View {
   const root = h('div', { class: 'report' });
   host.replaceChildren(root);
   try {
-    return draw(root, readReport(data));
+    return draw(root, read());
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
     root.replaceChildren(h('div', { class: 'error', role: 'alert' }, clean(text)));

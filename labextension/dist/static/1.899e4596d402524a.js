@@ -1,1 +1,0 @@
-"use strict";(self.rspackChunkshardnb=self.rspackChunkshardnb||[]).push([[1],{2(s,r,a){a.r(r),a.d(r,{},{default:[]})}}]);

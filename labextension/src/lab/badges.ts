@@ -1,0 +1,193 @@
+/** Badges at the ends of an editor's lines, and types behind its names. */
+
+import { Extension, MapMode, Range, StateEffect, StateField, Text } from '@codemirror/state';
+import { Decoration, DecorationSet, EditorView, ViewPlugin, WidgetType } from '@codemirror/view';
+import { ICodeCellModel } from '@jupyterlab/cells';
+import { ISignal } from '@lumino/signaling';
+
+import { Mark, Note, behind } from './notes';
+import { Reports } from './reports';
+
+/** What the reader wants to see in editors. */
+export interface Wishes {
+  badges: boolean;
+  types: boolean;
+  changed: ISignal<unknown, void>;
+}
+
+/** Shows a collective in its report. */
+export type Open = (mark: Mark) => void;
+
+interface Placed {
+  notes: readonly { at: number; note: Note }[];
+  decorations: DecorationSet;
+}
+
+type Shown = Pick<Wishes, 'badges' | 'types'>;
+
+const renew = StateEffect.define<{ notes: readonly Note[]; shown: Shown }>();
+
+/** Give the editor of a code cell its badges. */
+export function cellBadges(
+  model: ICodeCellModel,
+  reports: Reports,
+  wishes: Wishes,
+  open: Open
+): Extension {
+  const notebook = model.sharedModel.notebook;
+  if (!notebook) {
+    return [];
+  }
+  return [field(open), feed(model.id, reports.of(notebook), wishes)];
+}
+
+interface Source {
+  about: (cell: string) => readonly Note[];
+  changed: ISignal<unknown, void>;
+}
+
+/** Bring what the reports say into the editor, now and whenever that changes. */
+export function feed(cell: string, source: Source, wishes: Wishes): Extension {
+  return ViewPlugin.define(view => {
+    let alive = true;
+    let due = false;
+    const update = (): void => {
+      if (!due) {
+        due = true;
+        // Outputs may change while the editor is in the middle of an update of its own.
+        queueMicrotask(() => {
+          due = false;
+          if (alive) {
+            const { badges, types } = wishes;
+            const notes = source.about(cell);
+            view.dispatch({ effects: renew.of({ notes, shown: { badges, types } }) });
+          }
+        });
+      }
+    };
+    source.changed.connect(update);
+    wishes.changed.connect(update);
+    update();
+    return {
+      destroy: () => {
+        alive = false;
+        source.changed.disconnect(update);
+        wishes.changed.disconnect(update);
+      }
+    };
+  });
+}
+
+/** Keep the notes at their lines through edits; a line that is no longer the same shows none. */
+export function field(open: Open): Extension {
+  let shown: Shown = { badges: true, types: true };
+  const draw = (notes: Placed['notes'], doc: Text): Placed => ({
+    notes,
+    decorations: Decoration.set(notes.flatMap(placed => ranges(placed, doc, shown, open)), true)
+  });
+  return StateField.define<Placed>({
+    create: () => ({ notes: [], decorations: Decoration.none }),
+    update: (placed, transaction) => {
+      const { newDoc: doc, changes } = transaction;
+      for (const effect of transaction.effects) {
+        if (effect.is(renew)) {
+          shown = effect.value.shown;
+          return draw(placing(effect.value.notes, doc), doc);
+        }
+      }
+      if (!transaction.docChanged) {
+        return placed;
+      }
+      const moved = placed.notes.flatMap(({ at, note }) => {
+        const to = changes.mapPos(at, 1, MapMode.TrackDel);
+        return to === null ? [] : [{ at: to, note }];
+      });
+      return draw(moved, doc);
+    },
+    provide: found => EditorView.decorations.from(found, placed => placed.decorations)
+  });
+}
+
+function placing(notes: readonly Note[], doc: Text): Placed['notes'] {
+  return notes
+    .filter(note => note.line >= 1 && note.line <= doc.lines)
+    .map(note => ({ at: doc.line(note.line).from, note }));
+}
+
+function ranges(
+  { at, note }: Placed['notes'][number],
+  doc: Text,
+  shown: Shown,
+  open: Open
+): Range<Decoration>[] {
+  const line = doc.lineAt(at);
+  if (line.text.trimEnd() !== note.code.trimEnd()) {
+    return [];
+  }
+  const found: Range<Decoration>[] = [];
+  for (const type of shown.types ? note.types : []) {
+    const place = behind(type.name, line.text);
+    if (place !== null) {
+      const widget = new TypeWidget(type.text);
+      found.push(Decoration.widget({ widget, side: 1 }).range(line.from + place));
+    }
+  }
+  if (shown.badges && note.marks.length) {
+    const widget = new BadgeWidget(note.marks, open);
+    found.push(Decoration.widget({ widget, side: 2 }).range(line.to));
+  }
+  return found;
+}
+
+class BadgeWidget extends WidgetType {
+  constructor(
+    private readonly marks: readonly Mark[],
+    private readonly open: Open
+  ) {
+    super();
+  }
+
+  override eq(other: BadgeWidget): boolean {
+    return JSON.stringify(other.marks) === JSON.stringify(this.marks);
+  }
+
+  override toDOM(): HTMLElement {
+    const box = document.createElement('span');
+    box.className = 'shardnb-marks';
+    box.append(...this.marks.map(mark => this._button(mark)));
+    return box;
+  }
+
+  override ignoreEvent(): boolean {
+    return true;
+  }
+
+  private _button(mark: Mark): HTMLElement {
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.className = 'shardnb-mark';
+    button.dataset.asked = mark.asked;
+    button.textContent = mark.text;
+    button.title = mark.title;
+    button.setAttribute('aria-label', `${mark.title}. Show it in the report.`);
+    button.addEventListener('click', () => this.open(mark));
+    return button;
+  }
+}
+
+class TypeWidget extends WidgetType {
+  constructor(private readonly text: string) {
+    super();
+  }
+
+  override eq(other: TypeWidget): boolean {
+    return other.text === this.text;
+  }
+
+  override toDOM(): HTMLElement {
+    const box = document.createElement('span');
+    box.className = 'shardnb-type';
+    box.textContent = `: ${this.text}`;
+    return box;
+  }
+}

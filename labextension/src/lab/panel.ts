@@ -1,0 +1,57 @@
+/** A panel that shows the last report of the notebook at hand. */
+
+import { Widget } from '@lumino/widgets';
+
+import { Report, View, mountReport } from '../view';
+import { h, mono } from '../view/dom';
+
+export class ReportPanel extends Widget {
+  constructor() {
+    super();
+    this.id = 'shardnb-report-panel';
+    this.title.label = 'Sharding report';
+    this.title.caption = 'The last sharding report of the notebook';
+    this.title.closable = true;
+    this.addClass('shardnb-panel');
+    this.put(null);
+  }
+
+  /** Put a report on the panel, or what to do to get one. */
+  put(report: Report | null): void {
+    if (report === this._report) {
+      return;
+    }
+    this._report = report;
+    this._view?.dispose();
+    this._view = report ? mountReport(this.node, report) : null;
+    if (!report) {
+      this.node.replaceChildren(nothingYet());
+    }
+  }
+
+  /** Look at a collective of the report. */
+  choose(id: number): void {
+    this._view?.choose(id);
+  }
+
+  override dispose(): void {
+    this._view?.dispose();
+    super.dispose();
+  }
+
+  private _report: Report | null | undefined;
+  private _view: View | null = null;
+}
+
+function nothingYet(): HTMLElement {
+  return h(
+    'div',
+    { class: 'report' },
+    h('p', null, 'No report in this notebook yet. Run a cell that begins with ', mono('%%shard'), ':'),
+    h(
+      'pre',
+      { class: 'raw' },
+      "%load_ext shardnb\n%mesh data=4,model=2\n\n%%shard x=P('data', 'model') W=P('model')\ny = x @ W"
+    )
+  );
+}

@@ -1,0 +1,153 @@
+/** The reports of the open notebooks, as their cells' outputs hold them. */
+
+import { CellList, INotebookModel, NotebookPanel } from '@jupyterlab/notebook';
+import { ICodeCellModel, isCodeCellModel } from '@jupyterlab/cells';
+import { ISignal, Signal } from '@lumino/signaling';
+
+import { MIME_TYPE, Report, readReport } from '../view';
+import { Note, Shown, notesOf } from './notes';
+
+/** The reports of one notebook. */
+export class NotebookReports {
+  /** Tells that reports came or went. */
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  /** The report that came last, or the last one of the notebook. */
+  get last(): Shown | null {
+    const newest = this._newest === null ? undefined : this._shown.get(this._newest);
+    const filled = [...this._shown.values()].filter(found => found.length);
+    return (newest?.length ? newest : filled.at(-1))?.at(-1) ?? null;
+  }
+
+  /** What all reports say of a cell. */
+  about(cell: string): readonly Note[] {
+    this._notes ??= gather([...this._shown.values()].flat());
+    return this._notes.get(cell) ?? [];
+  }
+
+  /** Find a report again. */
+  find(cell: string, output: number): Shown | undefined {
+    return this._shown.get(cell)?.find(shown => shown.output === output);
+  }
+
+  /** Give the number of a report among those of its cell. */
+  place(cell: string, output: number): number {
+    return this._shown.get(cell)?.findIndex(shown => shown.output === output) ?? -1;
+  }
+
+  /** Watch a notebook's cells. */
+  watch(model: INotebookModel): void {
+    model.cells.changed.connect(this._listen, this);
+    this._listen(model.cells);
+  }
+
+  private _listen(cells: CellList): void {
+    const present = new Map<string, Shown[]>();
+    for (const cell of cells) {
+      if (isCodeCellModel(cell)) {
+        // Signals know a listener that is connected twice.
+        cell.contentChanged.connect(this._refresh, this);
+        cell.outputs.changed.connect(this._refresh, this);
+        this._models.set(cell.id, cell);
+        present.set(cell.id, this._shown.get(cell.id) ?? reportsOf(cell));
+      }
+    }
+    this._shown = present;
+    this._tell();
+  }
+
+  /** Read again the cells whose reports are others than before. */
+  private _refresh(): void {
+    let changed = false;
+    for (const [id, before] of this._shown) {
+      const cell = this._models.get(id);
+      const now = cell?.outputs ? reportsOf(cell) : before;
+      if (now.length !== before.length || now.some((one, i) => one.report !== before[i].report)) {
+        this._shown.set(id, now);
+        this._newest = now.length ? id : this._newest;
+        changed = true;
+      }
+    }
+    if (changed) {
+      this._tell();
+    }
+  }
+
+  private _tell(): void {
+    this._notes = null;
+    this._changed.emit();
+  }
+
+  private readonly _changed = new Signal<this, void>(this);
+  private readonly _models = new Map<string, ICodeCellModel>();
+  private _shown = new Map<string, Shown[]>();
+  private _notes: Map<string, Note[]> | null = null;
+  private _newest: string | null = null;
+}
+
+/** The reports of all open notebooks, by the document that a cell belongs to. */
+export class Reports {
+  /** Give the reports of a notebook, whether it is watched already or not. */
+  of(notebook: object): NotebookReports {
+    let found = this._notebooks.get(notebook);
+    if (!found) {
+      found = new NotebookReports();
+      this._notebooks.set(notebook, found);
+    }
+    return found;
+  }
+
+  /** Watch a notebook's panel, as soon as it has its document. */
+  async adopt(panel: NotebookPanel): Promise<void> {
+    await panel.context.ready;
+    const model = panel.content.model;
+    if (model && !panel.isDisposed) {
+      this.of(model.sharedModel).watch(model);
+    }
+  }
+
+  private readonly _notebooks = new WeakMap<object, NotebookReports>();
+}
+
+const parsed = new WeakMap<object, Report | null>();
+
+function reportsOf(cell: ICodeCellModel): Shown[] {
+  const shown: Shown[] = [];
+  for (let output = 0; output < cell.outputs.length; output++) {
+    const data = cell.outputs.get(output).data[MIME_TYPE];
+    const report = data && typeof data === 'object' ? read(data) : null;
+    if (report) {
+      shown.push({ cell: cell.id, output, report });
+    }
+  }
+  return shown;
+}
+
+/** Read a report once; what is none is left to its output to say. */
+function read(data: object): Report | null {
+  const known = parsed.get(data);
+  if (known !== undefined) {
+    return known;
+  }
+  let report: Report | null = null;
+  try {
+    report = readReport(data);
+  } catch {
+    // The output shows what is wrong with it.
+  }
+  parsed.set(data, report);
+  return report;
+}
+
+function gather(shown: readonly Shown[]): Map<string, Note[]> {
+  const all = new Map<string, Note[]>();
+  for (const one of shown) {
+    for (const [cell, notes] of notesOf(one)) {
+      all.set(cell, [...(all.get(cell) ?? []), ...notes]);
+    }
+  }
+  return all;
+}
+

@@ -1,0 +1,163 @@
+import { EditorState } from '@codemirror/state';
+import { EditorView } from '@codemirror/view';
+import { Signal } from '@lumino/signaling';
+import { afterEach, describe, expect, it } from 'vitest';
+
+import { Mark, Note, behind, notesOf } from '../src/lab/notes';
+import { feed, field } from '../src/lab/badges';
+import { readReport } from '../src/view';
+import { allReduce, array, many, sketch } from './samples';
+
+function notes(data: object, cell = 'here'): Map<string, Note[]> {
+  return notesOf({ cell, output: 0, report: readReport(data) });
+}
+
+describe('the notes of a report', () => {
+  it('stand at the lines of the cell that it says', () => {
+    const found = notes(sketch());
+    expect([...found.keys()]).toEqual(['cell-a']);
+    expect(found.get('cell-a')![0]).toMatchObject({ line: 1, code: 'h = x @ W' });
+    expect(found.get('cell-a')![0].marks[0].text).toBe('all-reduce 256 KiB model');
+  });
+
+  it('stand in the cell of the output where the report names no cell', () => {
+    const found = notes({ ...sketch(), sources: [{ name: 'cell', text: 'h = x @ W' }] });
+    expect([...found.keys()]).toEqual(['here']);
+  });
+
+  it('say the trips', () => {
+    const found = notes({ ...sketch(), collectives: [{ ...allReduce(), trips: 4 }] });
+    expect(found.get('cell-a')![0].marks[0].text).toBe('all-reduce 256 KiB model x4');
+  });
+
+  it('tell many alike together', () => {
+    const first = notes(many(60)).get('here')![0];
+    expect(first.marks.map(mark => mark.text)).toEqual([
+      '2 all-gathers 52 KiB model', // ids 10 and 40: 11 + 41 KiB
+      '2 reduce-scatters 72 KiB model', // ids 20 and 50: 21 + 51 KiB
+      'and 2 more collectives'
+    ]);
+  });
+
+  it('stand in other cells that the program calls, and in no library', () => {
+    const sources = [
+      { name: 'cell', text: 'y = f(x)', cell_id: 'cell-a' },
+      { name: 'Cell In[2]', text: 'def f(x):\n    return x @ W', cell_id: 'cell-b' },
+      { name: 'layers.py', text: 'x\ny' }
+    ];
+    const frames = [
+      { source: 2, line: 1 },
+      { source: 1, line: 2 },
+      { source: 0, line: 1 }
+    ];
+    const found = notes({ ...sketch(), sources, collectives: [{ ...allReduce(), frames }] });
+    expect([...found.keys()].sort()).toEqual(['cell-a', 'cell-b']);
+    expect(found.get('cell-b')![0].line).toBe(2);
+  });
+
+  it('give the placement of an array once for its name', () => {
+    const location = { source: 0, line: 2 };
+    const y = { ...array('y', [256, 1024], [['data'], []], [64, 1024]), location };
+    const found = notes({ ...sketch(), values: [y], outputs: [y] });
+    expect(found.get('cell-a')!.find(note => note.line === 2)!.types).toEqual([
+      { name: 'y', text: 'f32[256@data, 1024]' }
+    ]);
+  });
+});
+
+describe('the place of a type', () => {
+  it.each([
+    ['h', 'h = x @ W', 1],
+    ['h', '    h  = x', 5],
+    ['b', 'a, b = f(x)', 4],
+    ['h', 'h += x', 1],
+    ['x', 'h = x @ W', null],
+    ['h', 'h == x', null],
+    ['h', 'f(h)', null],
+    ['h', 'm.h = 3', null],
+    ["p['w']", "p['w'] = 3", null],
+    ['h', 'h: Array = x', 1]
+  ])('of %s in `%s` is %s', (name, code, place) => expect(behind(name, code)).toBe(place));
+});
+
+describe('the badges of an editor', () => {
+  const views: EditorView[] = [];
+  afterEach(() => views.splice(0).forEach(view => view.destroy()));
+
+  const CODE = '%%shard\nh = x @ W\ny = h';
+  const mark: Mark = { text: 'a badge', title: 't', asked: 'other', cell: 'c', output: 0, id: 7 };
+  const note: Note = {
+    line: 2,
+    code: 'h = x @ W',
+    marks: [mark],
+    types: [{ name: 'h', text: 'f32[4]' }]
+  };
+
+  async function editor(wish = {}): Promise<{ view: EditorView; opened: Mark[]; source: any }> {
+    const opened: Mark[] = [];
+    const source: any = { about: () => [note] };
+    source.changed = new Signal<object, void>(source);
+    const wishes: any = { badges: true, types: true, ...wish };
+    wishes.changed = new Signal<object, void>(wishes);
+    const extensions = [field(one => opened.push(one)), feed('c', source, wishes)];
+    const parent = document.body;
+    const view = new EditorView({ state: EditorState.create({ doc: CODE, extensions }), parent });
+    views.push(view);
+    await Promise.resolve();
+    return { view, opened, source };
+  }
+
+  function lines(view: EditorView): string[] {
+    return [...view.dom.querySelectorAll('.cm-line')].map(line => line.textContent ?? '');
+  }
+
+  it('stand at the end of their line, the type behind the name', async () => {
+    const { view } = await editor();
+    expect(lines(view)).toEqual(['%%shard', 'h: f32[4] = x @ Wa badge', 'y = h']);
+  });
+
+  it('follow their line when others come before it', async () => {
+    const { view } = await editor();
+    view.dispatch({ changes: { from: 8, insert: 'new\nlines\n' } });
+    expect(lines(view)[3]).toBe('h: f32[4] = x @ Wa badge');
+  });
+
+  it('vanish when their line changes, and come back when it is undone', async () => {
+    const { view } = await editor();
+    view.dispatch({ changes: { from: 8, insert: 'g' } });
+    expect(lines(view)[1]).toBe('gh = x @ W');
+    view.dispatch({ changes: { from: 8, to: 9 } });
+    expect(lines(view)[1]).toBe('h: f32[4] = x @ Wa badge');
+  });
+
+  it('vanish with their line', async () => {
+    const { view } = await editor();
+    view.dispatch({ changes: { from: 8, to: 18 } });
+    expect(lines(view)).toEqual(['%%shard', 'y = h']);
+  });
+
+  it('open the collective', async () => {
+    const { view, opened } = await editor();
+    view.dom.querySelector('button')!.click();
+    expect(opened).toEqual([mark]);
+  });
+
+  it('come and go with the reports', async () => {
+    const { view, source } = await editor();
+    source.about = () => [];
+    source.changed.emit();
+    await Promise.resolve();
+    expect(lines(view)[1]).toBe('h = x @ W');
+  });
+
+  it('show no types where they are switched off', async () => {
+    const { view } = await editor({ types: false });
+    expect(lines(view)[1]).toBe('h = x @ Wa badge');
+  });
+
+  it('let go of the reports when the editor goes', async () => {
+    const { view, source } = await editor();
+    view.destroy();
+    expect(() => source.changed.emit()).not.toThrow();
+  });
+});

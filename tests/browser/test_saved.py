@@ -1,0 +1,131 @@
+"""A saved notebook: the report is live and the badges stand, without a kernel."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.lab import command, report_output
+from tests.browser.reports import CELL, hostile, large, sketch
+
+LINES = "[...document.querySelectorAll('.jp-Notebook .cm-line')].map(line => line.textContent)"
+HARMED = "[window.harmed ?? null, document.querySelector('.shardnb-report img')]"
+
+
+@pytest.fixture
+def saved(lab, page):
+    """Show a notebook that was saved with a report in each cell's output; start no kernel."""
+
+    def show(*cells):
+        parts = [
+            {"source": source, "id": f"cell-{i}", "outputs": [report_output(data)]}
+            for i, (source, data) in enumerate(cells)
+        ]
+        lab.open(page, lab.write("saved", parts, kernel=False), kernel=False)
+        page.wait_for_selector(".shardnb-report")
+        return page
+
+    return show
+
+
+def test_the_report_is_drawn_from_its_data_alone(saved):
+    page = saved((CELL, sketch()))
+    assert "2 collectives: 1.2 MiB sent by each device a run" in page.inner_text(".shardnb-summary")
+    assert page.locator(".shardnb-card canvas").count() == 4
+
+
+def test_badges_and_types_stand_at_the_lines_of_the_cell(saved):
+    page = saved((CELL, sketch()))
+    page.wait_for_selector(".shardnb-mark")
+    assert page.evaluate(LINES) == [
+        "%%shard x=P('data', 'model') W=P('model')",
+        "h: f32[256@data, 1024] = x @ Wall-reduce 256 KiB model x4",
+        "y: f32[256@data, 1024] = jnp.tanh(h)all-gather 256 KiB data",
+    ]
+
+
+def test_a_badge_follows_its_line_and_vanishes_when_the_line_changes(saved):
+    page = saved((CELL, sketch()))
+    page.wait_for_selector(".shardnb-mark")
+    page.click(".cm-line >> nth=1")
+    page.keyboard.press("Home")
+    page.keyboard.press("Enter")
+    assert page.evaluate(LINES)[2].endswith("all-reduce 256 KiB model x4")
+    page.keyboard.type("g")
+    assert page.evaluate(LINES)[2] == "gh = x @ W"
+    assert page.evaluate(LINES)[3].endswith("all-gather 256 KiB data")
+    page.keyboard.press("Backspace")
+    assert page.evaluate(LINES)[2].endswith("all-reduce 256 KiB model x4")
+
+
+def test_a_badge_opens_the_report_at_its_collective(saved):
+    page = saved((CELL, sketch()))
+    page.click(".shardnb-mark:has-text('all-gather')")
+    page.wait_for_selector(".shardnb-title:has-text('all-gather[data] at line 3')")
+    page.click(".shardnb-mark:has-text('all-reduce')")
+    page.wait_for_selector(".shardnb-title:has-text('all-reduce[model] at line 2')")
+
+
+def test_badges_are_shown_in_the_cell_that_the_report_names(saved):
+    other = "def f(x):\n    return x @ x"
+    data = sketch()
+    data["sources"].append({"name": "Cell In[2]", "text": other, "cell_id": "cell-1"})
+    data["collectives"][0]["frames"] = [{"source": 1, "line": 2}, {"source": 0, "line": 2}]
+    page = saved((CELL, data), (other, sketch()))
+    page.wait_for_selector(".shardnb-mark")
+    assert page.evaluate(LINES)[4] == "    return x @ xall-reduce 256 KiB model x4"
+
+
+def test_badges_and_types_are_switched_off_and_on_by_commands(saved):
+    page = saved((CELL, sketch()))
+    page.wait_for_selector(".shardnb-mark")
+    command(page, "shardnb:toggle-badges")
+    page.wait_for_selector(".shardnb-mark", state="detached")
+    command(page, "shardnb:toggle-types")
+    page.wait_for_selector(".shardnb-type", state="detached")
+    command(page, "shardnb:toggle-badges")
+    command(page, "shardnb:toggle-types")
+    page.wait_for_selector(".shardnb-mark")
+    page.wait_for_selector(".shardnb-type")
+
+
+def test_badges_go_with_the_output(saved):
+    page = saved((CELL, sketch()))
+    page.wait_for_selector(".shardnb-mark")
+    command(page, "notebook:clear-all-cell-outputs")
+    page.wait_for_selector(".shardnb-mark", state="detached")
+    assert page.locator(".shardnb-type").count() == 0
+
+
+def test_the_panel_shows_the_last_report(saved):
+    page = saved((CELL, sketch()))
+    command(page, "shardnb:open-report")
+    page.wait_for_selector("#shardnb-report-panel .shardnb-summary:has-text('2 collectives')")
+
+
+def test_hostile_text_is_shown_and_not_run(saved):
+    page = saved((CELL, hostile()))
+    command(page, "shardnb:open-report")
+    page.wait_for_selector("#shardnb-report-panel .shardnb-facts")
+    assert "<img src=x" in page.inner_text(".shardnb-facts >> nth=0")
+    assert page.evaluate(HARMED) == [None, None]
+
+
+def test_a_newer_report_says_so(saved):
+    page = saved((CELL, sketch() | {"version": 2}))
+    assert "update shardnb to see it" in page.inner_text(".shardnb-error")
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+@pytest.mark.parametrize("data", [sketch(), large()], ids=["8", "2048"])
+def test_it_fits_in_900_pixels_in_both_themes(saved, tmp_path, theme, data):
+    page = saved(("x = 1", data))
+    page.set_viewport_size({"width": 900, "height": 1100})
+    command(page, "application:toggle-left-area")
+    set_theme = "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})"
+    page.evaluate(set_theme, theme)
+    light = str(theme.endswith("Light")).lower()
+    page.wait_for_selector(f"body[data-jp-theme-light={light}]")
+    page.screenshot(path=tmp_path / "report.png")
+    overflow = "node => node.scrollWidth - node.clientWidth"
+    assert page.locator(".jp-OutputArea-output.shardnb-output").evaluate(overflow) <= 0
+    assert page.locator(".shardnb-report").evaluate(overflow) <= 0
