@@ -26,7 +26,8 @@ Progress = Callable[[int, int, Fix | None], None]
 
 SECONDS = 20.0
 _SHOWN = 3
-_MORE_WORK = 1.1
+_MORE_WORK = 0.1
+_WORK_PER_BYTE = 16
 _PAIRED = 16
 _MUCH = 0.9
 
@@ -102,10 +103,9 @@ class Search:
         try:
             complete = self._looks(self._first()) and self._looks(self._paired())
             complete = self._weigh_rest() and complete
+            self._report_progress()
         except KeyboardInterrupt:
             return "was interrupted"
-        finally:
-            self._report_progress()
         return None if complete else "ran out of time"
 
     def note(self, stopped: str) -> str:
@@ -187,12 +187,14 @@ class Search:
         return [trial for trial in self.weighed if self._is_fix(trial.outcome)]
 
     def _is_fix(self, outcome: Outcome) -> bool:
-        """Whether it sends less, and no device repeats work of another's for it."""
+        """Whether it sends less, and devices do not repeat each other's work for it."""
         if not outcome.beats(self.before) or outcome.memory is None:
             return False
         if outcome.flops is None or self.before.flops is None:
             return True
-        return outcome.flops <= self.before.flops * _MORE_WORK
+        more = outcome.flops - self.before.flops
+        saved = self.before.wire_bytes - outcome.wire_bytes
+        return more <= max(_MORE_WORK * self.before.flops, _WORK_PER_BYTE * saved)
 
     def fixes(self) -> dict[int, tuple[Fix, ...]]:
         """Give for each collective that was searched the best edits that change it."""

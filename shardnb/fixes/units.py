@@ -23,7 +23,12 @@ Function = Callable[..., Any]
 
 @runtime_checkable
 class Editable(Protocol):
-    """A function made of a text, such as a cell, that can be made again of an edited one."""
+    """A function made of a text, such as a cell, that can be made again of an edited one.
+
+    `file` is the file name of its code.
+    """
+
+    file: str
 
     def edited(self, transform: Transform) -> Function:
         """Give the function that the transformed syntax tree makes."""
@@ -116,9 +121,13 @@ def units_of(program: Program, sources: Sequence[Source]) -> list[Unit]:
             live[thing.__code__.co_filename].append(thing)
     fn: Any = program.recipe.fn
     units: list[Unit] = [CellUnit(fn)] if isinstance(fn, Editable) else []
+    own = fn.file if units else None
     for file, functions in live.items():
+        if file == own:
+            continue
         unit = _file_unit(file, functions, sources) if functions else None
-        units += [unit] if unit is not None else []
+        if unit is not None:
+            units.append(unit)
     return units
 
 
