@@ -71,7 +71,7 @@ def _unknown(report: Report, name: str | None, line: int | None) -> str:
 
 def _value(report: Report, index: int) -> str:
     value = report.values[index]
-    said = [f"{value.name} is {type_text(value)}{_where(value)}"]
+    said = [f"{value.name} is {type_text(value)}{_where(report, value)}"]
     if value.spec is None:
         return f"{said[0]}: no mesh axes say how it lies"
     parts = [*_origins(report, index), *(_stopped(one) for one in value.blocked)]
@@ -85,9 +85,20 @@ def _value(report: Report, index: int) -> str:
     return said[0] + (": " + "; ".join(parts) if parts else "")
 
 
-def _where(value: Value) -> str:
-    at = f" at line {value.location.line}" if value.location else ""
-    at = "" if value.name.endswith(at) else at
+def _at(report: Report, location: Location | None) -> str:
+    """Say a line, and its source where that is not the explained one."""
+    if location is None:
+        return ""
+    other = 0 < location.source < len(report.sources)
+    return f" at line {location.line}" + (
+        f" of {report.sources[location.source].name}" if other else ""
+    )
+
+
+def _where(report: Report, value: Value) -> str:
+    at = _at(report, value.location)
+    if value.location:
+        at = at.removeprefix(f" at line {value.location.line}") if " at line " in value.name else at
     inside = ", ".join(value.manual)
     return f"{at}, one device's part inside a shard_map over {inside}" if inside else at
 
@@ -109,11 +120,11 @@ def _cause(report: Report, index: int, origin: Origin) -> str:
         return "stands in its type (explicit)"
     if origin.kind == "unknown":
         return "came from a place that is not known"
-    return f"came from {_source(origin)}{_way(report, index, origin)}"
+    return f"came from {_source(report, origin)}{_way(report, index, origin)}"
 
 
-def _source(origin: Origin) -> str:
-    at = f" at line {origin.location.line}" if origin.location else ""
+def _source(report: Report, origin: Origin) -> str:
+    at = _at(report, origin.location)
     if origin.kind == "constraint":
         return f"the constraint {origin.name}{at}"
     if origin.kind == "output":
@@ -129,14 +140,14 @@ def _way(report: Report, index: int, origin: Origin) -> str:
         return " (along which ops is not known)"
     if not steps:
         return ""
-    if len(steps) > 6:
-        between = f"{len(steps) - 4} more ops"
-        return ", " + ", ".join([*map(_step, steps[:2]), between, *map(_step, steps[-2:])])
-    return ", " + ", ".join(map(_step, steps))
+    said = [_step(report, step) for step in steps]
+    if len(said) > 6:
+        said = [*said[:2], f"{len(said) - 4} more ops", *said[-2:]]
+    return "".join(f", {step}" for step in said)
 
 
-def _step(step: Step) -> str:
-    at = f" at line {step.location.line}" if step.location else ""
+def _step(report: Report, step: Step) -> str:
+    at = _at(report, step.location)
     beside = " (to its other operand)" if step.direction == "sideways" else ""
     return f"{step.direction} through {step.op}{at}{beside}"
 

@@ -419,6 +419,12 @@ def test_why_in_words(six):
     assert len(six.why().splitlines()) == len(six.values)
 
 
+def test_why_names_another_source(six):
+    value = replace(one(six, "h"), location=Location(1, 7), origins=())
+    report = replace(six, values=(value,), sources=(*six.sources, Source("Cell In[1]")))
+    assert report.why("h").startswith("h is f32[8@data, 32] at line 7 of Cell In[1]")
+
+
 def test_why_of_an_unknown_name_says_which_there_are(six):
     with pytest.raises(KeyError, match="no value 'hh'; it has h"):
         six.why("hh")

@@ -77,7 +77,8 @@ class Lines:
 
     def location(self, instruction: Instruction) -> Location | None:
         """Give the innermost line of the user's that led to an instruction."""
-        return next(iter(self.sources.locate(self.module.frames(instruction))), None)
+        frames = tuple(itertools.takewhile(_is_inside, self.module.frames(instruction)))
+        return next(iter(self.sources.locate(frames)), None)
 
     def places(self, instruction: Instruction) -> Places:
         """Give the statements that an instruction belongs to, innermost first."""
