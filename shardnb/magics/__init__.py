@@ -9,15 +9,13 @@ _LOADED = "ShardMagics"
 
 def load_ipython_extension(shell: Any) -> None:
     """Add `%mesh`, `%%shard` and `%shard` to a shell, and what Tab offers for them."""
-    from shardnb.magics.complete import matcher
     from shardnb.magics.magics import ShardMagics
 
     if _LOADED in shell.magics_manager.registry:
         return
     magics = ShardMagics(shell)
     shell.register_magics(magics)
-    magics.session.cells.watch()
-    magics.matcher = matcher(magics.session)
+    magics.cells.watch()
     shell.Completer.custom_matchers.append(magics.matcher)
 
 
@@ -28,5 +26,5 @@ def unload_ipython_extension(shell: Any) -> None:
         return
     for kind, name in (("line", "mesh"), ("line", "shard"), ("cell", "shard")):
         shell.magics_manager.magics[kind].pop(name, None)
-    magics.session.cells.unwatch()
+    magics.cells.unwatch()
     shell.Completer.custom_matchers.remove(magics.matcher)

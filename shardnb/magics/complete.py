@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from IPython.core.completer import SimpleCompletion, context_matcher
 
 from shardnb.magics import options
-from shardnb.magics.session import Session
+from shardnb.magics.meshes import NotebookMesh
 from shardnb.mesh import TARGETS
 
 _MAGIC = re.compile(r"\s*(%%shard|%shard|%mesh)\s(.*)", re.DOTALL)
@@ -19,7 +19,10 @@ _VALUE = re.compile(r"--([\w-]+)[ =](\S*)$")
 _AXIS_TYPE = re.compile(r"[\w]+=\d+:(\w*)$")
 
 
-def matcher(session: Session) -> Callable[[Any], dict[str, Any]]:
+Namespace = Mapping[str, Any]
+
+
+def matcher(mesh: NotebookMesh, namespace: Namespace) -> Callable[[Any], dict[str, Any]]:
     """Give a matcher for IPython's completer."""
 
     @context_matcher(identifier="shardnb")
@@ -28,7 +31,7 @@ def matcher(session: Session) -> Callable[[Any], dict[str, Any]]:
         found = _MAGIC.fullmatch(line)
         if found is None or context.cursor_line > 0:
             return {"completions": []}
-        fragment, offers = offered(found[1], found[2], session)
+        fragment, offers = offered(found[1], found[2], mesh, namespace)
         words = sorted({offer for offer in offers if offer.startswith(fragment)})
         return {
             "completions": [SimpleCompletion(word, type="shardnb") for word in words],
@@ -39,11 +42,13 @@ def matcher(session: Session) -> Callable[[Any], dict[str, Any]]:
     return shardnb_matcher
 
 
-def offered(magic: str, text: str, session: Session) -> tuple[str, Iterable[str]]:
+def offered(
+    magic: str, text: str, mesh: NotebookMesh, namespace: Namespace
+) -> tuple[str, Iterable[str]]:
     """Give what is being typed at the end of a line, and all that it may become."""
     in_spec = _IN_SPEC.search(text)
     if in_spec:
-        return in_spec[1], _axis_names(text, session)
+        return in_spec[1], _axis_names(text, mesh)
     typed = _AXIS_TYPE.search(text)
     if typed:
         return typed[1], options.AXES.choices
@@ -55,7 +60,7 @@ def offered(magic: str, text: str, session: Session) -> tuple[str, Iterable[str]
     if fragment.startswith("-"):
         return fragment, [f"--{option.name}" for option in _options(magic)]
     if magic == "%%shard" and (fragment == "" or fragment.isidentifier()):
-        return fragment, _targets(session)
+        return fragment, _targets(namespace)
     return fragment, ()
 
 
@@ -72,21 +77,21 @@ def _value(name: str, typed: str) -> tuple[str, Iterable[str]]:
     return typed.rpartition(",")[2], choices or known.get(name, ())
 
 
-def _axis_names(text: str, session: Session) -> list[str]:
+def _axis_names(text: str, mesh: NotebookMesh) -> list[str]:
     """Give the axes of the mesh that the line says, else of the notebook's."""
     stated = re.search(r"--mesh[ =](\S+)", text)
     if stated and "=" in stated[1]:
         return re.findall(r"(\w+)=\d", stated[1])
-    grid = session.mesh.grid()
+    grid = mesh.grid()
     return [] if grid is None else list(grid.mesh.axis_names)
 
 
-def _targets(session: Session) -> list[str]:
+def _targets(namespace: Namespace) -> list[str]:
     """Give the notebook's names that hold arrays, as they stand before a spec."""
     from shardnb.magics.trees import is_array, leaves_of
 
     return [
         f"{name}="
-        for name, value in session.namespace.items()
+        for name, value in namespace.items()
         if not name.startswith("_") and any(is_array(leaf) for leaf in leaves_of(value))
     ]

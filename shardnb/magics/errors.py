@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from IPython.core.error import UsageError
+
 import shardnb
+from shardnb.magics.cell import CellError
+from shardnb.magics.options import OptionError
 from shardnb.report import Collective
 
 _PACKAGE = Path(shardnb.__file__).parent
@@ -68,6 +73,18 @@ def at_cell(error: BaseException, file: str) -> types.TracebackType | None:
     """Give the first frame of an error that is in the cell, or None where there is none."""
     frames = _frames(error.__traceback__)
     return next((tb for tb in frames if tb.tb_frame.f_code.co_filename == file), None)
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Turn what is wrong with a line or a cell into IPython's error of one line."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        meant = isinstance(error, OptionError | CellError)
+        if not meant and not says_what_is_wrong(error):
+            raise
+        raise UsageError(" ".join(str(error).split())) from error
 
 
 def show_from(shell: Any, error: BaseException, start: types.TracebackType | None) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import (
     Magics,
@@ -15,9 +16,14 @@ from IPython.core.magic import (
 
 from shardnb.magics import options
 from shardnb.magics.cell import CellError
-from shardnb.magics.meshes import NO_MESH, described, mesh_value
-from shardnb.magics.session import Session, show, usage_errors
+from shardnb.magics.complete import matcher
+from shardnb.magics.errors import usage_errors
+from shardnb.magics.meshes import NO_MESH, NotebookMesh, described, mesh_value
+from shardnb.magics.sources import Cells
 from shardnb.mesh import make_grid
+
+if TYPE_CHECKING:
+    from shardnb.magics.session import Session
 
 
 @magics_class
@@ -27,7 +33,17 @@ class ShardMagics(Magics):
     def __init__(self, shell: Any) -> None:
         """Begin with no mesh and no report."""
         super().__init__(shell)
-        self.session = Session(shell)
+        self.cells = Cells(shell)
+        self.notebook_mesh = NotebookMesh()
+        self.matcher = matcher(self.notebook_mesh, shell.user_ns)
+
+    @cached_property
+    def session(self) -> Session:
+        """What the magics have done so far."""
+        # The engine is imported with the first cell: loading the extension is quick.
+        from shardnb.magics.session import Session
+
+        return Session(self.shell, self.cells, self.notebook_mesh)
 
     @no_var_expand
     @line_magic
@@ -58,10 +74,10 @@ class ShardMagics(Magics):
             self._mesh(read)
 
     def _mesh(self, line: options.Line) -> None:
-        mesh, axes, on = self.session.mesh, line.text(options.AXES), line.text(options.ON)
+        mesh, axes, on = self.notebook_mesh, line.text(options.AXES), line.text(options.ON)
         stated = mesh.stated
         if line.first:
-            stated = mesh_value(line.first, self.session.namespace)
+            stated = mesh_value(line.first, self.shell.user_ns)
         elif axes or on:
             axes, on = axes or mesh.axes, on or mesh.on
         else:
@@ -146,6 +162,8 @@ class ShardMagics(Magics):
             return self.session.run(text, read, run=not read.has(options.NO_RUN))
 
     def _line(self, line: str) -> None:
+        from shardnb.magics.session import show
+
         read = options.parse(line, options.CALL_OPTIONS)
         if read.first:
             self.session.run(self.session.call_text(read.first), read, run=False)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-from IPython.core.error import UsageError
 from IPython.display import display
 from IPython.utils.capture import capture_output
 from jax.sharding import NamedSharding, PartitionSpec
@@ -48,11 +47,11 @@ class Text:
 class Session:
     """The state of the magics in one shell: its mesh, its cells, its last report."""
 
-    def __init__(self, shell: Any) -> None:
-        """Begin with no mesh and no report."""
+    def __init__(self, shell: Any, cells: sources.Cells, mesh: NotebookMesh) -> None:
+        """Begin with no report."""
         self.shell = shell
-        self.mesh = NotebookMesh()
-        self.cells = sources.Cells(shell)
+        self.cells = cells
+        self.mesh = mesh
         self.last: Report | None = None
 
     @property
@@ -250,18 +249,6 @@ def show(report: Report, view: str) -> None:
         from shardnb.views import text
 
         display({"text/plain": text.render(report, "brief")}, raw=True)
-
-
-@contextmanager
-def usage_errors() -> Iterator[None]:
-    """Turn what is wrong with a line or a cell into IPython's error of one line."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        meant = isinstance(error, options.OptionError | CellError)
-        if not meant and not errors.says_what_is_wrong(error):
-            raise
-        raise UsageError(" ".join(str(error).split())) from error
 
 
 def _interactive(tree: ast.Module, interactivity: str) -> ast.Module:

@@ -24,10 +24,9 @@ def watching() -> Iterator[list[bytes]]:
     def keep(proto: bytes) -> None:
         protos.append(bytes(proto))
 
-    xla.register_hlo_module_transformation(
-        keep, name=name, stage=xla.PipelineStage.POST_SCHEDULER
-    )
+    stage = xla.PipelineStage.POST_SCHEDULER
+    xla.register_hlo_module_transformation(keep, name=name, stage=stage)
     try:
         yield protos
     finally:
-        xla.clear_hlo_module_transformation(name=name)
+        xla.clear_hlo_module_transformation(name=name, stage=stage)

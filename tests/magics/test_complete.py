@@ -1,0 +1,72 @@
+"""What Tab offers in the lines of the magics."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def offered(ip, run):
+    run("%mesh data=4,model=2")
+    run("x = np.ones(3)\nparams = {'w': x}\nnumber = 3")
+
+    def offered(text):
+        return [c.text for c in _completions(ip, text)]
+
+    return offered
+
+
+def _completions(ip, text):
+    from IPython.core.completer import provisionalcompleter
+
+    with provisionalcompleter():
+        return list(ip.Completer.completions(text, len(text)))
+
+
+@pytest.mark.parametrize(
+    ("text", "has"),
+    [
+        ("%%shard --", ["--mesh", "--axes", "--no-run", "--watch", "--out", "--forbid"]),
+        ("%%shard x=P() --no", ["--no-run"]),
+        ("%shard f(x) --", ["--mesh", "--out"]),
+        ("%mesh data=4 --", ["--axes", "--on"]),
+        ("%%shard --axes ", ["auto", "explicit", "manual"]),
+        ("%%shard --axes=e", ["explicit"]),
+        ("%%shard --view b", ["brief"]),
+        ("%%shard --on ", ["cpu", "attached"]),
+        ("%%shard --forbid inferred,all-g", ["all-gather"]),
+        ("%mesh data=4:", ["auto", "explicit", "manual"]),
+        ("%mesh data=4:auto,model=2:m", ["manual"]),
+        ("%%shard x=P('", ["data", "model"]),
+        ("%%shard x=P('data', 'm", ["model"]),
+        ("%%shard x=P(('data', 'm", ["model"]),
+        ("%%shard --mesh rows=2 x=P('", ["rows"]),
+        ("%%shard ", ["params=", "x="]),
+        ("%%shard x=P() pa", ["params="]),
+    ],
+)
+def test_tab_offers(offered, text, has):
+    assert set(has) <= set(offered(text))
+
+
+def test_tab_offers_no_name_that_holds_no_array(offered):
+    assert "number=" not in offered("%%shard ")
+
+
+def test_the_line_magic_has_no_option_of_the_cell_magic(offered):
+    assert "--watch" not in offered("%shard f(x) --")
+
+
+@pytest.mark.parametrize("text", ["x = '%%shard --", "%%time --", "y = P('"])
+def test_tab_leaves_other_lines_alone(offered, text):
+    assert not {"--mesh", "data"} & set(offered(text))
+
+
+@pytest.mark.parametrize("magic", ["%%shard", "%shard", "%mesh"])
+def test_the_help_has_an_example_for_each_option(ip, magic):
+    help_text = ip.inspector.info(ip.find_magic(magic.strip("%")))["docstring"]
+    options = ("--axes", "--on") if magic == "%mesh" else (
+        "--mesh", "--axes", "--on", "--no-run", "--watch", "--save", "--forbid", "--view", "--out"
+    )  # fmt: skip
+    for option in options:
+        assert f"{option} " in help_text

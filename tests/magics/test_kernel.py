@@ -1,0 +1,183 @@
+"""The magics in a real kernel: file names, cell ids, errors and interrupts as Jupyter has them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from queue import Empty
+
+import pytest
+from jupyter_client.kernelspec import KernelSpec
+from jupyter_client.manager import KernelManager
+
+MIME = "application/vnd.shardnb.report.v1+json"
+SETUP = """
+%load_ext shardnb
+import jax, jax.numpy as jnp, numpy as np
+x = np.arange(16 * 8, dtype=np.float32).reshape(16, 8)
+W = np.ones((8, 4), np.float32)
+%mesh data=4,model=2
+"""
+
+
+class Kernel:
+    """A running kernel, and what its cells give."""
+
+    def __init__(self, client):
+        self.client = client
+
+    def send(self, code, cell_id=None):
+        content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
+        content |= {"user_expressions": {}, "stop_on_error": False}
+        metadata = {"cellId": cell_id} if cell_id else None
+        message = self.client.session.msg("execute_request", content, metadata=metadata)
+        self.client.shell_channel.send(message)
+        return message["header"]["msg_id"]
+
+    def outputs(self, sent, until=lambda _: False):
+        while True:
+            message = self.client.get_iopub_msg(timeout=60)
+            if message["parent_header"].get("msg_id") != sent:
+                continue
+            kind, content = message["msg_type"], message["content"]
+            if kind == "status" and content["execution_state"] == "idle":
+                return
+            yield kind, content
+            if until(content):
+                return
+
+    def run(self, code, cell_id=None):
+        return list(self.outputs(self.send(code, cell_id)))
+
+    def value(self, code):
+        found = [c["data"]["text/plain"] for kind, c in self.run(code) if kind == "execute_result"]
+        return found[0] if found else None
+
+    def report(self, code, cell_id=None):
+        outputs = self.run(code, cell_id)
+        return next(c["data"][MIME] for kind, c in outputs if kind == "display_data")
+
+    def error(self, code):
+        outputs = self.run(code)
+        return next(content for kind, content in outputs if kind == "error")
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    manager = KernelManager()
+    command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    manager._kernel_spec = KernelSpec(argv=command, display_name="test", language="python")
+    manager.start_kernel(env={**os.environ, "JAX_PLATFORMS": "cpu"})
+    client = manager.client()
+    client.start_channels()
+    client.wait_for_ready(timeout=60)
+    kernel = Kernel(client)
+    assert not [content for kind, content in kernel.run(SETUP) if kind == "error"]
+    yield kernel
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+    client.context.destroy()
+
+
+def test_lines_and_cell_ids_are_those_of_the_notebook(kernel):
+    kernel.run("\ndef f(v):\n    return v @ W", "cell-with-f")
+    report = kernel.report(
+        "%%shard x=P('data', 'model') W=P('model')\n\ny = f(x)\n", "cell-with-shard"
+    )
+    (collective,) = report["collectives"]
+    assert [s["cell_id"] for s in report["sources"]] == ["cell-with-shard", "cell-with-f"]
+    assert [(f["source"], f["function"]) for f in collective["frames"]] == [
+        (1, "f"),
+        (0, "<module>"),
+    ]
+    assert collective["frames"][1]["line"] == 3
+    line = collective["frames"][0]["line"]
+    assert report["sources"][1]["text"].splitlines()[line - 1] == "    return v @ W"
+
+
+def test_a_source_has_the_name_that_the_notebook_shows(kernel):
+    number = int(kernel.value("len(In)"))
+    report = kernel.report("%%shard\ny = x * 2")
+    assert report["sources"][0]["name"] == f"Cell In[{number}]"
+
+
+def test_the_last_expression_is_the_result_of_the_cell(kernel):
+    assert kernel.value("%%shard x=P('data')\nx.sum()") == "Array(8128., dtype=float32)"
+    assert kernel.value("float(_)") == "8128.0"
+
+
+def test_a_semicolon_silences_it(kernel):
+    assert kernel.value("%%shard x=P('data')\nx.sum();") is None
+
+
+def test_an_error_is_shown_at_its_line_and_fails_the_cell(kernel):
+    error = kernel.error("%%shard x=P('data')\n\ny = x * 2\nraise KeyError('boo')")
+    shown = "\n".join(error["traceback"])
+    assert error["ename"] == "KeyError"
+    assert ", line 4" in plain(shown)
+    assert "run_cell_magic" not in shown
+    assert "shardnb" not in shown
+    assert kernel.value("'y_' in dir()") == "False"
+
+
+def test_an_error_of_jax_is_shown_at_its_line(kernel):
+    error = kernel.error("%%shard x=P('data')\n\ny = jnp.dot(x, x)")
+    shown = plain("\n".join(error["traceback"]))
+    assert error["ename"] == "TypeError"
+    assert "----> 3 y = jnp.dot(x, x)" in shown
+    assert "shardnb" not in shown
+
+
+def test_a_syntax_error_is_pythons_own(kernel):
+    error = kernel.error("%%shard x=P('data')\n\ny = x +\n")
+    shown = plain("\n".join(error["traceback"]))
+    assert error["ename"] == "SyntaxError"
+    assert ", line 3" in shown
+    assert "run_cell_magic" not in shown
+
+
+def test_a_bad_line_is_one_line(kernel):
+    outputs = kernel.run("%%shard z=P('data')\ny = x * 2")
+    (text,) = [content["text"] for kind, content in outputs if kind == "stream"]
+    assert text == "UsageError: z is no array that the cell reads; it reads x\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x = x * 2\nprint('started', flush=True)\nimport time; time.sleep(60)",
+        "print('started', flush=True)\nwhile True: x = x * 1\n",
+    ],
+)
+def test_an_interrupt_leaves_the_kernel_as_it_was(kernel, body):
+    sent = kernel.send(f"%%shard x=P('data')\n{body}")
+    list(kernel.outputs(sent, until=lambda content: "started" in content.get("text", "")))
+    kernel.client.parent.interrupt_kernel()
+    (error,) = [content for kind, content in kernel.outputs(sent) if kind == "error"]
+    assert error["ename"] == "KeyboardInterrupt"
+    assert "run_cell_magic" not in "\n".join(error["traceback"])
+    assert kernel.value("type(x).__name__, float(x.sum()), 'time' in dir()") == (
+        "('ndarray', 8128.0, False)"
+    )
+    assert kernel.value("%%shard x=P('data')\nx.sum()") == "Array(8128., dtype=float32)"
+
+
+def test_a_watched_cell_is_reported_at_its_lines(kernel):
+    kernel.run("%%shard x=P(None, 'model') --out a=P(None, 'model')\na = x")
+    report = kernel.report("%%shard --watch\n@jax.jit\ndef g(a):\n    return a.sum(1)\nb = g(a)")
+    assert report["collectives"][0]["frames"][0]["line"] == 4
+    assert report["collectives"][0]["axes"] == ["model"]
+
+
+def test_loading_is_quick(kernel):
+    kernel.run("%unload_ext shardnb")
+    kernel.run("import sys, time\nfor name in [m for m in sys.modules if m.startswith('shardnb')]: del sys.modules[name]")
+    kernel.run("t0 = time.perf_counter()\n%load_ext shardnb\nt1 = time.perf_counter()")
+    assert float(kernel.value("t1 - t0")) < 0.3
+    assert kernel.value("'matplotlib.pyplot' in sys.modules") == "False"
+
+
+def plain(text):
+    import re
+
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)

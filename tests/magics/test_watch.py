@@ -1,0 +1,92 @@
+"""`--watch`: what a cell's own jit calls compile, with the cell as it stands."""
+
+from __future__ import annotations
+
+import jax
+import pytest
+
+from shardnb.magics import watch
+
+PLACED = """
+from jax.sharding import PartitionSpec as Q
+m = jax.make_mesh((1,), ('one',), axis_types=(jax.sharding.AxisType.Auto,))
+f = jax.jit(lambda a, b: a @ b)
+"""
+
+
+@pytest.fixture
+def cell(ip, run):
+    run("%mesh data=4,model=2")
+    run("x = np.ones((16, 8), np.float32)\nW = np.ones((8, 4), np.float32)")
+    run("%%shard --view none x=P(None, 'model') W=P('model') --out a=P(None, 'model') b=P('model')\na, b = x, W")
+    run(PLACED)
+    return run
+
+
+def session(ip):
+    return ip.magics_manager.registry["ShardMagics"].session
+
+
+def test_a_jitted_call_is_reported_with_axes_and_lines(ip, cell):
+    shown = cell("%%shard --watch\nn = 3\ny = f(a, b)")
+    (report,) = shown.reports
+    (collective,) = session(ip).last.collectives
+    assert (collective.kind, collective.axes, collective.shape) == ("all-reduce", ("model",), (16, 4))
+    assert collective.line is None or collective.line <= 3
+    assert ip.user_ns["n"] == 3
+    assert float(ip.user_ns["y"][0, 0]) == 8
+    assert report["mesh"]["axes"][1]["name"] == "model"
+
+
+def test_a_program_that_is_lowered_by_hand_is_reported(cell):
+    assert len(cell("%%shard --watch\nc = f.lower(a, b).compile()").reports) == 1
+
+
+def test_a_function_of_the_cell_is_reported_at_its_line(ip, cell):
+    cell("%%shard --watch\n@jax.jit\ndef g(a, b):\n    h = a @ b\n    return h * 2\ny = g(a, b)")
+    assert session(ip).last.collectives[0].line == 4
+
+
+def test_programs_without_collectives_are_counted_in_one_line(cell):
+    shown = cell("%%shard --watch\ny = jax.jit(lambda v: v * 2)(x)\ny2 = jax.jit(lambda v: v * 3)(x)")
+    assert shown.reports == []
+    assert shown.out == "2 programs were compiled, without collectives.\n"
+
+
+def test_a_second_run_says_that_nothing_was_compiled(cell):
+    cell("g = jax.jit(lambda v: v * 2)")
+    cell("%%shard --watch\ny = g(x)")
+    assert cell("%%shard --watch\ny = g(x)").out.startswith("Nothing was compiled.")
+
+
+def test_the_reports_are_saved_as_a_list(ip, cell):
+    cell("%%shard --watch --save rs\ny = f(a, b)")
+    assert [len(report.collectives) for report in ip.user_ns["rs"]] == [1]
+
+
+def test_specs_have_no_meaning(cell):
+    assert "takes no name=SPEC" in cell("%%shard --watch x=P()\ny = x", fails=True).err
+
+
+def test_the_last_expression_shows(cell):
+    assert cell("%%shard --watch\nx.sum()").result.result == 128
+
+
+def test_a_forbidden_collective_is_an_error(cell):
+    shown = cell("%%shard --watch --forbid all-reduce\ny = f(a, b)", fails=True)
+    assert type(shown.result.error_in_exec).__name__ == "ForbiddenCollectives"
+
+
+def test_an_error_shows_what_was_compiled_and_the_users_line(cell):
+    shown = cell("%%shard --watch\ny = f(a, b)\n1 / 0", fails=True)
+    assert len(shown.reports) == 1
+    assert "----> 3 1 / 0" in shown.out
+
+
+def test_the_hook_is_always_removed():
+    with pytest.raises(KeyboardInterrupt), watch.watching() as protos:
+        jax.jit(lambda v: v + 41)(1.0)
+        raise KeyboardInterrupt
+    count = len(protos)
+    jax.jit(lambda v: v + 42)(1.0)
+    assert (count, len(protos)) == (1, 1)
