@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import metadata
 
 import jax
 
 from shardnb.analysis import findings, values
-from shardnb.analysis.causes import Stated, explain_causes, read_stated
+from shardnb.analysis.causes import Causes, Stated, explain_causes, read_stated
 from shardnb.analysis.collectives import find_collectives
+from shardnb.analysis.propagation import Explained, values_of
 from shardnb.analysis.sources import Sources
 from shardnb.compiler import Program, hlo, private
 from shardnb.compiler.dumps import pass_on
-from shardnb.report.model import Memory, Mesh, Report, Run, Source, Value
+from shardnb.report.model import (
+    Collective,
+    Finding,
+    Memory,
+    Mesh,
+    Report,
+    Run,
+    Source,
+    Value,
+)
 
 
 def analyse(
@@ -33,42 +44,98 @@ def analyse(
     them a file name in a stack frame is. `names` names closed-over arrays by their `id`.
     """
     located = Sources(sources, files)
-    partitioned = hlo.parse(program.dumps.partitioned) if program.dumps.partitioned else None
-    optimized = hlo.parse(program.optimized)
+    modules = _Modules.of(program)
     inputs, outputs = values.inputs(program, names or {}), values.outputs(program)
-    causes = explain_causes(
-        find_collectives(optimized, mesh, located.locate, partitioned),
-        optimized=optimized,
-        partitioned=partitioned,
+    causes = _causes(program, mesh, modules, located, inputs)
+    pass_on(causes.warnings_left)
+    told = _values(program, mesh, modules, located, inputs, outputs)
+    return Report(
+        title=title,
+        mesh=mesh,
+        inputs=inputs,
+        outputs=outputs,
+        values=told.values,
+        collectives=causes.collectives,
+        findings=_findings(program, mesh, modules, causes.collectives, inputs, outputs),
+        memory=_memory(program),
+        sources=located.texts(),
+        versions=versions(),
+        notes=(*notes, *told.notes),
+        run=Run(program.trace_seconds, program.compile_seconds),
+        texts=texts(program),
+    )
+
+
+@dataclass(frozen=True)
+class _Modules:
+    """A program's HLO as data: at the end, and before and after partitioning where it was kept."""
+
+    optimized: hlo.Module
+    before: hlo.Module | None
+    partitioned: hlo.Module | None
+
+    @classmethod
+    def of(cls, program: Program) -> _Modules:
+        dumps = program.dumps
+        return cls(
+            hlo.parse(program.optimized),
+            hlo.parse(dumps.before) if dumps.before else None,
+            hlo.parse(dumps.partitioned) if dumps.partitioned else None,
+        )
+
+
+def _causes(
+    program: Program, mesh: Mesh, modules: _Modules, located: Sources, inputs: Sequence[Value]
+) -> Causes:
+    found = find_collectives(modules.optimized, mesh, located.locate, modules.partitioned)
+    return explain_causes(
+        found,
+        optimized=modules.optimized,
+        partitioned=modules.partitioned,
         dumps=program.dumps,
         mesh=mesh,
         input_names=_parameter_names(program, inputs),
         stated=_stated(program, mesh),
         locate=located.locate,
     )
-    pass_on(causes.warnings_left)
-    collectives = causes.collectives
-    found = (
+
+
+def _values(
+    program: Program,
+    mesh: Mesh,
+    modules: _Modules,
+    located: Sources,
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
+) -> Explained:
+    if modules.before is None:
+        return Explained(())
+    return values_of(
+        program,
+        mesh,
+        located,
+        modules.before,
+        inputs=[value.name for value in inputs],
+        outputs=[value.name for value in outputs],
+    )
+
+
+def _findings(
+    program: Program,
+    mesh: Mesh,
+    modules: _Modules,
+    collectives: Sequence[Collective],
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
+) -> tuple[Finding, ...]:
+    partitioned = modules.partitioned
+    return (
         *findings.silent_replication(outputs, mesh),
         *findings.rematerialised(collectives),
         *findings.of_collectives(collectives),
         *(findings.accumulated_in_loops(partitioned, collectives) if partitioned else ()),
-        *findings.lost_donations(optimized, _donated(program, inputs)),
+        *findings.lost_donations(modules.optimized, _donated(program, inputs)),
         *findings.replicated_inputs(inputs, mesh),
-    )
-    return Report(
-        title=title,
-        mesh=mesh,
-        inputs=inputs,
-        outputs=outputs,
-        collectives=collectives,
-        findings=found,
-        memory=_memory(program),
-        sources=located.texts(),
-        versions=versions(),
-        notes=tuple(notes),
-        run=Run(program.trace_seconds, program.compile_seconds),
-        texts=texts(program),
     )
 
 

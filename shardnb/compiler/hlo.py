@@ -24,6 +24,7 @@ _CALLED = re.compile(
 )
 _BRANCHES = re.compile(r"(?:branch_computations|called_computations|calls)=\{([^}]*)\}")
 _FRAME_TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
+_ESCAPED = re.compile(r"\\(.)")
 _NUMBERED = re.compile(r"(\d+) (.*)$")
 _PAIR = re.compile(r"(\w+)=(\d+)")
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
@@ -84,7 +85,7 @@ class Instruction:
     def string(self, name: str) -> str:
         """Give a quoted item of the metadata or frontend attributes, or ""."""
         match = re.search(rf'\b{name}="((?:[^"\\]|\\.)*)"', self.attributes)
-        return match.group(1) if match else ""
+        return _ESCAPED.sub(r"\1", match.group(1)) if match else ""
 
     @property
     def op_name(self) -> str:
