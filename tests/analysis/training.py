@@ -82,7 +82,7 @@ def spec_of(path, leaf):
     if names[-1] == "embedding":
         return P("model", "data")
     table = KERNELS if names[-1] == "kernel" else BIASES
-    return table.get(names[-2], P("data"))
+    return table.get(names[-2], P())
 
 
 def training_step(model=Model, layers=2):
