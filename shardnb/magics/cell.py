@@ -41,10 +41,10 @@ def cell_of(tree: ast.Module, lines: Sequence[str]) -> Cell:
     """
     _refuse_escapes(tree, lines)
     _refuse_outside_function(tree)
-    body, last = tree.body, None
-    if body and isinstance(body[-1], ast.Expr):
-        body, last = body[:-1], ast.Expression(body[-1].value)
-    return Cell(ast.Module(body, []), last, names_of(tree))
+    match tree.body:
+        case [*body, ast.Expr(value=value)]:
+            return Cell(ast.Module(body, []), ast.Expression(value), names_of(tree))
+    return Cell(tree, None, names_of(tree))
 
 
 def _refuse_escapes(tree: ast.Module, lines: Sequence[str]) -> None:

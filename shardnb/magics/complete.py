@@ -25,7 +25,7 @@ Namespace = Mapping[str, Any]
 def matcher(mesh: NotebookMesh, namespace: Namespace) -> Callable[[Any], dict[str, Any]]:
     """Give a matcher for IPython's completer."""
 
-    @context_matcher(identifier="shardnb")
+    @context_matcher(identifier="shardnb")  # type: ignore[untyped-decorator]
     def shardnb_matcher(context: Any) -> dict[str, Any]:
         line = context.line_with_cursor[: context.cursor_position]
         found = _MAGIC.fullmatch(line)
@@ -39,7 +39,8 @@ def matcher(mesh: NotebookMesh, namespace: Namespace) -> Callable[[Any], dict[st
             "suppress": bool(words),
         }
 
-    return shardnb_matcher
+    found: Callable[[Any], dict[str, Any]] = shardnb_matcher
+    return found
 
 
 def offered(

@@ -96,7 +96,7 @@ def show_from(shell: Any, error: BaseException, start: types.TracebackType | Non
         )
         return lines
 
-    error._render_traceback_ = render  # type: ignore[attr-defined]  # noqa: SLF001
+    error._render_traceback_ = render  # type: ignore[attr-defined]
 
 
 def show_syntax_error_alone(shell: Any) -> None:

@@ -35,7 +35,8 @@ class ShardMagics(Magics):
         super().__init__(shell)
         self.cells = Cells(shell)
         self.notebook_mesh = NotebookMesh()
-        self.matcher = matcher(self.notebook_mesh, shell.user_ns)
+        self.namespace: dict[str, Any] = shell.user_ns
+        self.matcher = matcher(self.notebook_mesh, self.namespace)
 
     @cached_property
     def session(self) -> Session:
@@ -77,7 +78,7 @@ class ShardMagics(Magics):
         mesh, axes, on = self.notebook_mesh, line.text(options.AXES), line.text(options.ON)
         stated = mesh.stated
         if line.first:
-            stated = mesh_value(line.first, self.shell.user_ns)
+            stated = mesh_value(line.first, self.namespace)
         elif axes or on:
             axes, on = axes or mesh.axes, on or mesh.on
         else:

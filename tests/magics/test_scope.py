@@ -119,7 +119,7 @@ class Recorder(dict):
     """A namespace that notes what is looked up before it is assigned, and what is assigned."""
 
     def __init__(self):
-        super().__init__({name: 1 for name in "abcd"})
+        super().__init__(dict.fromkeys("abcd", 1))
         self.read, self.assigned = set(), set()
 
     def __getitem__(self, name):

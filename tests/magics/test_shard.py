@@ -193,7 +193,9 @@ def test_a_function_of_the_notebook_may_change_its_dictionary(ip, cell):
 
 
 def test_a_function_of_the_notebook_may_assign_a_global(ip, cell):
-    cell("total = np.zeros(8, np.float32)\ndef add(v):\n    global total\n    total = total + v.sum(0)")
+    cell(
+        "total = np.zeros(8, np.float32)\ndef add(v):\n    global total\n    total = total + v.sum(0)"
+    )
     cell("%%shard\nadd(x)")
     np.testing.assert_allclose(ip.user_ns["total"], ip.user_ns["x"].sum(0))
 
@@ -347,9 +349,7 @@ def test_a_report_is_saved_under_a_name(ip, cell):
 
 
 def test_a_forbidden_collective_is_an_error_behind_the_report_and_nothing_runs(ip, cell):
-    shown = cell(
-        "%%shard --forbid inferred x=P(None, 'model') W=P('model')\ny = x @ W", fails=True
-    )
+    shown = cell("%%shard --forbid inferred x=P(None, 'model') W=P('model')\ny = x @ W", fails=True)
     error = shown.result.error_in_exec
     assert type(error).__name__ == "ForbiddenCollectives"
     assert "all-reduce f32[16,4] over model at line 2" in str(error)

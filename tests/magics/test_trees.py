@@ -52,7 +52,9 @@ class Slotted:
 A, B, C = (np.full(2, i, np.float32) for i in range(3))
 
 
-@pytest.mark.parametrize("value", [A, np.float32(1), 1, "a", None, np.array(["a"]), np.ma.array([1])])
+@pytest.mark.parametrize(
+    "value", [A, np.float32(1), 1, "a", None, np.array(["a"]), np.ma.array([1])]
+)
 def test_an_array_of_numbers_is_an_array(value):
     assert is_array(value) == (value is A)
 
