@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import jax
 from jax.sharding import NamedSharding
 
-from shardnb.compiler import Program, placement
+from shardnb.compiler import Program, placement, sdy
 from shardnb.report.model import Spec, Value
 
 _HLO_NAMES = {
@@ -65,10 +66,19 @@ def outputs(program: Program) -> tuple[Value, ...]:
     """Give the program's results, with the shardings that it was compiled to."""
     shapes = jax.tree_util.tree_flatten_with_path(program.lowered.out_info)[0]
     shardings = jax.tree_util.tree_leaves(program.compiled.output_shardings)
+    stated = sdy.result_specs(program.dumps.stated)
+    if len(stated) != len(shapes):
+        stated = (None,) * len(shapes)
     return tuple(
-        _value(_result_name(jax.tree_util.keystr(path)), info, sharding, "")
-        for (path, info), sharding in zip(shapes, shardings, strict=True)
+        _with_request(_value(_result_name(jax.tree_util.keystr(path)), info, sharding, ""), spec)
+        for (path, info), sharding, spec in zip(shapes, shardings, stated, strict=True)
     )
+
+
+def _with_request(value: Value, spec: Spec | None) -> Value:
+    """Keep the placement that was stated for a result where it has another."""
+    differs = spec is not None and spec != value.spec and len(spec) == len(value.shape)
+    return replace(value, requested=spec) if differs else value
 
 
 def _result_name(path: str) -> str:

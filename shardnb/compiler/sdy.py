@@ -28,6 +28,11 @@ _END = re.compile(r"(operand|result)-(\d+)")
 _RULE = re.compile(r"op_sharding_rule<\((.*?)\)->\((.*?)\) ?(?:\{([^}]*)\})?([^>]*)>")
 _FACTOR = re.compile(r"[a-z](?:_\d+)?")
 _FACTOR_DIMS = re.compile(r"\[([^\]]*)\]")
+_MAIN = re.compile(r"func\.func (?:public )?@main\(.*?\) -> (.*) \{$", re.MULTILINE)
+_MAIN_RETURN = re.compile(r"^    return (.*?) : ", re.MULTILINE)
+_CONSTRAINT = re.compile(
+    r"^    (%\w+) = sdy\.sharding_constraint %\S+ <@\w+, (\[.*?\])>", re.MULTILINE
+)
 _ROLE = re.compile(r"(\w+)=\{([^}]*)\}")
 _STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"')
 _DTYPES = {"i1": "pred", "complex<f32>": "c64", "complex<f64>": "c128"}
@@ -323,6 +328,25 @@ def _dims(text: str) -> tuple[Spec, tuple[bool, ...]]:
     dims = _DIM.findall(text)
     spec = tuple(tuple(name + part for name, part in _AXIS.findall(dim)) for dim in dims)
     return spec, tuple("?" not in dim for dim in dims)
+
+
+def result_specs(text: str) -> tuple[Spec | None, ...]:
+    """Give what a module states for each result of its main function, None where nothing.
+
+    A result is stated on itself, or by a constraint on the value that is returned.
+    """
+    head, returned = _MAIN.search(text), _MAIN_RETURN.search(text)
+    if head is None or returned is None:
+        return ()
+    constraints = dict(_CONSTRAINT.findall(text))
+    parts = head[1].split("tensor<")[1:]
+    names = returned[1].split(", ")
+    own = (_SHARDING.search(part) for part in parts)
+    stated = (
+        match[1] if match else constraints.get(name)
+        for match, name in zip(own, names, strict=True)
+    )
+    return tuple(_dims(dims)[0] if dims else None for dims in stated)
 
 
 def _origins(text: str, count: int) -> list[dict[str, str]]:

@@ -56,6 +56,16 @@ def test_a_collective_in_a_loop_condition():
     assert "condition of a loop" in finding.message
 
 
+def test_a_result_that_lost_its_split_silently():
+    (finding,) = of_case("19 uneven constraint", "silent replication")
+    assert "was asked to be P('data') and is P(): 8 parts do not divide 17" in finding.message
+    assert finding.wasted_bytes == 17 * 16 * 4 - 17 * 16 * 4 // 8
+
+
+def test_a_result_that_is_as_stated_is_nothing_to_say():
+    assert of_case("15 a partial sum into a split output", "silent replication") == []
+
+
 def test_a_large_whole_input():
     (finding,) = findings(
         jnp.dot, f32(8, 1024), f32(1024, 1024), kind="replicated", in_specs=(P("data"), P())
