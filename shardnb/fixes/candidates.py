@@ -15,10 +15,11 @@ from jax.sharding import AxisType
 
 from shardnb.compiler import Program
 from shardnb.fixes import hook
+from shardnb.fixes.closures import ClosureEdit
 from shardnb.fixes.edits import ConstraintEdit, Edit, InputEdit, OutputEdit
 from shardnb.fixes.marks import Place
 from shardnb.fixes.retrace import quiet_retrace
-from shardnb.fixes.units import Unit, units_of
+from shardnb.fixes.units import Unit
 from shardnb.report.model import Collective, Location, Report, Spec, Value
 
 _MANY_FAMILIES = 12
@@ -134,6 +135,23 @@ def pairs(edits: Sequence[InputEdit]) -> Iterator[InputEdit]:
             yield InputEdit(tuple(both))
 
 
+def closure_edits(
+    report: Report, collectives: Sequence[Collective], units: Sequence[Unit]
+) -> Iterator[Ranked]:
+    """Give other placements of arrays that functions of the user's close over."""
+    sizes = report.mesh.shape
+    functions = tuple(function for unit in units for function in unit.functions)
+    closed = [value for value in report.inputs if value.closed_over]
+    for number, value in enumerate(closed):
+        if value.spec is None or not value.shape or not value.name.isidentifier():
+            continue
+        moved = [c for c in collectives if (c.producer or "").endswith(value.name)]
+        for axis in axes_of(moved or collectives, sizes):
+            for spec in other_specs(value.spec, value.shape, axis, sizes):
+                wave = 1 if len(closed) <= _MANY_FAMILIES else 3
+                yield Ranked(wave, ClosureEdit(number, value.name, spec, functions))
+
+
 def output_edits(report: Report, collectives: Sequence[Collective]) -> Iterator[Ranked]:
     """Give other specs of a result, where there are few."""
     sizes = report.mesh.shape
@@ -178,10 +196,10 @@ class _Probe:
         return value
 
 
-def seen_places(program: Program, report: Report) -> list[Seen]:
+def seen_places(program: Program, units: Sequence[Unit]) -> list[Seen]:
     """Trace once more and list the named arrays of the user's texts, in the order they are made."""
     found: list[Seen] = []
-    for unit in units_of(program, report.sources):
+    for unit in units:
         probe = _Probe(unit)
         with quiet_retrace(), hook.handling(probe), unit.with_call(program.recipe.fn, None) as fn:
             replace(program.recipe, fn=fn).trace()

@@ -12,6 +12,7 @@ from typing import Any
 from shardnb.compiler import Program
 from shardnb.fixes.candidates import (
     Ranked,
+    closure_edits,
     constraint_edits,
     input_edits,
     output_edits,
@@ -20,6 +21,7 @@ from shardnb.fixes.candidates import (
 )
 from shardnb.fixes.edits import Edit, InputEdit
 from shardnb.fixes.trial import Bench, Outcome, flops
+from shardnb.fixes.units import units_of
 from shardnb.report.model import Collective, Fix, Report
 
 Progress = Callable[[int, int, Fix | None], None]
@@ -114,20 +116,22 @@ class Search:
 
     def _first(self) -> list[Edit]:
         ranked = [*input_edits(self.report, self.wanted), *output_edits(self.report, self.wanted)]
-        constraints = list(self._constraints())
+        texts = list(self._of_text())
         return [
             edit
-            for wave in sorted({r.wave for r in (*ranked, *constraints)})
+            for wave in sorted({r.wave for r in (*ranked, *texts)})
             for edit in _alternating(
-                [r.edit for r in constraints if r.wave == wave],
+                [r.edit for r in texts if r.wave == wave],
                 [r.edit for r in ranked if r.wave == wave],
             )
         ]
 
-    def _constraints(self) -> Iterator[Ranked]:
+    def _of_text(self) -> Iterator[Ranked]:
         # The user's function may refuse to be traced again; then there are no such edits.
         with suppress(Exception):
-            places = seen_places(self.program, self.report)
+            units = units_of(self.program, self.report.sources)
+            yield from closure_edits(self.report, self.wanted, units)
+            places = seen_places(self.program, units)
             yield from constraint_edits(self.program, self.report, self.wanted, places)
 
     def _paired(self) -> list[Edit]:

@@ -39,6 +39,7 @@ class Unit(Protocol):
 
     file: str
     places: list[Place]
+    functions: list[FunctionType]
 
     def line(self, number: int) -> str:
         """Give a line of the text, without the blanks around it."""
@@ -56,6 +57,7 @@ class CellUnit:
         """List the places of the cell's text."""
         self._cell = cell
         self.places: list[Place] = []
+        self.functions: list[FunctionType] = []
         cell.edited(self._listed)
 
     def _listed(self, tree: ast.Module) -> ast.Module:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import io
 import time
 from dataclasses import replace
 from typing import Any
@@ -19,9 +20,11 @@ from shardnb.fixes import find_fixes
 from shardnb.fixes.candidates import other_specs
 from shardnb.fixes.edits import ConstraintEdit, InputEdit
 from shardnb.fixes.marks import marked, places_of
+from shardnb.fixes.progress import line, shown
 from shardnb.fixes.trial import Bench, optimized_text
 from shardnb.fixes.units import units_of
 from shardnb.mesh import make_grid
+from shardnb.report import Fix
 from tests.analysis import training
 from tests.analysis.cases import CASES
 
@@ -454,3 +457,60 @@ def test_donation_stays_in_an_edited_program():
     lowered = InputEdit((("x", ("x",), ((),)),)).lowered(program)
     (info,) = jax.tree.leaves(lowered.args_info)
     assert info.donated
+
+
+# The line of progress
+
+
+def test_a_line_of_progress_says_how_far_it_is():
+    best = Fix("x=P()", (2, 1), (400, 100), (8, 16))
+    assert line(10, 20, best) == (
+        "fixes [##########          ] 10 of 20 edits tried, best: 25% of the bytes sent"
+    )
+
+
+def test_a_quick_search_draws_nothing():
+    out = io.StringIO()
+    with shown(out) as progress:
+        progress(1, 2, None)
+    assert not out.getvalue()
+
+
+def test_a_line_of_progress_is_wiped_out(monkeypatch):
+    monkeypatch.setattr("shardnb.fixes.progress._SILENT", 0.0)
+    out = io.StringIO()
+    with shown(out) as progress:
+        progress(1, 2, None)
+    first, drawn, wiped, end = out.getvalue().split("\r")
+    assert drawn.startswith("fixes [")
+    assert (first, wiped.strip(), len(wiped), end) == ("", "", len(drawn), "")
+
+
+# Arrays that a function closes over
+
+
+def closing(table):
+    def rows(i):
+        return table[i]
+
+    return rows
+
+
+def test_an_array_that_is_closed_over_is_placed_otherwise():
+    grid = make_grid(M8)
+    table = jax.device_put(jnp.zeros((64, 16)), jax.NamedSharding(grid.mesh, P("data")))
+    rows = closing(table)
+    report = sn.explain(rows, jax.ShapeDtypeStruct((4,), jnp.int32), mesh=grid.mesh)
+    assert [c.kind for c in report.collectives] == ["all-reduce"]
+    program, report = compile_and_analyse(
+        rows,
+        {"i": jax.ShapeDtypeStruct((4,), jnp.int32)},
+        grid,
+        title="rows",
+        names={id(table): "table"},
+    )
+    (collective,) = find_fixes(program, report, seconds=120).collectives
+    # Columns on the devices: each takes its own columns of a row, and nothing is sent.
+    placed = "NamedSharding(mesh, P(None, 'data'))"
+    assert f"table = jax.device_put(table, {placed})" in edits_of(collective)
+    assert rows.__closure__[0].cell_contents is table
