@@ -242,7 +242,12 @@ def qr_split(x):
     all-gather s32[64] | inferred whole-axis | result of convert_element_type -> reduce_window_sum
     all-reduce s32[8] | inferred partial-sum | result of scatter-add -> scatter-add
     all-reduce s32[] | inferred partial-sum | result of reduce_sum -> reduce_sum
-    """)
+    """,
+    expect_jax_0_11="""
+    all-gather s32[64] | inferred whole-axis | result of convert_element_type -> reduce_window_sum
+    all-reduce s32[8] | inferred partial-sum | result of scatter-add -> scatter-add
+    """
+)
 def nonzero_sized(x):
     return jnp.nonzero(x > 0, size=8)[0]
 

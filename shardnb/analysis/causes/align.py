@@ -51,6 +51,16 @@ class Alignment:
     carries: dict[str, Values] = field(default_factory=dict)
     own: dict[str, str] = field(default_factory=dict)
     exact: set[str] = field(default_factory=set)
+    by_key: dict[Key, list[Instruction]] = field(default_factory=dict)
+
+    def named(self, value: str, key: Key) -> str | None:
+        """Give the instruction of a key that computes a value, which may keep another's key."""
+        numbers = self.program.numbers(self.before)
+        name, mark, element = value.partition("#")
+        for old in self.by_key.get(key, ()) if key[0] else ():
+            if numbers.get(old.name, old.name) == numbers.get(name, name):
+                return old.name + mark + element
+        return None
 
     def shard_shape(self, value: str) -> tuple[int, ...] | None:
         """Give the shape of the declared block of a value before."""
@@ -103,7 +113,8 @@ class _Aligner:
 
     def run(self) -> Alignment:
         for _ in range(_PASSES):
-            self.found, self.claimed = Alignment(self.program, self.before, self.after), set()
+            self.found = Alignment(self.program, self.before, self.after, by_key=self.by_key)
+            self.claimed = set()
             for number, name in self.after.parameters.items():
                 if number in self.before.parameters:
                     self._set(name, (self.before.parameters[number],), exact=True)
@@ -207,7 +218,19 @@ class _Aligner:
             return True
         if len(self.before.operands[old.name]) > 1 and old.opcode in ("concatenate", "select"):
             return True
-        return exact and not self._is_exchanged(new)
+        if exact:
+            return not self._is_exchanged(new)
+        return old.opcode == "reshape" and self._is_other_block(new, old)
+
+    def _is_other_block(self, new: Instruction, old: Instruction) -> bool:
+        """Whether a reshape gives a block of the old one's result in another layout."""
+        (_, part), (_, full) = new.arrays[0], old.arrays[0]
+        if len(part) != len(full) or any(f % p for f, p in zip(full, part, strict=True) if p):
+            return False
+        return not any(
+            self.after.nodes[user].opcode == "all-to-all"
+            for user in self.after.users.get(new.name, ())
+        )
 
     def _is_exchanged(self, new: Instruction) -> bool:
         """Whether a block is on its way to neighbours, for its own key's operation."""

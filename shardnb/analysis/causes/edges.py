@@ -7,8 +7,9 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from shardnb.analysis.causes.graph import Graph, is_pass
+from shardnb.analysis.causes.layouts import Layout
 from shardnb.analysis.causes.program import Before
-from shardnb.compiler.hlo import Instruction
+from shardnb.compiler.hlo import Array, Instruction
 from shardnb.report.model import AskedBy
 
 _EDGES = frozenset(("sharding_constraint", "reshard", "shard_map"))
@@ -101,24 +102,38 @@ class Edges:
         after = self._after[number] if number < len(self._after) else None
         return before is not None and before == after
 
-    def origin(self, graph: Graph, name: str) -> Origin | None:
-        """Find what decided where a result lies: the nearest stated place that it flows to."""
-        wanted = self.program.layout(graph, name)
-        queue, seen = deque([(name, 0)]), {name}
+    def origin(self, graph: Graph, value: str) -> Origin | None:
+        """Find what decided where a value lies: the nearest stated place that it flows to.
+
+        A place of the same shape counts only where it was stated to lie alike.
+        """
+        wanted, shape = self.program.layout(graph, value), graph.array(value)
+        queue, seen = deque([value]), {value}
         while queue and len(seen) < _LIMIT:
-            value, depth = queue.popleft()
-            if self._is_result(graph, value):
-                return Origin(value, stated=True)
-            for user in graph.users.get(value, ()):
-                node = graph.nodes[user]
-                if user in seen or is_pass(node):
+            here = queue.popleft()
+            if self._is_result(graph, here) and self._alike(graph, here, wanted, shape):
+                return Origin(here, stated=True)
+            for user in graph.users.get(here, ()):
+                if user in seen or is_pass(graph.nodes[user]):
                     continue
                 seen.add(user)
-                if self.is_edge(graph, node):
+                edge = self.is_edge(graph, graph.nodes[user])
+                if edge and self._alike(graph, user, wanted, shape):
                     return Origin(user, stated=True)
-                queue.append((user, depth + 1))
-        del wanted
+                queue.append(user)
         return None
+
+    def _alike(
+        self, graph: Graph, value: str, wanted: Layout | None, shape: Array | None
+    ) -> bool:
+        layout, array = self.program.layout(graph, value), graph.array(value)
+        if layout is None or wanted is None or array is None or shape is None:
+            return False
+        if array[1] == shape[1]:
+            return layout.spec == wanted.spec
+        return sorted(map(sorted, filter(None, layout.spec or ()))) == sorted(
+            map(sorted, filter(None, wanted.spec or ()))
+        )
 
     def _is_result(self, graph: Graph, value: str) -> bool:
         if graph.name != self.program.module.entry:

@@ -11,7 +11,7 @@ from shardnb.analysis.causes.edges import Edges, Stated
 from shardnb.analysis.causes.graph import Graph, Key, graphs, key_of
 from shardnb.analysis.causes.layouts import LayoutReader
 from shardnb.analysis.causes.match import Matcher
-from shardnb.analysis.causes.names import THE_RESULT, Names
+from shardnb.analysis.causes.names import LOOP_CARRY, THE_RESULT, Names
 from shardnb.analysis.causes.phase import phase_of
 from shardnb.analysis.causes.program import Before
 from shardnb.analysis.causes.reason import Judge
@@ -123,7 +123,9 @@ class _Explainer:
         if not is_generated(made):
             return self._called(collective, made, alignment)
         move = walk(alignment, made)
-        verdict = self.judge.judge(move, self._axes(made))
+        permuted = [one for one in move.chain if one.opcode == "collective-permute"]
+        axes = (self._axes(permuted[0]) or ()) if permuted else ()
+        verdict = self.judge.judge(move, self._axes(made), axes)
         return self._told(collective, made, move, verdict, alignment)
 
     @staticmethod
@@ -156,12 +158,16 @@ class _Explainer:
             if old is not None and graph.operands[old.name]:
                 producer = self.names.value(graph, graph.operands[old.name][0])
             consumer = self._first_user(graph, old) if old is not None else None
-        return self._write(collective, verdict, Facts(producer, consumer, None, False, None), made.op_name, made, self.before.module)
+        facts = Facts(producer, consumer, None, False, None)
+        return self._write(collective, verdict, facts, collective.op_name, None)
 
     def _first_user(self, graph: Graph, old: hlo.Instruction) -> str | None:
+        """Name who takes the result of a collective that the program calls."""
         for user in graph.users.get(old.name, ()):
-            return self.names.operation(graph.nodes[user])
-        return None
+            if graph.nodes[user].opcode != "tuple":
+                return self.names.operation(graph.nodes[user])
+        caller = self.before.callers.get(graph.name)
+        return LOOP_CARRY if caller is not None and caller[1].opcode == "while" else THE_RESULT
 
     def _told(
         self,
@@ -194,7 +200,7 @@ class _Explainer:
         flagged = self._is_rematerialised(move, value, verdict)
         collective = replace(collective, full_remat=flagged)
         name = told.op_name if told is not None else made.op_name
-        return self._write(collective, verdict, facts, name or made.op_name, told or made, self.before.module)
+        return self._write(collective, verdict, facts, name or made.op_name, told)
 
     def _spec(self, graph: Graph, value: str | None):  # type: ignore[no-untyped-def]
         layout = self.before.layout(graph, value) if value else None
@@ -215,10 +221,10 @@ class _Explainer:
         verdict: Verdict,
         facts: Facts,
         op_name: str,
-        told: hlo.Instruction,
-        module: hlo.Module,
+        told: hlo.Instruction | None,
     ) -> Collective:
-        frames = self.locate(module.frames(told)) or collective.frames
+        frames = self.locate(self.before.module.frames(told)) if told is not None else ()
+        frames = frames or collective.frames
         collective = replace(collective, frames=frames)
         line = next((frame.line for frame in frames if frame.source == 0), None)
         facts = replace(facts, line=line)

@@ -15,6 +15,7 @@ Key = tuple[str, int]
 _NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 _FRAME = re.compile(r"stack_frame_id=(\d+)")
 _NO_KEY: Key = ("", 0)
+_BARRIERS = ("opt-barrier", "optimization-barrier")
 
 
 def key_of(instruction: Instruction) -> Key:
@@ -69,7 +70,7 @@ class Graph:
             return value
         if node.opcode == "get-tuple-element":
             return self.resolve(f"{node.operands[0]}#{node.integer('index')}{mark}{element}")
-        if node.opcode == "optimization-barrier" and node.operands:
+        if node.opcode in _BARRIERS and node.operands:
             return self.resolve(node.operands[0] + mark + element)
         if node.opcode == "tuple" and mark:
             head, more, tail = element.partition("#")
@@ -129,7 +130,7 @@ class Graph:
 
 def is_pass(instruction: Instruction) -> bool:
     """Whether an instruction only hands values on."""
-    return instruction.opcode in ("tuple", "get-tuple-element", "optimization-barrier")
+    return instruction.opcode in ("tuple", "get-tuple-element", *_BARRIERS)
 
 
 def graphs(module: Module) -> dict[str, Graph]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from shardnb.analysis.causes.align import COLLECTIVES
@@ -21,18 +22,18 @@ class Matcher:
 
     optimized: Module
     partitioned: Module
-    _by_channel: dict[int, Instruction] = field(init=False)
-    _final: dict[int, Instruction] = field(init=False)
+    _by_channel: dict[int, list[Instruction]] = field(init=False)
+    _final: dict[int, list[Instruction]] = field(init=False)
 
     def __post_init__(self) -> None:
         """Index the collectives of both programs by their channels."""
-        self._by_channel = dict(_channels(self.partitioned))
-        self._final = dict(_channels(self.optimized))
+        self._by_channel = _channels(self.partitioned)
+        self._final = _channels(self.optimized)
 
     @property
     def made(self) -> list[Instruction]:
         """The collectives right after partitioning."""
-        return list(self._by_channel.values())
+        return [one for ones in self._by_channel.values() for one in ones]
 
     def match(self, collectives: Sequence[Collective]) -> dict[int, Instruction]:
         """Give for each id the instruction right after partitioning, where it is known."""
@@ -43,15 +44,32 @@ class Matcher:
                 continue
             if len(group) > 1:
                 found |= self._members(group)
-            elif (instruction := self._by_channel.get(first.channel)) is not None:
-                if instruction.opcode.removesuffix("-start") == first.kind:
-                    found[first.id] = instruction
+            elif (one := self._single(first)) is not None:
+                found[first.id] = one
         return found
+
+    def _single(self, collective: Collective) -> Instruction | None:
+        """Give the collective of a channel; those that the program calls may share one."""
+        ones = [
+            one
+            for one in self._by_channel.get(collective.channel or 0, ())
+            if one.opcode.removesuffix("-start") == collective.kind
+        ]
+        if len(ones) < 2:
+            return ones[0] if ones else None
+        name = collective.instruction.partition(" = ")[0].lstrip("%")
+        finals = [one for one in self._final[collective.channel or 0] if one.name == name]
+        ones = [one for one in ones if finals and _size(one) == _size(finals[0])]
+        same = [one for one in ones if one.name == name] or [
+            one for one in ones if one.op_name and collective.op_name.endswith(one.op_name)
+        ]
+        return same[0] if len(same) == 1 else None
 
     def _members(self, group: list[Collective]) -> dict[int, Instruction]:
         channel = group[0].channel or 0
-        final = self._final[channel]
-        pool = self._pool(self._by_channel.get(channel), group[0].kind, channel)
+        final = self._final[channel][0]
+        kept = self._by_channel.get(channel)
+        pool = self._pool(kept[0] if kept else None, group[0].kind, channel)
         names = joined_names(final.op_name)
         keys = self._operand_keys(final)
         found: dict[int, Instruction] = {}
@@ -70,7 +88,8 @@ class Matcher:
             return []
         return [
             one
-            for number, one in self._by_channel.items()
+            for number, ones in self._by_channel.items()
+            for one in ones
             if one.opcode == kind
             and one.computation == kept.computation
             and (number == channel or number not in self._final)
@@ -81,12 +100,18 @@ class Matcher:
         return [_source_key(operand, nodes) for operand in final.operands]
 
 
-def _channels(module: Module) -> Iterator[tuple[int, Instruction]]:
+def _channels(module: Module) -> dict[int, list[Instruction]]:
+    found: dict[int, list[Instruction]] = defaultdict(list)
     for instruction in module.instructions():
         if instruction.opcode.removesuffix("-start") in COLLECTIVES:
             channel = instruction.integer("channel_id")
             if channel is not None:
-                yield channel, instruction
+                found[channel].append(instruction)
+    return found
+
+
+def _size(instruction: Instruction) -> int:
+    return sum(math.prod(shape) for _, shape in instruction.arrays)
 
 
 def _groups(collectives: Sequence[Collective]) -> list[list[Collective]]:

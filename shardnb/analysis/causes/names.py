@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from shardnb.analysis.causes.edges import primitive
 from shardnb.analysis.causes.graph import Graph
@@ -13,6 +13,7 @@ from shardnb.compiler.hlo import Instruction
 _SAME = frozenset(("copy", "convert"))
 _VIEWS = frozenset(("reshape", "broadcast", "transpose", "slice", "dynamic-slice"))
 _STEPS = 12
+LOOP_CARRY = "the loop's carry"
 THE_RESULT = "the program's result"
 
 
@@ -22,36 +23,36 @@ class Names:
 
     program: Before
     inputs: Sequence[str]
-    _callers: dict[str, tuple[Graph, Instruction]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Note who calls each computation."""
-        self._callers = {
-            called: (graph, instruction)
-            for graph in self.program.graphs.values()
-            for instruction in graph.body
-            if instruction.opcode in ("while", "call", "conditional")
-            for _, called in instruction.called
-        }
 
     def value(self, graph: Graph, value: str) -> str:
         """Name a value: a parameter's path, a view of one, or the result of an operation."""
-        first, at, view = value, (graph, value), ""
+        first, at, view, carried = value, (graph, value), "", False
         for _ in range(_STEPS):
             here, name = at
             node = here.node(name)
             if node.opcode == "parameter":
                 outer = self._outer(here, name)
                 if outer is None:
-                    return self._parameter(here, node, view)
+                    name = self._parameter(here, node, view)
+                    return f"carried {name}" if carried else name
+                carried = carried or self._is_carried(here, name)
                 at = outer
-            elif node.opcode in _SAME | _VIEWS and here.operands[node.name]:
+            elif _is_view(node) and here.operands[node.name]:
                 if node.opcode in _VIEWS and not view:
                     view = primitive(node.op_name) or node.opcode
                 at = here, here.operands[node.name][0]
             else:
                 break
-        return f"result of {self.operation(graph.node(first))}"
+        if graph.node(first).opcode != "parameter":
+            return f"result of {self.operation(graph.node(first))}"
+        here, name = at
+        result = f"result of {self.operation(here.node(name))}"
+        return f"carried {result}" if carried else result
+
+    def _is_carried(self, graph: Graph, value: str) -> bool:
+        caller = self.program.callers.get(graph.name)
+        loop = caller is not None and caller[1].opcode == "while"
+        return loop and not self.program.is_kept(graph, value)
 
     def _parameter(self, graph: Graph, node: Instruction, view: str) -> str:
         number = int(node.operand_text) if node.operand_text.isdigit() else -1
@@ -63,7 +64,7 @@ class Names:
 
     def _outer(self, graph: Graph, value: str) -> tuple[Graph, str] | None:
         """Follow a parameter of a called computation to what its caller hands in."""
-        caller = self._callers.get(graph.name)
+        caller = self.program.callers.get(graph.name)
         if caller is None:
             return None
         outside, instruction = caller
@@ -84,3 +85,9 @@ class Names:
         if node.opcode == "parameter" or not name:
             return name or node.opcode
         return name
+
+
+def _is_view(node: Instruction) -> bool:
+    """Whether a value is another one, seen in another shape, type or part."""
+    edge = node.opcode == "custom-call" and "FullToShardShape" in node.attributes
+    return edge or node.opcode in _SAME | _VIEWS

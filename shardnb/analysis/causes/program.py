@@ -20,12 +20,36 @@ class Before:
     module: Module
     reader: LayoutReader
     graphs: dict[str, Graph] = field(init=False)
+    callers: dict[str, tuple[Graph, Instruction]] = field(init=False)
     _numbers: dict[str, dict[str, str]] = field(default_factory=dict)
     _layouts: dict[tuple[str, str], tuple[Layout, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Index the computations."""
         self.graphs = graphs(self.module)
+        self.callers = {
+            called: (graph, instruction)
+            for graph in self.graphs.values()
+            for instruction in graph.body
+            if instruction.opcode in ("while", "call", "conditional")
+            for _, called in instruction.called
+        }
+
+    def inside(self, node: Instruction, at: int) -> tuple[Graph, str] | None:
+        """Give what the operand `at` of a loop is called inside its body."""
+        body = next((name for role, name in node.called if role == "body"), "")
+        graph = self.graphs.get(body)
+        if graph is None or 0 not in graph.parameters:
+            return None
+        return graph, f"{graph.parameters[0]}#{at}"
+
+    def is_kept(self, graph: Graph, value: str) -> bool:
+        """Whether a loop hands a parameter of its body on as it is."""
+        _, mark, element = value.partition("#")
+        root = graph.root
+        if not mark or root.opcode != "tuple" or int(element) >= len(root.operands):
+            return False
+        return graph.resolve(root.operands[int(element)]) == value
 
     def numbers(self, graph: Graph) -> dict[str, str]:
         """Give for each value the first one that is computed alike."""

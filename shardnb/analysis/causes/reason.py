@@ -41,17 +41,25 @@ class Judge:
     rules: Rules
     edges: Edges
 
-    def judge(self, move: Move, axes: tuple[str, ...] | None) -> Verdict:
-        """Give the reason of a move over these mesh axes; `UNKNOWN` where it does not fit."""
+    def judge(
+        self, move: Move, axes: tuple[str, ...] | None, permuted: tuple[str, ...] = ()
+    ) -> Verdict:
+        """Give the reason of a move over these mesh axes; `UNKNOWN` where it does not fit.
+
+        `permuted` are the axes of a permute that brought the blocks into another order before.
+        """
         if axes is None or move.producer is None:
             return UNKNOWN
-        moved = frozenset(pieces_of(axes, self.program.reader.mesh.shape))
+        shape = self.program.reader.mesh.shape
+        moved = frozenset(pieces_of(axes, shape))
+        layout = self.program.layout(move.graph, move.producer)
+        if permuted and layout is not None and not self._dims(layout.spec or (), moved):
+            moved = frozenset(pieces_of(permuted, shape))
         if move.again:
             return self._partial(move, moved)
         if move.collective.opcode in ("all-reduce", "reduce-scatter"):
             return self._partial(move, moved) if move.own else UNKNOWN
         verdict = self._reshard(move, moved)
-        layout = self.program.layout(move.graph, move.producer)
         if layout is None or layout.spec is None or verdict is UNKNOWN:
             return verdict
         spec = verdict.actual or layout.spec
@@ -73,8 +81,9 @@ class Judge:
         if array is None or layout is None or move.sent is None or move.variant:
             return array is not None
         size, whole = math.prod(move.sent), math.prod(layout.shard_shape(array[1]))
-        permute = move.collective.opcode == "collective-permute"
-        return size <= whole if permute else size == whole
+        steps = (move.collective, *move.chain)
+        permuted = any(step.opcode == "collective-permute" for step in steps)
+        return size <= whole if permuted else size == whole
 
     # Partial sums
 
@@ -101,8 +110,8 @@ class Judge:
             return UNKNOWN
         if self.edges.is_edge(graph, node):
             return self._at_edge(graph, node, layout, moved)
-        if node.opcode in ("while", "conditional"):
-            return Verdict("conflict", detail=CARRY)
+        if node.opcode == "while":
+            return self._into_loop(graph, node, producer)
         at = self._taken_at(graph, node, producer)
         if not at:
             return UNKNOWN
@@ -115,6 +124,19 @@ class Judge:
         if not dims:
             return UNKNOWN
         return self._by_rule(move, node, rule, at[0], layout, moved, dims)
+
+    def _into_loop(self, graph: Graph, node: Instruction, producer: str) -> Verdict:
+        """Judge what a loop carries in another placement: whether a constraint inside says so."""
+        operands = graph.operands[node.name]
+        inner = self.program.inside(node, operands.index(producer)) if producer in operands else None
+        if inner is None:
+            return UNKNOWN
+        layout = self.program.layout(*inner)
+        needed = layout.spec if layout else None
+        origin = self.edges.origin(*inner)
+        if origin is not None and origin.stated:
+            return Verdict("output-spec", "requested", CARRY, needed)
+        return Verdict("conflict", detail=CARRY, needed=needed)
 
     def _taken_at(self, graph: Graph, node: Instruction, producer: str) -> list[int]:
         """Give the operands that are the producer, or a piece of it."""
@@ -212,7 +234,11 @@ class Judge:
             if node.opcode in ELEMENTWISE or move.collective.opcode == "collective-permute":
                 return UNKNOWN
             return Verdict("whole-axis", detail=NO_FORM, needed=needed)
-        return self._elsewhere(move, node, needed)
+        return self._elsewhere(move, self._first_result(node), needed)
+
+    @staticmethod
+    def _first_result(node: Instruction) -> str:
+        return f"{node.name}#0" if node.is_tuple else node.name
 
     @staticmethod
     def _has(rule: Rule, factor: str) -> bool:
@@ -239,9 +265,9 @@ class Judge:
 
     # Results that are moved
 
-    def _elsewhere(self, move: Move, node: Instruction, needed: Spec | None) -> Verdict:
+    def _elsewhere(self, move: Move, value: str, needed: Spec | None) -> Verdict:
         """Judge what only the declared result asks for: find what declared it."""
-        origin = self.edges.origin(move.graph, node.name)
+        origin = self.edges.origin(move.graph, value)
         if origin is None:
             return UNKNOWN
         if origin.stated:
@@ -279,7 +305,7 @@ class Judge:
             return Verdict("whole-axis", needed=needed, own=True)
         if found & rule.exchanges:
             return replace(self._exchange(move, node, needed or ()), own=True)
-        return self._elsewhere(move, node, needed)
+        return self._elsewhere(move, move.producer or "", needed)
 
     def _actual(self, graph: Graph, producer: str, rule: Rule) -> Spec | None:
         """Give the layout that the operands of an instruction lend to its result."""

@@ -20,7 +20,7 @@ class Move:
     once more on what was gathered, `variant` that the producer was computed in another layout
     than its declared one. `result` is the number of the computation's result that takes it.
     `sliced` says that a block is cut out of what was gathered before the consumer takes it.
-    `sent` is the shape of what enters the first collective of the move.
+    `sent` is the shape of what enters the first collective of the move, `chain` those before this.
     """
 
     graph: Graph
@@ -33,6 +33,7 @@ class Move:
     result: int | None = None
     sliced: bool = False
     sent: tuple[int, ...] | None = None
+    chain: tuple[Instruction, ...] = ()
 
 
 def walk(alignment: Alignment, collective: Instruction) -> Move:
@@ -53,7 +54,7 @@ class _Walk:
         found, collective = self.alignment, self.collective
         values = found.values(found.after.operands[collective.name][0])
         key = found.after.keys[collective.name]
-        mine = [v for v in values if key[0] and self._before.keys.get(_name(v)) == key]
+        mine = [one for value in values if (one := found.named(value, key)) is not None]
         if mine and (self._repeats(_name(mine[0])) or self._sums()):
             name = _name(mine[0])
             again = not self._sums()
@@ -87,6 +88,7 @@ class _Walk:
                     variant=variant,
                     sliced=sliced,
                     sent=self._sent(),
+                    chain=self._chain(),
                 )
         value = values[0] if values and (len(values) == 1 or results) else None
         return Move(
@@ -98,18 +100,26 @@ class _Walk:
             result=min(results) if results and not consumers else None,
             sliced=sliced,
             sent=self._sent(),
+            chain=self._chain(),
         )
+
+    def _chain(self) -> tuple[Instruction, ...]:
+        """Give the collectives of the partitioner that what enters went through right before."""
+        after, chain = self.alignment.after, list[Instruction]()
+        operand = after.operands[self.collective.name][0]
+        while (node := after.nodes.get(operand)) is not None:
+            if node.opcode not in COLLECTIVES or not is_generated(node):
+                break
+            chain.append(node)
+            operand = after.operands[node.name][0]
+        return tuple(chain)
 
     def _sent(self) -> tuple[int, ...] | None:
         """Give the shape of what enters the first of a chain of collectives."""
-        after, name = self.alignment.after, self.collective.name
-        while True:
-            operand = after.operands[name][0]
-            node = after.nodes.get(operand)
-            if node is None or node.opcode not in COLLECTIVES or not is_generated(node):
-                array = after.array(operand)
-                return array[1] if array else None
-            name = operand
+        after = self.alignment.after
+        first = (self.collective, *self._chain())[-1]
+        array = after.array(after.operands[first.name][0])
+        return array[1] if array else None
 
     def _reached(self, producers: set[str]) -> tuple[list[str], list[int], bool]:
         """Give the first instructions of the program before that take what was moved."""
