@@ -18,6 +18,7 @@ from shardnb.fixes import hook
 from shardnb.fixes.closures import ClosureEdit
 from shardnb.fixes.edits import ConstraintEdit, Edit, InputEdit, OutputEdit
 from shardnb.fixes.marks import Place
+from shardnb.fixes.products import scattered_products
 from shardnb.fixes.retrace import quiet_retrace
 from shardnb.fixes.units import Unit
 from shardnb.report.model import Collective, Location, Report, Spec, Value
@@ -228,6 +229,22 @@ def constraint_edits(
             if explicit is not None:
                 edit = ConstraintEdit(seen.unit, seen.number, seen.place, spec, explicit, location)
                 yield Ranked(wave, edit)
+
+
+def product_edits(
+    program: Program, report: Report, collectives: Sequence[Collective], units: Sequence[Unit]
+) -> Iterator[Ranked]:
+    """Give products whose partial sums are scattered, where all mesh axes are Auto."""
+    if set(program.mesh.axis_types) != {AxisType.Auto}:
+        return
+    for unit in units:
+        for number, place in enumerate(unit.places):
+            location = locate(Seen(unit, number, ()), report) if place.kind == "product" else None
+            for collective in collectives if location else ():
+                if location is not None and _stands_at(collective, location, place):
+                    sizes = report.mesh.shape
+                    for edit in scattered_products(collective, unit, number, location, sizes):
+                        yield Ranked(1, edit)
 
 
 class _Chooser:

@@ -9,18 +9,23 @@ from typing import Literal
 
 from shardnb.fixes.hook import CALL
 
+Kind = Literal["assigned", "argument", "returned", "product"]
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True)
 class Place:
-    """A named value behind a line: assigned there, an argument from there on, or returned."""
+    """A value at a line: assigned there, an argument from there on, returned, or `a @ b`.
 
-    kind: Literal["assigned", "argument", "returned"]
+    `operands` are the texts of a product's two sides.
+    """
+
+    kind: Kind
     name: str
     line: int
     last_line: int
     function: str = ""
+    operands: tuple[str, ...] = ()
 
 
 def places_of(tree: ast.Module, *, top: bool = False) -> list[Place]:
@@ -33,6 +38,7 @@ def places_of(tree: ast.Module, *, top: bool = False) -> list[Place]:
 def marked(tree: ast.Module, only: int | None = None, *, top: bool = False) -> ast.Module:
     """Give the text with a call of the hook at each place, or at the place with number `only`.
 
+    The hook gets the value, and for a product, which is marked only alone, its two sides.
     Line numbers stay what they are: an added statement stands on the line it follows.
     """
     changed: ast.Module = _Marker(only, top=top).visit(deepcopy(tree))
@@ -79,7 +85,7 @@ class _Marker(ast.NodeTransformer):
             if name not in ("self", "cls")
             for statement in self._rebound(name, node, "argument", node.lineno)
         ]
-        node = self.generic_visit(node)  # type: ignore[assignment]
+        self.generic_visit(node)
         at = 1 if documented else 0
         node.body[at:at] = added
         self._within.pop()
@@ -98,12 +104,26 @@ class _Marker(ast.NodeTransformer):
     def visit_Return(self, node: ast.Return) -> ast.AST:
         if node.value is None or isinstance(node.value, ast.Tuple | ast.Dict | ast.Constant):
             return node
-        call = self._call(ast.unparse(node.value), node.value, node, "returned", node.lineno)
+        text = ast.unparse(node.value)
+        self.generic_visit(node)
+        call = self._call(text, node.value, node, "returned", node.lineno)
         return node if call is None else ast.copy_location(ast.Return(call), node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        sides = ast.unparse(node.left), ast.unparse(node.right)
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.MatMult) or not self._within:
+            return node
+        number = len(self.places)
+        self._add("product", " @ ".join(sides), node.lineno, node.end_lineno or 0, sides)
+        if self._only != number:
+            return node
+        return self._hooked(number, ast.Tuple([node.left, node.right], ast.Load()), node)
 
     def _followed(self, node: ast.stmt, names: list[str]) -> ast.AST | list[ast.stmt]:
         if not self._within:
             return node
+        self.generic_visit(node)
         added = [s for name in names for s in self._rebound(name, node, "assigned", node.lineno)]
         return [node, *added]
 
@@ -111,7 +131,7 @@ class _Marker(ast.NodeTransformer):
         self,
         name: str,
         node: ast.stmt,
-        kind: Literal["assigned", "argument"],
+        kind: Kind,
         line: int,
     ) -> list[ast.stmt]:
         call = self._call(name, ast.Name(name, ast.Load()), node, kind, line)
@@ -129,18 +149,29 @@ class _Marker(ast.NodeTransformer):
         name: str,
         value: ast.expr,
         node: ast.stmt,
-        kind: Literal["assigned", "argument", "returned"],
+        kind: Kind,
         line: int,
     ) -> ast.expr | None:
         number = len(self.places)
         last = line if kind == "argument" else node.end_lineno or line
-        self.places.append(Place(kind, name, line, last, ".".join((*self._class, *self._within))))
+        self._add(kind, name, line, last)
         if self._only not in (None, number):
             return None
+        return self._hooked(number, value, node)
+
+    def _add(
+        self, kind: Kind, name: str, line: int, last: int, operands: tuple[str, ...] = ()
+    ) -> None:
+        function = ".".join((*self._class, *self._within))
+        self.places.append(Place(kind, name, line, last, function, operands))
+
+    @staticmethod
+    def _hooked(number: int, value: ast.expr, node: ast.stmt | ast.expr) -> ast.expr:
         called = ast.parse(CALL, mode="eval").body
         for part in ast.walk(called):
             ast.copy_location(part, node)
-        return ast.Call(called, [ast.Constant(number), value], [])
+        call = ast.Call(called, [ast.Constant(number), value], [])
+        return ast.copy_location(call, node)
 
 
 def _names(target: ast.expr) -> list[str]:

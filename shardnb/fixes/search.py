@@ -17,6 +17,7 @@ from shardnb.fixes.candidates import (
     input_edits,
     output_edits,
     pairs,
+    product_edits,
     seen_places,
 )
 from shardnb.fixes.edits import Edit, InputEdit
@@ -131,6 +132,7 @@ class Search:
         with suppress(Exception):
             units = units_of(self.program, self.report.sources)
             yield from closure_edits(self.report, self.wanted, units)
+            yield from product_edits(self.program, self.report, self.wanted, units)
             places = seen_places(self.program, units)
             yield from constraint_edits(self.program, self.report, self.wanted, places)
 

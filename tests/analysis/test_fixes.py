@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
@@ -17,7 +18,7 @@ import shardnb as sn
 from shardnb.compiler import build
 from shardnb.engine import compile_and_analyse
 from shardnb.fixes import find_fixes
-from shardnb.fixes.candidates import other_specs
+from shardnb.fixes.candidates import other_specs, product_edits
 from shardnb.fixes.edits import ConstraintEdit, InputEdit
 from shardnb.fixes.marks import marked, places_of
 from shardnb.fixes.progress import line, shown
@@ -363,6 +364,11 @@ def f(a, *, b):
     ]
 
 
+def test_products_are_places_too():
+    (product, *_) = places_of(ast.parse("def f():\n    return (x @ y) @ z"))
+    assert (product.kind, product.name, product.operands) == ("product", "x @ y", ("x", "y"))
+
+
 def test_an_edited_text_does_what_it_did():
     text = "def f(a, n=2):\n    b = a * n\n    return b + 1\n"
     names: dict[str, Any] = {}
@@ -514,3 +520,51 @@ def test_an_array_that_is_closed_over_is_placed_otherwise():
     placed = "NamedSharding(mesh, P(None, 'data'))"
     assert f"table = jax.device_put(table, {placed})" in edits_of(collective)
     assert rows.__closure__[0].cell_contents is table
+
+
+# Products whose sums are scattered
+
+
+def test_a_partial_sum_is_scattered_by_a_shard_map():
+    def fn(a, b):
+        h = a @ b
+        return jnp.tanh(h)
+
+    a, b = (f32(256, 512), P("data", "model")), (f32(512, 1024), P("model", None))
+    program, report = made(fn, M42, a=a, b=b)
+    (edit,) = (
+        ranked.edit
+        for ranked in product_edits(program, report, report.collectives, units_of(program, ()))
+        if ranked.edit.dim == 0
+    )
+    assert edit.text == (
+        f"line {edit.place.line}: in place of a @ b, jax.shard_map(lambda a, b: "
+        "jax.lax.psum_scatter(a @ b, 'model', scatter_dimension=0, tiled=True), "
+        "in_specs=(P('data', 'model'), P('model')), out_specs=P(('data', 'model')))(a, b)"
+    )
+    (collective,) = Bench(report.mesh).look(edit.lowered(program)).collectives
+    # Each device of two keeps half of the 64 rows that it had the sum of.
+    assert (collective.kind, collective.shape) == ("reduce-scatter", (32, 1024))
+    assert collective.wire_bytes == report.wire_bytes // 2
+
+
+def test_a_scattered_product_is_the_product():
+    def fn(a, b):
+        return a @ b
+
+    a = np.arange(32, dtype=np.float32).reshape(8, 4)
+    b = np.arange(24, dtype=np.float32).reshape(4, 6)
+    inputs = {"a": (a, P("data", "model")), "b": (b, P("model"))}
+    program, report = made(fn, M42, **inputs)
+    edits = [
+        ranked.edit
+        for ranked in product_edits(program, report, report.collectives, units_of(program, ()))
+    ]
+    assert {edit.dim for edit in edits} == {0, 1}
+    for edit in edits:
+        compiled = edit.lowered(program).compile()
+        placed = [
+            jax.device_put(array, sharding)
+            for array, sharding in zip((a, b), compiled.input_shardings[0], strict=True)
+        ]
+        assert np.array_equal(compiled(*placed), a @ b)
