@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from shardnb.report import Finding, Memory, Mesh, Report, Value
 from shardnb.report.spec import spec_text, type_text
+from shardnb.report.why import explain
 from shardnb.views import words
 from shardnb.views.code import Part, parts_of
 from shardnb.views.entries import Entries, tell
@@ -19,6 +20,7 @@ _GROUPS = 8
 _SINGLE_ROWS = 12
 _ROWS = 16
 _FINDINGS = 40
+_REASONS = 40
 
 NOTHING = "no communication"
 
@@ -62,6 +64,7 @@ class Content:
     inputs: Table
     outputs: Table
     values: Table
+    reasons: tuple[str, ...]
     memory: str
     findings: tuple[Remark, ...]
     notes: tuple[str, ...]
@@ -78,6 +81,7 @@ def content_of(report: Report) -> Content:
         inputs=_table(report.inputs, report.mesh, "input"),
         outputs=_table(report.outputs, report.mesh, "output"),
         values=_table(report.values, report.mesh, "value"),
+        reasons=_reasons(report),
         memory=_memory(report.memory, len(report.outputs)),
         findings=_findings(report),
         notes=tuple(map(clean, report.notes)),
@@ -175,6 +179,16 @@ def _remarks(value: Value, mesh: Mesh) -> list[str]:
     if value.closed_over:
         said.append("closed over")
     return [clean(text) for text in said if text]
+
+
+def _reasons(report: Report) -> tuple[str, ...]:
+    """Say why each value lies as it does, the first of them where they are many."""
+    if not report.values:
+        return ()
+    said = [f"{clean(line)}." for line in explain(report).splitlines()]
+    left = len(said) - _REASONS
+    more = (f"and {count(left, 'more value')}: report.why() says all",) if left > 0 else ()
+    return (*said[:_REASONS], *more)
 
 
 def _memory(memory: Memory | None, outputs: int) -> str:

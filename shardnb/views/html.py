@@ -87,7 +87,7 @@ def _fragment(report: Report, text_limit: int) -> str:
         _arrays(content),
         _facts(content),
         _pictures(report),
-        _values(content.values),
+        _values(content.values, content.reasons),
         _texts(report, text_limit),
     ]
     return tag("div", "".join(parts), _LAYOUT)
@@ -260,12 +260,13 @@ def _gallery(title: str, gallery: Gallery) -> str:
     return details(summary, "".join(map(grid, drawn)) + more, is_open=len(drawn) <= _OPEN)
 
 
-def _values(values: Table) -> str:
+def _values(values: Table, reasons: tuple[str, ...]) -> str:
     if not values.rows:
         return ""
     rows = [row(_array(array)) for array in values.rows]
-    summary = tag("span", "Arrays inside the program", "font-weight: 600")
-    return details(summary, table(rows) + _rest(values.rest))
+    summary = tag("span", "Arrays inside the program, and why each lies so", "font-weight: 600")
+    why = "".join(block(text(reason)) for reason in reasons)
+    return details(summary, table(rows) + _rest(values.rest) + why)
 
 
 def _texts(report: Report, limit: int) -> str:
