@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
@@ -74,7 +74,8 @@ class Expression:
         """Write a spec by the name that `PartitionSpec` has here."""
         from shardnb.analysis.divisibility import text
 
-        return self.name_of(PartitionSpec, "P") + text(spec)[1:]
+        plain = "P" if self.name_of(jax, "") == "" else f"{self.name_of(jax, '')}.P"
+        return self.name_of(PartitionSpec, plain) + text(spec)[1:]
 
     @cached_property
     def parts(self) -> tuple[ast.expr, ...]:
@@ -82,6 +83,8 @@ class Expression:
         node = self.node
         if isinstance(node, ast.BinOp):
             return node.left, node.right
+        if isinstance(node, ast.Compare):
+            return node.left, *node.comparators
         if isinstance(node, ast.AugAssign | ast.Subscript | ast.UnaryOp):
             return (getattr(node, "operand", None) or node.value,)  # type: ignore[union-attr]
         if isinstance(node, ast.Call):
@@ -115,12 +118,28 @@ class Expression:
 
     def with_reshard(self, part: ast.expr, spec: PartitionSpec) -> tuple[Piece, ...]:
         """Give the edit that moves a part, or the whole expression, to a placement."""
+        return self.wrapped(part, "sharding.reshard", self.spec_text(spec))
+
+    def wrapped(self, part: ast.AST, function: str, further: str) -> tuple[Piece, ...]:
+        """Give the edit that hands a part to a function of JAX's, with further arguments."""
         owner = self.source.span(part)
-        opening = f"{self.name_of(jax, 'jax')}.sharding.reshard("
         return (
-            Piece(owner[0], owner[0], opening, owner),
-            Piece(owner[1], owner[1], f", {self.spec_text(spec)})", owner),
+            Piece(owner[0], owner[0], f"{self.name_of(jax, 'jax')}.{function}(", owner),
+            Piece(owner[1], owner[1], f", {further})", owner),
         )
+
+    def alone(self, pieces: Sequence[Piece]) -> Expression | None:
+        """Give the edited expression by itself."""
+        start, end = self.source.span(self.node)
+        if not all(start <= piece.start <= piece.end <= end for piece in pieces):
+            return None
+        near = [
+            Piece(p.start - start, p.end - start, p.text, (p.owner[0] - start, p.owner[1] - start))
+            for p in pieces
+        ]
+        text = Text("(" + Text(self.text).edited(near).text + ")")
+        node = text.tree.body[0].value if text.tree else None  # type: ignore[attr-defined]
+        return Expression(text, node, self.names) if node is not None else None
 
     def with_auto_axes(self, spec: PartitionSpec) -> tuple[Piece, ...] | None:
         """Give the edit that leaves a called function to propagation, with this result."""
@@ -133,7 +152,50 @@ class Expression:
             Piece(owner[1], owner[1], f", out_sharding={self.spec_text(spec)})", owner),
         )
 
-    def edited(self, pieces: tuple[Piece, ...]) -> str:
+    def as_function(self) -> tuple[list[str], Callable[..., Any]] | None:
+        """Give the expression as a function of the arrays that it names, in the order of names.
+
+        None where it calls anything but JAX, so that no code of the user's runs.
+        """
+        if not isinstance(self.node, ast.expr) or not all(map(self._is_jax, ast.walk(self.node))):
+            return None
+        names = [
+            name
+            for name in dict.fromkeys(n.id for n in ast.walk(self.node) if isinstance(n, ast.Name))
+            if isinstance(self.names.get(name), jax.Array)
+        ]
+        code = compile(ast.Expression(self.node), "<expression>", "eval")
+
+        def call(*arrays: Any) -> Any:
+            scope = {**self.names, **dict(zip(names, arrays, strict=True))}
+            return eval(code, scope)  # noqa: S307 - only calls of JAX stand in it
+
+        return names, call
+
+    def _is_jax(self, node: ast.AST) -> bool:
+        """Whether evaluating a node runs nothing but JAX and plain Python values."""
+        if isinstance(node, ast.Call):
+            function = self.value(node.func)
+            if isinstance(node.func, ast.Call):
+                return True  # what it calls is looked at by itself
+            if function is ABSENT and isinstance(node.func, ast.Attribute):
+                updates = _is_at(node.func.value) and node.func.attr in _UPDATES
+                return updates or hasattr(jax.Array, node.func.attr)
+            return str(getattr(function, "__module__", "")).startswith("jax")
+        if isinstance(node, ast.Name):
+            plain = jax.Array | int | float | bool | str | tuple | ModuleType | type
+            value = self.value(node)
+            return isinstance(value, plain) or str(getattr(value, "__module__", "")).startswith(
+                "jax"
+            )
+        if isinstance(node, ast.Attribute):
+            known = self.value(node) is not ABSENT or node.attr in _UPDATES
+            return known or hasattr(jax.Array, node.attr)
+        return not isinstance(
+            node, ast.Lambda | ast.NamedExpr | ast.Await | ast.Yield | ast.JoinedStr
+        )
+
+    def edited(self, pieces: Sequence[Piece]) -> str:
         """Give the lines of the expression with an edit applied."""
         text = self.source.edited(pieces)
         first = self.source.line_of(self.source.span(self.node)[0]) - self.source.shift

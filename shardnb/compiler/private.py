@@ -51,7 +51,7 @@ def constants_kept_apart() -> Iterator[None]:
     Stands in for `jax_use_simplified_jaxpr_constants`, for this thread and block only.
     """
     state = _part("jax._src.config", "use_simplified_jaxpr_constants", "lifting closed-over arrays")
-    with state(True):
+    with state(True):  # noqa: FBT003
         yield
 
 
@@ -89,7 +89,7 @@ def without_compilation_cache() -> Iterator[None]:
 
     Stands in for `jax_enable_compilation_cache`, whose value JAX reads only once.
     """
-    cache = importlib.import_module("jax._src.compilation_cache")
+    cache: Any = importlib.import_module("jax._src.compilation_cache")
     if not hasattr(cache, "_cache_checked") or not hasattr(cache, "_cache_used"):
         raise NotAvailable("compiling beside the persistent cache")
     saved = cache._cache_checked, cache._cache_used
@@ -171,3 +171,15 @@ def run_passes(text: str, pipeline: str) -> str:
         except (ir.MLIRError, ValueError) as error:
             raise ValueError(f"Shardy refused the module: {error}") from error
         return str(module)
+
+
+@contextmanager
+def mesh_context(mesh: Any) -> Iterator[None]:
+    """Trace under an abstract mesh, or under none, for this thread and block only.
+
+    Stands in for `jax.set_mesh`, which needs devices, and for leaving it.
+    """
+    use = _part("jax._src.mesh", "use_abstract_mesh", "tracing under another mesh")
+    empty = _part("jax._src.mesh", "empty_abstract_mesh", "tracing under no mesh")
+    with use(empty if mesh is None else mesh):
+        yield

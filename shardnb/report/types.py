@@ -122,7 +122,8 @@ class ErrorReport:
 
     `error` is the class, `message` JAX's own text. `values` are the arrays whose placements meet,
     to be drawn. `location` is the innermost line of the user's own, `expression` the part of it
-    that raised. `fixes` are texts to write there, best first; `candidates` were each compiled.
+    that raised. `fixes` are texts to write there, best first; `checked` says that the
+    operation was compiled in each of these ways. `candidates` are ways out with what each costs.
     """
 
     kind: str
@@ -137,6 +138,7 @@ class ErrorReport:
     expression: str = ""
     fixes: tuple[str, ...] = ()
     candidates: tuple[Candidate, ...] = ()
+    checked: bool = False
     sources: tuple[Source, ...] = ()
     problems: tuple[SpecProblem, ...] = ()
 

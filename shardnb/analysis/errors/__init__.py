@@ -1,0 +1,5 @@
+"""Exceptions of JAX's, explained where the user wrote them."""
+
+from shardnb.analysis.errors.explain import attach, explain_error
+
+__all__ = ["attach", "explain_error"]

@@ -1,0 +1,76 @@
+"""From an exception to its report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from shardnb.analysis.errors import manual, placing, sharding
+from shardnb.analysis.errors.draft import Draft
+from shardnb.analysis.errors.evidence import Evidence
+from shardnb.analysis.sources import Sources
+from shardnb.mesh import Grid
+from shardnb.report.model import Source
+from shardnb.report.types import ErrorReport
+
+
+def explain_error(
+    error: BaseException,
+    *,
+    sources: Sequence[Source] = (),
+    files: Mapping[str, int] | None = None,
+    grid: Grid | None = None,
+) -> ErrorReport | None:
+    """Explain an exception of JAX's about placement; None for any other.
+
+    `sources` and `files` are the texts that the user wrote, as for `analyse`; `grid` is the mesh
+    that the program was to run on. Candidates for a fix are compiled, and nothing is run. The
+    exception is left as it is, and where explaining it fails there is no report.
+    """
+    try:
+        return _report(error, Sources(sources, files), grid)
+    except Exception:  # noqa: BLE001 - an explanation never stands in the way of the error
+        return None
+
+
+def _report(error: BaseException, located: Sources, grid: Grid | None) -> ErrorReport | None:
+    evidence = Evidence(error, located)
+    draft = _draft(evidence, grid)
+    if draft is None:
+        return None
+    expression = evidence.expression
+    return ErrorReport(
+        kind=draft.kind,
+        error=type(error).__name__,
+        message=str(error),
+        sentence=draft.sentence,
+        cause=draft.cause,
+        values=draft.values,
+        mesh=draft.mesh or (grid.describe() if grid else None),
+        other_mesh=draft.other_mesh,
+        location=evidence.location,
+        expression=expression.text if expression else "",
+        fixes=draft.fixes,
+        candidates=draft.candidates,
+        checked=draft.checked,
+        sources=located.texts(),
+        problems=draft.problems,
+    )
+
+
+def _draft(evidence: Evidence, grid: Grid | None) -> Draft | None:
+    names = {kind.__name__ for kind in type(evidence.error).__mro__}
+    if "ShardingTypeError" in names:
+        return sharding.explain(evidence, grid)
+    for explainer in (*placing.EXPLAINERS, *manual.EXPLAINERS):
+        if explainer.error in names:
+            draft = explainer.explain(evidence, grid)
+            if draft is not None:
+                return draft
+    return None
+
+
+def attach(error: BaseException, report: ErrorReport, *, note: bool = True) -> None:
+    """Put a report on its exception: as `__shardnb__`, and as a note below the traceback."""
+    error.__shardnb__ = report  # type: ignore[attr-defined]
+    if note:
+        error.add_note(str(report))
