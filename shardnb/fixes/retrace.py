@@ -6,6 +6,7 @@ import contextlib
 import io
 import itertools
 import random
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,21 @@ import jax
 import numpy as np
 
 _attempts = itertools.count(1)
+
+
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Drop what is printed, and in a notebook what is displayed."""
+    shell = sys.modules.get("IPython")
+    if shell is not None and shell.get_ipython() is not None:
+        from IPython.utils.capture import capture_output
+
+        with capture_output():
+            yield
+    else:
+        nowhere = io.StringIO()
+        with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+            yield
 
 
 @cache
@@ -33,8 +49,7 @@ def quiet_retrace() -> Iterator[None]:
     numbers, state = random.getstate(), np.random.get_state()  # noqa: NPY002 - the user's own
     try:
         with contextlib.ExitStack() as stack:
-            stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
-            stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
+            stack.enter_context(_unheard())
             stack.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore")
             stack.enter_context(_attempt()(next(_attempts)))

@@ -270,15 +270,33 @@ def test_an_edit_is_traced_where_the_cache_knows_the_function():
         assert "sdy.sharding_constraint" in edit.lowered(program).as_text()
 
 
+TRACED: list[str] = []
+
+
+@jax.jit
+def counted(x):
+    TRACED.append("counted")
+    h = x * 2
+    return jnp.sort(h)
+
+
+def test_what_jax_has_cached_for_the_user_stays_cached():
+    x = jnp.arange(64.0)
+    counted(x)
+    program, report = made(counted, M8, x=(f32(64), P("data")))
+    find_fixes(program, report, seconds=120)
+    before = len(TRACED)
+    counted(x)
+    made(counted, M8, x=(f32(64), P("data")))
+    assert len(TRACED) == before
+
+
 def test_a_failing_edit_gives_the_code_back():
     program, edit = constraint(outer, "h", (("nothing",), ()), **XW)
     code = inner.__code__
     with pytest.raises(ValueError, match="nothing"):
         edit.lowered(program)
     assert inner.__code__ is code
-
-
-SPOKEN: list[str] = []
 
 
 def talkative(x):
