@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import types
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import jax
 from IPython.core.error import UsageError
 
 import shardnb
@@ -15,6 +17,7 @@ from shardnb.magics.cell import CellError
 from shardnb.magics.options import OptionError
 from shardnb.report import Collective
 
+_JAX = str(Path(jax.__file__).parent) + os.sep
 _PACKAGE = Path(shardnb.__file__).parent
 _CHECKS = tuple(str(_PACKAGE / part) for part in ("mesh", "compiler", "engine.py", "magics/meshes"))
 
@@ -88,15 +91,30 @@ def usage_errors() -> Iterator[None]:
 
 
 def show_from(shell: Any, error: BaseException, start: types.TracebackType | None) -> None:
-    """Have IPython show an error from this frame on, and nothing of what led to it."""
+    """Have IPython show an error from this frame on, without JAX's own frames.
+
+    The error itself keeps them all, for a debugger.
+    """
+    users = _without_jax(start)
 
     def render() -> list[str]:
         lines: list[str] = shell.InteractiveTB.structured_traceback(
-            type(error), error, start, tb_offset=0
+            type(error), error, users, tb_offset=0
         )
         return lines
 
     error._render_traceback_ = render  # type: ignore[attr-defined]
+
+
+def _without_jax(start: types.TracebackType | None) -> types.TracebackType | None:
+    """Give a stack without JAX's own frames, unless its `jax_traceback_filtering` is off."""
+    if jax.config.values.get("jax_traceback_filtering") == "off":
+        return start
+    users: types.TracebackType | None = None
+    for tb in reversed(_frames(start)):
+        if not tb.tb_frame.f_code.co_filename.startswith(_JAX):
+            users = types.TracebackType(users, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
+    return users
 
 
 def show_syntax_error_alone(shell: Any) -> None:

@@ -100,6 +100,11 @@ class CellFunction:
 
     __name__ = "cell"
 
+    @property
+    def __wrapped__(self) -> types.FunctionType:
+        """The body as a plain function: JAX's messages then say the cell, and not this module."""
+        return types.FunctionType(self.code.body, self.namespace, "cell")
+
     def arguments(self) -> dict[str, Tree]:
         """Give the arrays of the inputs, each in the structure of its pytree."""
         return {name: only(value, is_array) for name, value in self.inputs.items()}

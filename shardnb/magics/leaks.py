@@ -16,6 +16,11 @@ from typing import Any
 from shardnb.magics.trees import is_array, is_tracer
 
 _LIMIT = 5000
+_ITERABLES: tuple[Iterable[Any], ...] = ("", [], (), set(), {}, {}.values(), {}.items())
+_ITERATORS: tuple[type, ...] = (
+    *(map, filter, zip, enumerate, reversed, type(reversed([]))),
+    *(type(iter(iterable)) for iterable in _ITERABLES),
+)
 _KERNEL = ("IPython.", "ipykernel.", "traitlets.")
 _OPAQUE = (str, bytes, int, float, complex, types.ModuleType, types.CodeType)
 
@@ -42,6 +47,13 @@ def _called(holder: Any) -> Iterator[tuple[str, Any]]:
     """Give what a function keeps: its closure, its defaults, its bound arguments."""
     if isinstance(holder, types.MethodType):
         yield ".__self__", holder.__self__
+    elif isinstance(holder, types.GeneratorType):
+        frame = holder.gi_frame
+        yield from (
+            (f".{name}", value) for name, value in (frame.f_locals if frame else {}).items()
+        )
+    elif isinstance(holder, _ITERATORS):
+        yield ".__reduce__()", holder.__reduce__()
     elif isinstance(holder, classmethod | staticmethod):
         yield ".__func__", holder.__func__
     elif isinstance(holder, property):

@@ -477,6 +477,14 @@ def test_an_error_in_the_cell_shows_the_users_frames_alone(ip, cell):
     assert shown.out.count("KeyError") == 3  # the head, the line of f, the message
 
 
+def test_an_error_of_jax_shows_no_frame_of_jax(cell):
+    cell("def f(v):\n    return v @ v")
+    shown = cell("%%shard x=P('data')\ny = jax.vmap(f)(x[None])", fails=True)
+    assert "----> 2     return v @ v" in shown.out
+    assert "jax/_src" not in shown.out
+    assert shown.result.error_in_exec.__traceback__ is not None
+
+
 def test_an_error_in_the_cell_leaves_no_name_behind(ip, cell):
     before = dict(ip.user_ns)
     cell("%%shard x=P('data')\nx = x * 2\nhalf = 1\nraise KeyError", fails=True)
