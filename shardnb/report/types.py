@@ -255,3 +255,56 @@ def _shard_text(shard: Shard) -> str:
     whole = "?" if shard.shape is None else list(shard.shape)
     local = "?" if shard.local_shape is None else list(shard.local_shape)
     return f"{shard.name} {shard.spec}: {whole}, one device {local}{varies}"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One of several programs side by side: its report, or the error that it met."""
+
+    name: str
+    report: Report | None = None
+    error: ErrorReport | None = None
+
+
+@dataclass(frozen=True)
+class ProgramDiff:
+    """What tells two compiled programs apart, numbers and names left aside.
+
+    `instructions` are the differing lines, with `-` and `+` before them; `header` names the parts
+    of the module's header that differ, `marks` says that the programs tell otherwise which
+    collectives the compiler made. `same_collectives` compares kinds, axes, shapes and trips.
+    """
+
+    left: str
+    right: str
+    sentence: str
+    instructions: tuple[str, ...] = ()
+    header: tuple[str, ...] = ()
+    marks: bool = False
+    same_collectives: bool = True
+
+    @property
+    def identical(self) -> bool:
+        """Whether the devices run the same instructions."""
+        return not self.instructions
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Programs side by side, each with the first."""
+
+    columns: tuple[Column, ...]
+    diffs: tuple[ProgramDiff, ...] = ()
+
+    def __str__(self) -> str:
+        """Give a line for each program and each difference."""
+        lines = [f"{column.name}: {_column_text(column)}" for column in self.columns]
+        lines += [f"{diff.left} and {diff.right}: {diff.sentence}" for diff in self.diffs]
+        return "\n".join(lines)
+
+
+def _column_text(column: Column) -> str:
+    if column.report is None:
+        return column.error.sentence if column.error else "no program"
+    sent = ", ".join(f"{c.kind} over {','.join(c.axes or ())}" for c in column.report.collectives)
+    return f"{sent or 'no collective'}, {column.report.wire_bytes} bytes"
