@@ -15,6 +15,8 @@ from typing import Any
 import jax
 import jaxlib
 
+_POST_SCHEDULER = 1
+
 
 class NotAvailable(RuntimeError):
     """A part of JAX that shardnb needs is not in the installed version."""
@@ -183,3 +185,34 @@ def mesh_context(mesh: Any) -> Iterator[None]:
     empty = _part("jax._src.mesh", "empty_abstract_mesh", "tracing under no mesh")
     with use(empty if mesh is None else mesh):
         yield
+
+
+@contextmanager
+def traced_apart(attempt: int) -> Iterator[None]:
+    """Trace without meeting what JAX has cached of inner functions; what it adds is not met again.
+
+    Stands in for `jax.make_user_context`, which makes JAX forget everything when it is called
+    first. The setting is a part of the key of JAX's trace caches, for this thread and block only;
+    its value, of which `attempt` makes a new one, matches no file name.
+    """
+    state = _part("jax._src.config", "hlo_source_file_canonicalization_regex", "a trace apart")
+    never = f"(?!){attempt}"
+    with state(never if state.value is None else f"{state.value}|{never}"):
+        yield
+
+
+@contextmanager
+def optimized_modules(name: str, callback: Callable[[bytes], bytes | None]) -> Iterator[None]:
+    """Hand each module that is optimized for CPU in this block to `callback`.
+
+    Stands in for `jax.extend.xla.register_hlo_module_transformation`, which would start the
+    kernel's own backends first.
+    """
+    library = _part("jax._src.lib", "_xla", "the optimized program before machine code")
+    if not hasattr(library, "register_xla_transform"):
+        raise NotAvailable("the optimized program before machine code")
+    library.register_xla_transform(name, _POST_SCHEDULER, callback)
+    try:
+        yield
+    finally:
+        library.clear_xla_transform(name, _POST_SCHEDULER)

@@ -10,11 +10,10 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from typing import Any
 
-import jax
 import numpy as np
+
+from shardnb.compiler import private
 
 _attempts = itertools.count(1)
 
@@ -34,11 +33,6 @@ def _unheard() -> Iterator[None]:
             yield
 
 
-@cache
-def _attempt() -> Any:
-    return jax.make_user_context(0)
-
-
 @contextmanager
 def quiet_retrace() -> Iterator[None]:
     """Trace the user's Python once more, unheard and without meeting JAX's caches.
@@ -52,7 +46,7 @@ def quiet_retrace() -> Iterator[None]:
             stack.enter_context(_unheard())
             stack.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore")
-            stack.enter_context(_attempt()(next(_attempts)))
+            stack.enter_context(private.traced_apart(next(_attempts)))
             yield
     finally:
         random.setstate(numbers)

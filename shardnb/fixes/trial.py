@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
-from jax.extend import xla
 
 from shardnb.analysis.collectives import find_collectives
 from shardnb.compiler import hlo, private
@@ -126,7 +125,7 @@ def optimized_text(lowered: Any, platform: str) -> str:
         with quiet_compiler():
             return str(lowered.compile().as_text())
     catcher = _Catcher()
-    with _registered(catcher):
+    with private.optimized_modules(_NAME, catcher):
         compiled = _compile(lowered, catcher)
     return str(compiled.as_text()) if catcher.proto is None else private.hlo_text(catcher.proto)
 
@@ -155,13 +154,3 @@ def _dropped_fd2() -> Iterator[None]:
             failure = error
     if failure is not None:
         raise failure
-
-
-@contextmanager
-def _registered(catcher: _Catcher) -> Iterator[None]:
-    stage = xla.PipelineStage.POST_SCHEDULER
-    xla.register_hlo_module_transformation(catcher, name=_NAME, stage=stage, platforms="cpu")
-    try:
-        yield
-    finally:
-        xla.clear_hlo_module_transformation(name=_NAME, stage=stage, platforms="cpu")
