@@ -15,23 +15,25 @@ In Python:
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from shardnb.report import Report
 
 if TYPE_CHECKING:
     from shardnb.engine import explain
+    from shardnb.numeric import numeric_check
 
 __version__ = "0.1.0"
-__all__ = ["Report", "explain"]
+__all__ = ["Report", "explain", "numeric_check"]
+
+_HOMES = {"explain": "shardnb.engine", "numeric_check": "shardnb.numeric"}
 
 
 def __getattr__(name: str) -> Any:
     # JAX is imported where it is first needed: a saved report opens without it.
-    if name == "explain":
-        from shardnb import engine
-
-        return engine.explain
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'shardnb' has no attribute {name!r}")
 
 

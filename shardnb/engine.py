@@ -28,6 +28,7 @@ def explain(
     in_specs: Tree = None,
     out_specs: Tree = None,
     run: bool = False,
+    fixes: bool | float = False,
     **jit_options: Any,
 ) -> Report:
     """Compile a function for a mesh and give the report of what it sends and holds.
@@ -38,7 +39,8 @@ def explain(
     (auto, explicit, manual), `on` the devices (`cpu` emulates any number, `attached`).
     `in_specs` holds a spec, or a pytree prefix of specs, for each argument; `out_specs` for the
     result. `jit_options` are `jax.jit`'s, such as `donate_argnums`. Nothing is allocated or run,
-    except with `run=True`.
+    except with `run=True`. `fixes` looks for edits that remove inferred collectives, each of
+    them compiled, for 20 seconds or the number that it gives (see `Collective.fixes`).
 
     Raises `ValueError` where a spec does not fit its argument or the mesh, and what JAX raises.
 
@@ -67,7 +69,18 @@ def explain(
         names=_closure_names(fn),
         jit_options=jit_options,
     )
+    if fixes:
+        report = with_fixes(program, report, None if fixes is True else float(fixes))
     return ran(program, report)[1] if run else report
+
+
+def with_fixes(program: Program, report: Report, seconds: float | None = None) -> Report:
+    """Search for edits that remove inferred collectives, and show the progress of the search."""
+    from shardnb.fixes import find_fixes, shown
+
+    limit = {} if seconds is None else {"seconds": seconds}
+    with shown() as progress:
+        return find_fixes(program, report, progress=progress, **limit)
 
 
 def compile_and_analyse(

@@ -1,0 +1,61 @@
+"""`explain` from end to end: what it takes, and what it leaves alone."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import PartitionSpec as P
+
+import shardnb as sn
+
+X = jax.ShapeDtypeStruct((256, 512), jnp.float32)
+W = jax.ShapeDtypeStruct((512, 1024), jnp.float32)
+
+
+def test_fixes_are_sought_where_they_are_wanted():
+    options = {"mesh": "data=4,model=2", "in_specs": (P("model", "data"), P())}
+    (plain,) = sn.explain(jnp.dot, X, W, **options).collectives
+    assert plain.fixes is None
+    (searched,) = sn.explain(jnp.dot, X, W, fixes=20, **options).collectives
+    assert searched.fixes
+    assert min(fix.collectives[1] for fix in searched.fixes) == 0
+
+
+def test_strings_and_flags_stay_python_and_numbers_are_traced():
+    def scaled(x, mode, factor):
+        assert mode == "double"
+        assert isinstance(factor, jax.core.Tracer)
+        return x * factor
+
+    report = sn.explain(scaled, X, "double", 2, mesh="data=8", in_specs=(P("data"), None, None))
+    assert [value.name for value in report.inputs] == ["x", "factor"]
+
+
+def test_one_spec_serves_all_arguments():
+    report = sn.explain(jnp.add, X, X, mesh="data=8", in_specs=P("data"))
+    assert [value.spec for value in report.inputs] == [(("data",), ())] * 2
+
+
+def test_specs_are_counted():
+    with pytest.raises(ValueError, match="in_specs has 1 entries for 2 arguments: x, w"):
+        sn.explain(lambda x, w: x @ w, X, W, mesh="data=8", in_specs=(P("data"),))
+
+
+def test_a_run_takes_its_time_down():
+    report = sn.explain(lambda x: x + 1, np.ones((8, 8), np.float32), mesh="data=8", run=True)
+    assert report.run.run_seconds is not None
+
+
+def test_an_error_of_the_function_comes_as_it_is():
+    def broken(x):
+        raise RuntimeError("of the user's")
+
+    with pytest.raises(RuntimeError, match="of the user's"):
+        sn.explain(broken, X, mesh="data=8")
+
+
+def test_a_name_that_does_not_exist():
+    with pytest.raises(AttributeError, match="no attribute 'explian'"):
+        sn.explian  # noqa: B018
