@@ -16,7 +16,7 @@ from typing import Any
 import jax
 
 from shardnb.magics.cell import CellError
-from shardnb.magics.leaks import Guard
+from shardnb.magics.guard import Guard
 from shardnb.magics.trees import Copies, is_array, is_input, is_tracer, leaves_of, only
 
 Tree = Any
@@ -82,8 +82,8 @@ class CellFunction:
 
     `inputs` are the notebook's values that the cell reads, by name. `stated` are the names whose
     placement is stated; with `manual` these are all the outputs that there may be. `possible` are
-    the names of everything that may be an output. `around` runs around the body, `quiet` around
-    a body that is traced once more.
+    the names of everything that may be an output. `quiet` runs around a body that is traced only
+    to be compiled: with `runs` this is every time but the first.
     """
 
     code: Code
@@ -93,7 +93,7 @@ class CellFunction:
     stated: tuple[str, ...] = ()
     possible: tuple[str, ...] = ()
     manual: bool = False
-    around: Callable[[], AbstractContextManager[Any]] = nullcontext
+    runs: bool = True
     quiet: Callable[[], AbstractContextManager[Any]] = nullcontext
     called: bool = False
     trace: Trace | None = None
@@ -118,9 +118,9 @@ class CellFunction:
 
         Only the first run counts. Raises `CellError` where `--out` does not fit the outputs.
         """
-        trace, around = Trace(), self.quiet if self.called else self.around
+        trace, counts = Trace(), self.runs and not self.called
         self.called = True
-        with self._in_notebook(trace, tracers), around():
+        with self._in_notebook(trace, tracers), nullcontext() if counts else self._unnoticed():
             trace.last = self.code.run(self.namespace)
             trace.after = dict(self.namespace)
         trace.outputs = self._outputs(trace)
@@ -144,6 +144,16 @@ class CellFunction:
         finally:
             restore(self.namespace, before)
             trace.lost += self.guard.release()
+
+    @contextmanager
+    def _unnoticed(self) -> Iterator[None]:
+        """Run a body so that neither its prints nor its changes of objects are noticed."""
+        past = self.guard.past()
+        try:
+            with self.quiet():
+                yield
+        finally:
+            past.restore()
 
     def _outputs(self, trace: Trace) -> dict[str, Tree]:
         named = {**trace.kept(self.inputs), **trace.assigned()}

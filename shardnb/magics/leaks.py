@@ -1,8 +1,4 @@
-"""What a cell can reach besides pytrees: objects, closures, queues, in which tracers may get lost.
-
-A tracer means nothing once the program is traced. Where a cell put one into an object that is no
-pytree, the object gets back what it held before, and a note names the place.
-"""
+"""What can be reached from a value: attributes, closures, queues, in which tracers may get lost."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ import functools
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from shardnb.magics.trees import is_array, is_tracer
@@ -88,8 +83,13 @@ def _attributes(holder: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f".{name}", value) for name, value in own.items())
 
 
-def reach(roots: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """Give every object that can be reached from these, once, with the path that leads there."""
+def reach(
+    roots: Iterable[tuple[str, Any]], through: Callable[[Any], bool] = lambda _: True
+) -> Iterator[tuple[str, Any]]:
+    """Give every object that can be reached from these, once, with the path that leads there.
+
+    Only what `through` holds for is looked into.
+    """
     waiting = deque(roots)
     seen: dict[int, Any] = {}
     while waiting and len(seen) < _LIMIT:
@@ -100,75 +100,10 @@ def reach(roots: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
             continue
         seen[id(value)] = value
         yield path, value
-        waiting.extend((path + step, part) for step, part in entries(value))
+        if through(value):
+            waiting.extend((path + step, part) for step, part in entries(value))
 
 
 def tracer_in(name: str, value: Any) -> str | None:
     """Give the path of a tracer that a value holds somewhere, or None."""
     return next((path for path, part in reach([(name, value)]) if is_tracer(part)), None)
-
-
-@dataclass
-class _Kept:
-    path: str
-    holder: Any
-    before: list[tuple[str, Any]]
-
-
-class Guard:
-    """Remembers what objects held, to take tracers out of them again."""
-
-    def __init__(self, roots: Iterable[tuple[str, Any]]) -> None:
-        """Remember all that these named values reach."""
-        self._kept = [_Kept(path, holder, entries(holder)) for path, holder in reach(roots)]
-
-    def arrays(self) -> Iterator[tuple[str, Any]]:
-        """Give the arrays that were found on the way, by their paths."""
-        return ((kept.path, kept.holder) for kept in self._kept if is_array(kept.holder))
-
-    def release(self) -> list[str]:
-        """Take tracers out of every object; gives the paths at which they were."""
-        return [path for kept in self._kept for path in _cleaned(kept)]
-
-
-def _cleaned(kept: _Kept) -> list[str]:
-    before = {id(value) for _, value in kept.before}
-    new = [(step, value) for step, value in entries(kept.holder) if id(value) not in before]
-    lost = [path for step, value in new if (path := tracer_in(kept.path + step, value))]
-    if lost:
-        _restore(kept.holder, kept.before)
-    return lost
-
-
-def _restore(holder: Any, before: list[tuple[str, Any]]) -> None:
-    values = [value for _, value in before]
-    if isinstance(holder, list):
-        holder[:] = values
-    elif isinstance(holder, deque | set):
-        holder.clear()
-        holder.extend(values) if isinstance(holder, deque) else holder.update(values)
-    elif isinstance(holder, dict):
-        _restore_keys(holder, before, lambda key: f"[{key!r}]")
-    elif isinstance(holder, types.FunctionType):
-        _restore_closure(holder, dict(before))
-    elif not isinstance(holder, type):
-        own = object.__getattribute__(holder, "__dict__")
-        _restore_keys(own, before, lambda key: f".{key}")
-
-
-def _restore_keys(
-    holder: dict[Any, Any], before: list[tuple[str, Any]], step: Callable[[Any], str]
-) -> None:
-    known = dict(before)
-    for key in [key for key, value in holder.items() if tracer_in("", value) is not None]:
-        if step(key) in known:
-            holder[key] = known[step(key)]
-        else:
-            del holder[key]
-
-
-def _restore_closure(function: types.FunctionType, known: dict[str, Any]) -> None:
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    for name, cell in cells:
-        if f".{name}" in known:
-            cell.cell_contents = known[f".{name}"]

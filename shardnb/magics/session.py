@@ -6,7 +6,7 @@ import ast
 import dataclasses
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,7 +142,7 @@ class Session:
             stated=tuple(out),
             possible=tuple(dict.fromkeys((*names.assigned, *inputs, *out, LAST))),
             manual=bool(grid.manual),
-            around=nullcontext if run and not _shapes_only(inputs) else capture_output,
+            runs=run and not _shapes_only(inputs),
             quiet=capture_output,
         )
         known, files = self.cells.known(text.explained)

@@ -249,6 +249,14 @@ def test_compiling_alone_changes_no_name_and_prints_nothing(ip, cell):
     assert len(shown.reports) == 1
 
 
+@pytest.mark.parametrize("options", ["--no-run", "--mesh data=2"])
+def test_only_a_run_has_effects_on_objects(ip, cell, options):
+    cell("from collections import deque\ncalls = deque()\nclass Count:\n    n = 0")
+    cell(f"%%shard {options}\nCount.n += 1\ncalls.append('call')\ny = x * 2")
+    expected = 0 if options == "--no-run" else 1
+    assert (ip.user_ns["Count"].n, len(ip.user_ns["calls"])) == (expected, expected)
+
+
 def test_compiling_alone_leaves_containers_alone(ip, cell):
     cell("params = {'w': W}\nlosses = []")
     cell("%%shard --no-run\nparams['w'] = params['w'] * 2\nlosses.append(x.sum())")
@@ -596,3 +604,19 @@ def test_unloading_leaves_nothing(ip):
     assert ip.find_cell_magic("shard") is None
     assert ip.find_line_magic("mesh") is None
     ip.run_line_magic("load_ext", "shardnb")
+
+
+def test_a_body_that_is_traced_once_more_has_no_further_effect(ip, cell, monkeypatch):
+    from shardnb import engine
+
+    def twice(fn, args, grid, **options):
+        program, report = compile_and_analyse(fn, args, grid, **options)
+        program.recipe.trace()
+        return program, report
+
+    compile_and_analyse = engine.compile_and_analyse
+    monkeypatch.setattr(engine, "compile_and_analyse", twice)
+    cell("class Count:\n    n = 0\nlosses = []")
+    shown = cell("%%shard\nCount.n += 1\nlosses.append(x.sum())\nprint('once')\ny = x * 2")
+    assert (shown.out, ip.user_ns["Count"].n, len(ip.user_ns["losses"])) == ("once\n", 1, 1)
+    holds_no_tracer(ip)
