@@ -9,7 +9,7 @@ from typing import Any
 import jax
 from jax.sharding import NamedSharding
 
-from shardnb.compiler import Program, placement, sdy
+from shardnb.compiler import Program, placement, private, sdy
 from shardnb.report.model import Spec, Value
 
 _HLO_NAMES = {
@@ -42,16 +42,13 @@ def inputs(program: Program, names: Mapping[int, str]) -> tuple[Value, ...]:
     """
     given = placement.named_leaves(program.args)
     placed = dict(placement.named_leaves(program.shardings))
-    used = jax.tree_util.tree_leaves(program.compiled.input_shardings[0], is_leaf=_is_none)
+    used = set(private.kept_arguments(program.lowered))
+    lifted = len(program.closed_over)
     values = [
-        _value(name, leaf, placed[name], "" if kept is not None else "not used by the program")
-        for (name, leaf), kept in zip(given, used, strict=True)
+        _value(name, leaf, placed[name], "" if at in used else "not used by the program")
+        for at, (name, leaf) in enumerate(given, lifted)
     ]
     return (*values, *_closed_over(program, names))
-
-
-def _is_none(value: object) -> bool:
-    return value is None
 
 
 def _closed_over(program: Program, names: Mapping[int, str]) -> Iterator[Value]:
