@@ -142,6 +142,23 @@ describe('the badges of an editor', () => {
     expect(opened).toEqual([mark]);
   });
 
+  it('stay with their line when another report comes', async () => {
+    const { view, source } = await editor();
+    view.dispatch({ changes: { from: 8, insert: 'new\n' } });
+    source.changed.emit();
+    await Promise.resolve();
+    expect(lines(view)[2]).toBe('h: f32[4] = x @ Wa badge');
+  });
+
+  it('stay away from a line that was deleted when another report comes', async () => {
+    const { view, source } = await editor();
+    view.dispatch({ changes: { from: 8, to: 18 } });
+    view.dispatch({ changes: { from: 8, insert: 'h = x @ W\n' } });
+    source.changed.emit();
+    await Promise.resolve();
+    expect(lines(view)[1]).toBe('h = x @ W');
+  });
+
   it('come and go with the reports', async () => {
     const { view, source } = await editor();
     source.about = () => [];

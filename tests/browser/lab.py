@@ -113,7 +113,12 @@ def serve(folder: Path, app: str = "lab") -> Iterator[Lab]:
         yield Lab(app, url, token, notebooks)
     finally:
         server.terminate()
-        server.wait(20)
+        try:
+            server.wait(10)
+        except subprocess.TimeoutExpired:
+            # Its kernels leave by themselves once their parent is gone.
+            server.kill()
+            server.wait()
         log.close()
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from tests.browser.lab import report_output
-from tests.browser.reports import large, sketch
+from tests.browser.page import STATIC, show
+from tests.browser.reports import hostile, large, sketch
 
-# The longest of the frames in which a canvas followed the pointer, in milliseconds of work.
+# The median milliseconds from a movement of the pointer on a canvas to the end of its frame's work.
 SWEEP = """async selector => {
   const canvas = document.querySelector(selector);
   const { width, height, left, top } = canvas.getBoundingClientRect();
@@ -16,8 +18,11 @@ SWEEP = """async selector => {
     const at = { clientX: left + (i * width) / 60, clientY: top + (i * height) / 60 };
     const start = performance.now();
     canvas.dispatchEvent(new PointerEvent('pointermove', { ...at, bubbles: true }));
+    const work = performance.now() - start;
     await new Promise(done => requestAnimationFrame(done));
-    spent.push(performance.now() - start);
+    const before = performance.now();
+    await new Promise(done => setTimeout(done));
+    spent.push(work + performance.now() - before);
   }
   spent.sort((a, b) => a - b);
   return spent[30];
@@ -25,16 +30,14 @@ SWEEP = """async selector => {
 
 
 @pytest.fixture
-def view(lab, page):
-    """Show a report in a notebook without a kernel."""
+def view(page):
+    """Show a report on a plain page."""
 
-    def show(data):
-        cell = {"source": "x = 1", "outputs": [report_output(data)]}
-        lab.open(page, lab.write("view", [cell], kernel=False), kernel=False)
-        page.wait_for_selector(".shardnb-report")
+    def shown(data, theme="light"):
+        show(page, data, theme)
         return page
 
-    return show
+    return shown
 
 
 def test_the_pointer_on_a_block_says_what_it_is_and_who_holds_it(view):
@@ -101,8 +104,7 @@ def test_the_list_is_walked_by_the_keys(view):
 def test_a_frame_under_the_pointer_is_short_with_2048_devices(view):
     page = view(large())
     page.locator(".shardnb-mesh canvas").scroll_into_view_if_needed()
-    # One frame of a display of 60 a second, and as much again for a shared machine.
-    assert page.evaluate(SWEEP, ".shardnb-mesh canvas") < 34
+    assert page.evaluate(SWEEP, ".shardnb-mesh canvas") < 16
 
 
 def test_the_view_asks_nothing_of_the_network(view):
@@ -112,4 +114,31 @@ def test_the_view_asks_nothing_of_the_network(view):
     page.click(".shardnb-badge:has-text('all-gather')")
     page.locator(".shardnb-card canvas").first.hover()
     page.wait_for_timeout(300)
-    assert [url for url in asked if "/api/" not in url] == []
+    assert asked == []
+
+
+def test_hostile_text_is_shown_and_not_run(view):
+    page = view(hostile())
+    for summary in page.locator("summary").all():
+        summary.click()
+    page.locator(".shardnb-card canvas").first.hover()
+    assert "<script>window.harmed=1</script>" in page.inner_text(".shardnb-facts")
+    assert page.evaluate("window.harmed ?? null") is None
+    assert page.locator("#host img, #host script").count() == 0
+
+
+def test_the_view_has_no_way_to_run_text_or_to_reach_out():
+    module = (STATIC / "report.js").read_text(encoding="utf-8")
+    ways = r"\beval\(|\bFunction\(|HTML\b|document\.write|\bfetch\(|XMLHttp|WebSocket|import\("
+    assert re.findall(ways, module) == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("data", [sketch(), large()], ids=["8", "2048"])
+def test_it_fits_in_900_pixels(view, page, tmp_path, theme, data):
+    page.set_viewport_size({"width": 900, "height": 1100})
+    view(data, theme)
+    page.screenshot(path=tmp_path / "report.png", full_page=True)
+    overflow = "node => node.scrollWidth - node.clientWidth"
+    assert page.locator("html").evaluate(overflow) <= 0
+    assert page.locator(".shardnb-report").evaluate(overflow) <= 0

@@ -18,8 +18,14 @@ export interface Wishes {
 /** Shows a collective in its report. */
 export type Open = (mark: Mark) => void;
 
+/** A note where its line begins now, or null once its line is deleted. */
+interface PlacedNote {
+  at: number | null;
+  note: Note;
+}
+
 interface Placed {
-  notes: readonly { at: number; note: Note }[];
+  notes: readonly PlacedNote[];
   decorations: DecorationSet;
 }
 
@@ -81,7 +87,7 @@ export function feed(cell: string, source: Source, wishes: Wishes): Extension {
 /** Keep the notes at their lines through edits; a line that is no longer the same shows none. */
 export function field(open: Open): Extension {
   let shown: Shown = { badges: true, types: true };
-  const draw = (notes: Placed['notes'], doc: Text): Placed => ({
+  const draw = (notes: readonly PlacedNote[], doc: Text): Placed => ({
     notes,
     decorations: Decoration.set(notes.flatMap(placed => ranges(placed, doc, shown, open)), true)
   });
@@ -92,36 +98,42 @@ export function field(open: Open): Extension {
       for (const effect of transaction.effects) {
         if (effect.is(renew)) {
           shown = effect.value.shown;
-          return draw(placing(effect.value.notes, doc), doc);
+          return draw(placing(effect.value.notes, doc, placed.notes), doc);
         }
       }
       if (!transaction.docChanged) {
         return placed;
       }
-      const moved = placed.notes.flatMap(({ at, note }) => {
-        const to = changes.mapPos(at, 1, MapMode.TrackDel);
-        return to === null ? [] : [{ at: to, note }];
-      });
+      const moved = placed.notes.map(({ at, note }) => ({
+        at: at === null ? null : changes.mapPos(at, 1, MapMode.TrackDel),
+        note
+      }));
       return draw(moved, doc);
     },
     provide: found => EditorView.decorations.from(found, placed => placed.decorations)
   });
 }
 
-function placing(notes: readonly Note[], doc: Text): Placed['notes'] {
+/** Place notes by their line numbers; those that were placed before stay where edits took them. */
+function placing(
+  notes: readonly Note[],
+  doc: Text,
+  before: readonly PlacedNote[]
+): readonly PlacedNote[] {
+  const known = new Map(before.map(placed => [placed.note, placed]));
   return notes
-    .filter(note => note.line >= 1 && note.line <= doc.lines)
-    .map(note => ({ at: doc.line(note.line).from, note }));
+    .filter(note => note.line >= 1 && (known.has(note) || note.line <= doc.lines))
+    .map(note => known.get(note) ?? { at: doc.line(note.line).from, note });
 }
 
 function ranges(
-  { at, note }: Placed['notes'][number],
+  { at, note }: PlacedNote,
   doc: Text,
   shown: Shown,
   open: Open
 ): Range<Decoration>[] {
-  const line = doc.lineAt(at);
-  if (line.text.trimEnd() !== note.code.trimEnd()) {
+  const line = at === null ? null : doc.lineAt(at);
+  if (line === null || line.text.trimEnd() !== note.code.trimEnd()) {
     return [];
   }
   const found: Range<Decoration>[] = [];

@@ -2,6 +2,7 @@
 
 import { CellList, INotebookModel, NotebookPanel } from '@jupyterlab/notebook';
 import { ICodeCellModel, isCodeCellModel } from '@jupyterlab/cells';
+import { IOutputModel } from '@jupyterlab/rendermime';
 import { ISignal, Signal } from '@lumino/signaling';
 
 import { MIME_TYPE, Report, readReport } from '../view';
@@ -48,7 +49,6 @@ export class NotebookReports {
     for (const cell of cells) {
       if (isCodeCellModel(cell)) {
         // Signals know a listener that is connected twice.
-        cell.contentChanged.connect(this._refresh, this);
         cell.outputs.changed.connect(this._refresh, this);
         this._models.set(cell.id, cell);
         present.set(cell.id, this._shown.get(cell.id) ?? reportsOf(cell));
@@ -111,13 +111,14 @@ export class Reports {
   private readonly _notebooks = new WeakMap<object, NotebookReports>();
 }
 
+// By output, since to ask one for its data copies it all.
 const parsed = new WeakMap<object, Report | null>();
+const told = new WeakMap<Shown, Map<string, Note[]>>();
 
 function reportsOf(cell: ICodeCellModel): Shown[] {
   const shown: Shown[] = [];
   for (let output = 0; output < cell.outputs.length; output++) {
-    const data = cell.outputs.get(output).data[MIME_TYPE];
-    const report = data && typeof data === 'object' ? read(data) : null;
+    const report = read(cell.outputs.get(output));
     if (report) {
       shown.push({ cell: cell.id, output, report });
     }
@@ -126,25 +127,28 @@ function reportsOf(cell: ICodeCellModel): Shown[] {
 }
 
 /** Read a report once; what is none is left to its output to say. */
-function read(data: object): Report | null {
-  const known = parsed.get(data);
+function read(output: IOutputModel): Report | null {
+  const known = parsed.get(output);
   if (known !== undefined) {
     return known;
   }
   let report: Report | null = null;
   try {
-    report = readReport(data);
+    const data = output.data[MIME_TYPE];
+    report = data === undefined ? null : readReport(data);
   } catch {
     // The output shows what is wrong with it.
   }
-  parsed.set(data, report);
+  parsed.set(output, report);
   return report;
 }
 
 function gather(shown: readonly Shown[]): Map<string, Note[]> {
   const all = new Map<string, Note[]>();
   for (const one of shown) {
-    for (const [cell, notes] of notesOf(one)) {
+    const said = told.get(one) ?? notesOf(one);
+    told.set(one, said);
+    for (const [cell, notes] of said) {
       all.set(cell, [...(all.get(cell) ?? []), ...notes]);
     }
   }
