@@ -8,11 +8,10 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from shardnb import __version__
 from shardnb.commands.errors import CommandError
@@ -53,14 +52,15 @@ def _demo(given: argparse.Namespace) -> int:
     return status
 
 
-def _lab(given: argparse.Namespace) -> int:
+def _lab(given: argparse.Namespace) -> NoReturn:
     from shardnb.commands import notebook
 
     if not COPY.exists():
         shutil.copyfile(notebook.demo(), COPY)
     root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     command = [sys.executable, "-m", "jupyterlab", str(COPY), *root, *given.options]
-    return subprocess.call(command)  # noqa: S603
+    sys.stdout.flush()
+    os.execv(sys.executable, command)  # noqa: S606
 
 
 def _explain(given: argparse.Namespace) -> int:

@@ -205,16 +205,16 @@ def test_demo_prints_the_reports_and_writes_a_page(tmp_path, monkeypatch, capsys
 def test_lab_opens_a_copy_of_the_notebook(tmp_path, monkeypatch):
     called = []
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("subprocess.call", lambda command: called.append(command) or 0)
-    assert cli.main(["lab", "--", "--no-browser"]) == 0
-    assert called[0][1:4] == ["-m", "jupyterlab", "shardnb-first-look.ipynb"]
-    assert called[0][-1] == "--no-browser"
+    monkeypatch.setattr("os.execv", lambda _program, command: called.extend(command))
+    cli.main(["lab", "--", "--no-browser"])
+    assert called[1:4] == ["-m", "jupyterlab", "shardnb-first-look.ipynb"]
+    assert called[-1] == "--no-browser"
     assert (tmp_path / "shardnb-first-look.ipynb").read_text() == NOTEBOOK.read_text()
 
 
 def test_lab_keeps_a_copy_that_was_edited(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("subprocess.call", lambda _command: 0)
+    monkeypatch.setattr("os.execv", lambda _program, _command: None)
     (tmp_path / "shardnb-first-look.ipynb").write_text("mine")
     cli.main(["lab"])
     assert (tmp_path / "shardnb-first-look.ipynb").read_text() == "mine"
