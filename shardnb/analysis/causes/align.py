@@ -104,26 +104,51 @@ class _Aligner:
         self.fixed: dict[str, str] = {}
         self.claimed: set[str] = set()
         self.index: dict[tuple[Key, str], list[Instruction]] = defaultdict(list)
+        self.taking: dict[tuple[Key, str, int, str], list[Instruction]] = defaultdict(list)
+        self.fed: dict[tuple[Key, str], list[Instruction]] = defaultdict(list)
         self.by_key: dict[Key, list[Instruction]] = defaultdict(list)
         for instruction in before.body:
             key = before.keys[instruction.name]
             if key[0] and not is_pass(instruction) and instruction.opcode != "parameter":
-                self.index[key, instruction.opcode].append(instruction)
-                self.by_key[key].append(instruction)
+                self._enter(key, instruction)
+
+    def _enter(self, key: Key, old: Instruction) -> None:
+        """Index an instruction by its key, its kind, and the values that it takes."""
+        self.index[key, old.opcode].append(old)
+        self.by_key[key].append(old)
+        at, number = self._first(old)
+        self.taking[key, old.opcode, at, number].append(old)
+        if old.opcode in _MOVERS:
+            for source in dict.fromkeys(map(self._number, self._sources(old))):
+                self.fed[key, source].append(old)
+
+    def _first(self, old: Instruction) -> tuple[int, str]:
+        """Give the first operand that is no constant, (-1, "") where all are."""
+        for at, operand in enumerate(self.before.operands[old.name]):
+            if not self.program.is_constant(self.before, operand):
+                return at, self._number(operand)
+        return -1, ""
 
     def run(self) -> Alignment:
         for _ in range(_PASSES):
-            self.found = Alignment(self.program, self.before, self.after, by_key=self.by_key)
-            self.claimed = set()
-            for number, name in self.after.parameters.items():
-                if number in self.before.parameters:
-                    self._set(name, (self.before.parameters[number],), exact=True)
-            for instruction in self.after.body:
-                if instruction.opcode == "constant":
-                    self._constant(instruction)
-                elif not is_pass(instruction) and instruction.opcode != "parameter":
-                    self._place(instruction)
+            known = len(self.fixed)
+            self._pass()
+            if len(self.fixed) == known:
+                break
         return self.found
+
+    def _pass(self) -> None:
+        """Place every instruction, with what an earlier pass told."""
+        self.found = Alignment(self.program, self.before, self.after, by_key=self.by_key)
+        self.claimed = set()
+        for number, name in self.after.parameters.items():
+            if number in self.before.parameters:
+                self._set(name, (self.before.parameters[number],), exact=True)
+        for instruction in self.after.body:
+            if instruction.opcode == "constant":
+                self._constant(instruction)
+            elif not is_pass(instruction) and instruction.opcode != "parameter":
+                self._place(instruction)
 
     def _set(
         self, name: str, values: Values, *, exact: bool, taken: Sequence[Values] = ()
@@ -153,22 +178,16 @@ class _Aligner:
                 self._tell(self.before.operands[values[0]], self.after.operands[new.name])
             self._set(new.name, values, exact=fits[0].exact, taken=taken)
             return
-        olds = self.by_key.get(key, ()) if key[0] else ()
-        carried = self._carried(new, taken, olds)
+        carried = self._carried(new, taken, key)
         self.found.carries[new.name] = carried
-        if new.opcode in COLLECTIVES:
-            return
-        self._last_step(new, key, carried, olds)
+        if new.opcode not in COLLECTIVES and key[0]:
+            self._last_step(new, key, carried)
 
-    def _last_step(
-        self, new: Instruction, key: Key, carried: Values, olds: Sequence[Instruction]
-    ) -> None:
+    def _last_step(self, new: Instruction, key: Key, carried: Values) -> None:
         """Let the last of the steps of a key stand for an instruction that left none of its kind."""
-        fed = [
-            old
-            for old in olds
-            if old.opcode in _MOVERS and old.name not in carried and self._feeds(carried, old)
-        ]
+        numbers = dict.fromkeys(map(self._number, carried))
+        olds = [old for number in numbers for old in self.fed.get((key, number), ())]
+        fed = [old for old in olds if old.name not in carried]
         exact = [old for old in fed if self._is_shard(new, old)]
         if not fed or not self._leaves(new, key, bool(exact)):
             return
@@ -187,22 +206,31 @@ class _Aligner:
 
     def _fits(self, new: Instruction, taken: list[Values], key: Key) -> list[_Fit]:
         """Give the instructions of the same kind that take the same values, best ones only."""
-        olds = self.index.get((key, new.opcode), ())
         fits = []
-        for old in olds:
+        for old in self._likely(new, taken, key):
             exact = self._is_shard(new, old)
             agree = self._agree(old, taken)
             if agree is not None and self._trusted(new, old, exact):
                 fits.append(_Fit(old, agree, exact))
         if not fits:
-            return self._only(new, olds, taken)
+            return self._only(new, key, taken)
         best = max(fit.rank for fit in fits)
         return [fit for fit in fits if fit.rank == best]
 
-    def _only(
-        self, new: Instruction, olds: Sequence[Instruction], taken: list[Values]
-    ) -> list[_Fit]:
+    def _likely(
+        self, new: Instruction, taken: Sequence[Values], key: Key
+    ) -> Iterator[Instruction]:
+        """Give the instructions of the same kind that take one of the same values first."""
+        yield from self.taking.get((key, new.opcode, -1, ""), ())
+        for at, values in enumerate(taken):
+            for number in dict.fromkeys(map(self._number, values)):
+                yield from self.taking.get((key, new.opcode, at, number), ())
+
+    def _only(self, new: Instruction, key: Key, taken: list[Values]) -> list[_Fit]:
         """Fit a copy whose operands were lost on the way, where no other old one could be meant."""
+        olds = self.index.get((key, new.opcode), ())
+        if len(olds) > _LIMIT:
+            return []
         left = [old for old in olds if old.name not in self.claimed and self._is_like(new, old)]
         if len(left) != 1 or len(self.before.operands[left[0].name]) != len(taken):
             return []
@@ -267,20 +295,14 @@ class _Aligner:
     def _is_shard(self, new: Instruction, old: Instruction) -> bool:
         return self.program.shard_shapes(old) == tuple(shape for _, shape in new.arrays)
 
-    def _carried(
-        self, new: Instruction, taken: list[Values], olds: Sequence[Instruction]
-    ) -> Values:
+    def _carried(self, new: Instruction, taken: list[Values], key: Key) -> Values:
         if new.opcode == "select":
             taken = taken[1:]
         count = _DATA.get(new.opcode, len(taken))
         values = tuple(dict.fromkeys(value for values in taken[:count] for value in values))
-        mine = tuple(old.name for old in olds if old.name in values)
+        mine = (v for v in values if key[0] and self.before.keys.get(_name(v)) == key)
         data = tuple(v for v in values if not self.program.is_constant(self.before, v))
         return tuple(dict.fromkeys((*mine, *(data or values))))[:_LIMIT]
-
-    def _feeds(self, values: Values, old: Instruction) -> bool:
-        wanted = {self._number(operand) for operand in self._sources(old)}
-        return any(self._number(value) in wanted for value in values)
 
     def _sources(self, old: Instruction) -> Iterator[str]:
         """Give the operands; those of slices too, which a concatenation may take in itself."""
@@ -309,6 +331,10 @@ class _Aligner:
 _PASSES = 3
 _LIMIT = 8
 """A helper that carries more values than this says nothing."""
+
+
+def _name(value: str) -> str:
+    return value.partition("#")[0]
 
 
 def _is_generated(instruction: Instruction) -> bool:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from dataclasses import dataclass, field
 
-from shardnb.analysis.causes.graph import Graph, is_pass
-from shardnb.analysis.causes.layouts import Layout
+from shardnb.analysis.causes.graph import Graph
 from shardnb.analysis.causes.program import Before
-from shardnb.compiler.hlo import Array, Instruction
+from shardnb.compiler.hlo import Instruction
 from shardnb.report.model import AskedBy
 
 _EDGES = frozenset(("sharding_constraint", "reshard", "shard_map"))
-_LIMIT = 300
 
 
 def primitive(op_name: str) -> str:
@@ -39,14 +36,6 @@ class Stated:
     operations: frozenset[tuple[str, str, int]] = frozenset()
 
 
-@dataclass(frozen=True)
-class Origin:
-    """What decided a placement: an instruction or a result, and whether the user stated it."""
-
-    name: str
-    stated: bool
-
-
 @dataclass
 class Edges:
     """The places where a sharding was stated."""
@@ -55,6 +44,7 @@ class Edges:
     stated_text: str
     propagated_text: str
     stated: Stated = field(default_factory=Stated)
+    _results: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
         """Read the results' shardings before and after propagation."""
@@ -102,48 +92,19 @@ class Edges:
         after = self._after[number] if number < len(self._after) else None
         return before is not None and before == after
 
-    def origin(self, graph: Graph, value: str) -> Origin | None:
-        """Find what decided where a value lies: the nearest stated place that it flows to.
-
-        A place of the same shape counts only where it was stated to lie alike.
-        """
-        wanted, shape = self.program.layout(graph, value), graph.array(value)
-        queue, seen = deque([value]), {value}
-        while queue and len(seen) < _LIMIT:
-            here = queue.popleft()
-            if self._is_result(graph, here) and self._alike(graph, here, wanted, shape):
-                return Origin(here, stated=True)
-            for user in graph.users.get(here, ()):
-                if user in seen or is_pass(graph.nodes[user]):
-                    continue
-                seen.add(user)
-                edge = self.is_edge(graph, graph.nodes[user])
-                if edge and self._alike(graph, user, wanted, shape):
-                    return Origin(user, stated=True)
-                queue.append(user)
-        return None
-
-    def _alike(
-        self, graph: Graph, value: str, wanted: Layout | None, shape: Array | None
-    ) -> bool:
-        layout, array = self.program.layout(graph, value), graph.array(value)
-        if layout is None or wanted is None or array is None or shape is None:
-            return False
-        if array[1] == shape[1]:
-            return layout.spec == wanted.spec
-        return sorted(map(sorted, filter(None, layout.spec or ()))) == sorted(
-            map(sorted, filter(None, wanted.spec or ()))
-        )
-
-    def _is_result(self, graph: Graph, value: str) -> bool:
+    def is_result(self, graph: Graph, value: str) -> bool:
+        """Whether a value is a result of the program that was stated to lie as it does."""
         if graph.name != self.program.module.entry:
             return False
-        root = graph.root
-        places = [root.name] if root.opcode != "tuple" else list(root.operands)
-        return any(
-            graph.resolve(place) == value and self.is_stated_result(number)
-            for number, place in enumerate(places)
-        )
+        if self._results is None:
+            root = graph.root
+            places = [root.name] if root.opcode != "tuple" else list(root.operands)
+            self._results = frozenset(
+                graph.resolve(place)
+                for number, place in enumerate(places)
+                if self.is_stated_result(number)
+            )
+        return value in self._results
 
 
 _MAIN = re.compile(r"func\.func (?:public )?@main\((.*?)\) -> (.*) \{$", re.MULTILINE)

@@ -12,6 +12,10 @@ from shardnb.compiler.hlo import Instruction
 
 _SAME = frozenset(("copy", "convert"))
 _VIEWS = frozenset(("reshape", "broadcast", "transpose", "slice", "dynamic-slice"))
+_VIEW_NAMES = frozenset(
+    "reshape squeeze expand_dims broadcast_in_dim transpose slice split dynamic_slice tile "
+    "repeat iota".split()
+)
 _STEPS = 12
 LOOP_CARRY = "the loop's carry"
 THE_RESULT = "the program's result"
@@ -31,15 +35,15 @@ class Names:
             here, name = at
             node = here.node(name)
             if node.opcode == "parameter":
-                outer = self._outer(here, name)
+                outer = self.program.outside(here, name)
                 if outer is None:
                     name = self._parameter(here, node, view)
                     return f"carried {name}" if carried else name
                 carried = carried or self._is_carried(here, name)
                 at = outer
             elif _is_view(node) and here.operands[node.name]:
-                if node.opcode in _VIEWS and not view:
-                    view = primitive(node.op_name) or node.opcode
+                name = primitive(node.op_name)
+                view = view or (name if name in _VIEW_NAMES else "")
                 at = here, here.operands[node.name][0]
             else:
                 break
@@ -61,23 +65,6 @@ class Names:
             name = self.inputs[number]
         name = name or f"argument {number}"
         return f"{view} of {name}" if view else name
-
-    def _outer(self, graph: Graph, value: str) -> tuple[Graph, str] | None:
-        """Follow a parameter of a called computation to what its caller hands in."""
-        caller = self.program.callers.get(graph.name)
-        if caller is None:
-            return None
-        outside, instruction = caller
-        name, _, element = value.partition("#")
-        operands = outside.operands[instruction.name]
-        if instruction.opcode == "call":
-            number = graph.nodes[name].operand_text
-            at = int(number) if number.isdigit() else -1
-        elif instruction.opcode == "while":
-            at = int(element) if element.isdigit() else -1
-        else:
-            return None
-        return (outside, operands[at]) if 0 <= at < len(operands) else None
 
     def operation(self, node: Instruction) -> str:
         """Name an operation as JAX does."""

@@ -22,6 +22,7 @@ class Before:
     graphs: dict[str, Graph] = field(init=False)
     callers: dict[str, tuple[Graph, Instruction]] = field(init=False)
     _numbers: dict[str, dict[str, str]] = field(default_factory=dict)
+    _shapes: dict[tuple[str, str], tuple[tuple[int, ...], ...]] = field(default_factory=dict)
     _layouts: dict[tuple[str, str], tuple[Layout, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -43,13 +44,32 @@ class Before:
             return None
         return graph, f"{graph.parameters[0]}#{at}"
 
+    def outside(self, graph: Graph, value: str) -> tuple[Graph, str] | None:
+        """Follow a parameter of a called computation to what its caller hands in."""
+        caller = self.callers.get(graph.name)
+        if caller is None:
+            return None
+        outer, instruction = caller
+        name, _, element = value.partition("#")
+        operands = outer.operands[instruction.name]
+        text = {"call": graph.nodes[name].operand_text, "while": element}
+        number = text.get(instruction.opcode, "")
+        at = int(number) if number.isdigit() else -1
+        return (outer, operands[at]) if 0 <= at < len(operands) else None
+
+    def carried(self, graph: Graph, value: str) -> tuple[Graph, str] | None:
+        """Give what the body of a loop hands to its next turn for a parameter."""
+        caller, root = self.callers.get(graph.name), graph.root
+        _, mark, element = value.partition("#")
+        if caller is None or caller[1].opcode != "while" or not mark or root.opcode != "tuple":
+            return None
+        at = int(element) if element.isdigit() else len(root.operands)
+        return (graph, graph.resolve(root.operands[at])) if at < len(root.operands) else None
+
     def is_kept(self, graph: Graph, value: str) -> bool:
         """Whether a loop hands a parameter of its body on as it is."""
-        _, mark, element = value.partition("#")
-        root = graph.root
-        if not mark or root.opcode != "tuple" or int(element) >= len(root.operands):
-            return False
-        return graph.resolve(root.operands[int(element)]) == value
+        last = self.carried(graph, value)
+        return last is not None and last[1] == value
 
     def numbers(self, graph: Graph) -> dict[str, str]:
         """Give for each value the first one that is computed alike."""
@@ -115,5 +135,8 @@ class Before:
 
     def shard_shapes(self, instruction: Instruction) -> tuple[tuple[int, ...], ...]:
         """Give the shapes of one device's blocks of an instruction's results."""
-        pairs = zip(instruction.arrays, self._leaves(instruction), strict=True)
-        return tuple(layout.shard_shape(shape) for (_, shape), layout in pairs)
+        key = instruction.computation, instruction.name
+        if key not in self._shapes:
+            pairs = zip(instruction.arrays, self._leaves(instruction), strict=True)
+            self._shapes[key] = tuple(layout.shard_shape(shape) for (_, shape), layout in pairs)
+        return self._shapes[key]

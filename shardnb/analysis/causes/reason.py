@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 
-from shardnb.analysis.causes.edges import Edges, primitive
+from shardnb.analysis.causes.edges import Edges
+from shardnb.analysis.causes.factors import Factors, Split, results_of
 from shardnb.analysis.causes.graph import Graph
-from shardnb.analysis.causes.layouts import Layout, Piece, merged, pieces_of
+from shardnb.analysis.causes.layouts import Layout
+from shardnb.analysis.causes.origins import Origins, Pieces
 from shardnb.analysis.causes.program import Before
 from shardnb.analysis.causes.rules import AMBIGUOUS, ELEMENTWISE, Rule, Rules
 from shardnb.analysis.causes.verdict import (
@@ -26,20 +26,21 @@ from shardnb.analysis.causes.walk import Move
 from shardnb.compiler.hlo import Instruction
 from shardnb.report.model import AskedBy, Spec
 
-Split = dict[str, tuple[Piece, ...]]
-"""For each factor the parts of axes that split it, major first."""
-
 _WINDOWS = frozenset(("convolution", "reduce-window", "select-and-scatter"))
-_NO_SPLIT_FORM = frozenset("custom-call sort topk rng rng-bit-generator triangular-solve cholesky fft".split())
+_NO_SPLIT_FORM = frozenset(
+    "custom-call sort topk rng rng-bit-generator triangular-solve cholesky fft".split()
+)
 
 
-@dataclass
 class Judge:
     """Judges the moves of one program."""
 
-    program: Before
-    rules: Rules
-    edges: Edges
+    def __init__(self, program: Before, rules: Rules, edges: Edges) -> None:
+        """Take the program, Shardy's rules, and what the user stated."""
+        self.program = program
+        self.edges = edges
+        self.factors = Factors(program, rules)
+        self.origins = Origins(self.factors, edges)
 
     def judge(
         self, move: Move, axes: tuple[str, ...] | None, permuted: tuple[str, ...] = ()
@@ -50,24 +51,22 @@ class Judge:
         """
         if axes is None or move.producer is None:
             return UNKNOWN
-        shape = self.program.reader.mesh.shape
-        moved = frozenset(pieces_of(axes, shape))
+        moved = frozenset(self.factors.pieces(axes))
         layout = self.program.layout(move.graph, move.producer)
-        if permuted and layout is not None and not self._dims(layout.spec or (), moved):
-            moved = frozenset(pieces_of(permuted, shape))
-        if move.again:
+        if permuted and layout is not None and not self.factors.dims(layout.spec or (), moved):
+            moved = frozenset(self.factors.pieces(permuted))
+        if move.own:
             return self._partial(move, moved)
-        if move.collective.opcode in ("all-reduce", "reduce-scatter"):
-            return self._partial(move, moved) if move.own else UNKNOWN
+        if move.collective.opcode in ("all-reduce", "reduce-scatter") or not self._is_block(move):
+            return UNKNOWN
         verdict = self._reshard(move, moved)
         if layout is None or layout.spec is None or verdict is UNKNOWN:
             return verdict
-        spec = verdict.actual or layout.spec
-        return replace(verdict, dims=tuple(self._dims(spec, moved)))
+        return replace(
+            verdict, dims=tuple(self.factors.dims(verdict.actual or layout.spec, moved))
+        )
 
-    def _reshard(self, move: Move, moved: frozenset[Piece]) -> Verdict:
-        if not self._is_block(move):
-            return UNKNOWN
+    def _reshard(self, move: Move, moved: Pieces) -> Verdict:
         if move.variant:
             return self._moved_result(move, moved)
         if move.result is not None:
@@ -87,118 +86,100 @@ class Judge:
 
     # Partial sums
 
-    def _partial(self, move: Move, moved: frozenset[Piece]) -> Verdict:
+    def _partial(self, move: Move, moved: Pieces) -> Verdict:
+        """Prove a partial sum: what the operation sums over is split over exactly these axes."""
         node = move.graph.nodes[move.consumer or ""]
-        rule = self._rule(move.graph, node)
-        if rule is None or rule is AMBIGUOUS:
+        rule = self.factors.known(move.graph, node)
+        if rule is None:
             return UNKNOWN
         summed = rule.reductions or _lost(rule)
-        found: set[Piece] = set()
-        for split in self._operand_splits(move.graph, node, rule):
-            found |= {piece for factor in summed for piece in split.get(factor, ())}
+        splits = self.factors.operands(move.graph, node, rule)
+        found = {p for split in splits for factor in summed for p in split.get(factor, ())}
         if not moved <= found:
             return UNKNOWN
         return Verdict("partial-sum", self.edges.asked_for_sum(node))
 
     # An operand that is moved for its consumer
 
-    def _operand(self, move: Move, moved: frozenset[Piece]) -> Verdict:
+    def _operand(self, move: Move, moved: Pieces) -> Verdict:
         graph, producer = move.graph, move.producer or ""
         node = graph.nodes[move.consumer or ""]
         layout = self.program.layout(graph, producer)
         if layout is None or layout.spec is None:
             return UNKNOWN
         if self.edges.is_edge(graph, node):
-            return self._at_edge(graph, node, layout, moved)
+            return self._at_edge(graph, node, layout)
         if node.opcode == "while":
-            return self._into_loop(graph, node, producer)
+            return self._into_loop(graph, node, producer, moved)
         at = self._taken_at(graph, node, producer)
-        if not at:
+        dims = self.factors.dims(layout.spec, moved)
+        if at is None or not dims:
             return UNKNOWN
-        rule = self._rule(graph, node)
-        dims = self._dims(layout.spec, moved)
+        rule = self.factors.rule(graph, node)
         if rule is AMBIGUOUS:
             return UNKNOWN
+        needed = self.factors.without(layout.spec, moved)
         if rule is None:
-            return self._without_rule(node, layout, moved, dims)
-        if not dims:
-            return UNKNOWN
-        return self._by_rule(move, node, rule, at[0], layout, moved, dims)
+            known = node.opcode in _NO_SPLIT_FORM
+            return Verdict("whole-axis", needed=needed) if known else UNKNOWN
+        return self._by_rule(move, node, rule, at, moved, dims)
 
-    def _into_loop(self, graph: Graph, node: Instruction, producer: str) -> Verdict:
+    def _taken_at(self, graph: Graph, node: Instruction, producer: str) -> int | None:
+        """Give the operand that is the producer, or a piece of it."""
+        numbers = self.program.numbers(graph)
+        wanted = numbers.get(producer, producer)
+        for at, operand in enumerate(graph.operands[node.name]):
+            if any(numbers.get(one, one) == wanted for one in graph.whole_of(operand)):
+                return at
+        return None
+
+    def _into_loop(
+        self, graph: Graph, node: Instruction, producer: str, moved: Pieces
+    ) -> Verdict:
         """Judge what a loop carries in another placement: whether a constraint inside says so."""
         operands = graph.operands[node.name]
         inner = self.program.inside(node, operands.index(producer)) if producer in operands else None
-        if inner is None:
+        layout = self.program.layout(*inner) if inner else None
+        if inner is None or layout is None or layout.spec is None:
             return UNKNOWN
-        layout = self.program.layout(*inner)
-        needed = layout.spec if layout else None
-        origin = self.edges.origin(*inner)
-        if origin is not None and origin.stated:
-            return Verdict("output-spec", "requested", CARRY, needed)
-        return Verdict("conflict", detail=CARRY, needed=needed)
-
-    def _taken_at(self, graph: Graph, node: Instruction, producer: str) -> list[int]:
-        """Give the operands that are the producer, or a piece of it."""
-        numbers = self.program.numbers(graph)
-        wanted = numbers.get(producer, producer)
-        return [
-            at
-            for at, operand in enumerate(graph.operands[node.name])
-            if wanted in (numbers.get(o, o) for o in graph.whole_of(operand))
-        ]
-
-    def _without_rule(
-        self, node: Instruction, layout: Layout, moved: frozenset[Piece], dims: list[int]
-    ) -> Verdict:
-        if not dims or layout.spec is None or node.opcode not in _NO_SPLIT_FORM:
-            return UNKNOWN
-        return Verdict("whole-axis", needed=self._without(layout.spec, moved))
+        for dim in self.factors.dims(layout.spec, moved):
+            origin = self.origins.of(*inner, dim, moved, split=True)
+            if origin is not None and origin.stated:
+                return Verdict("output-spec", "requested", CARRY, layout.spec)
+        return Verdict("conflict", detail=CARRY, needed=layout.spec)
 
     def _by_rule(
-        self,
-        move: Move,
-        node: Instruction,
-        rule: Rule,
-        at: int,
-        layout: Layout,
-        moved: frozenset[Piece],
-        dims: list[int],
+        self, move: Move, node: Instruction, rule: Rule, at: int, moved: Pieces, dims: list[int]
     ) -> Verdict:
         graph = move.graph
-        needed = self._without(layout.spec or (), moved)
-        splits = list(self._operand_splits(graph, node, rule))
-        mine = splits[at]
-        here = [f for d in dims for f in rule.operands[at][d] if moved & set(mine.get(f, ()))]
-        if not here or any(not rule.operands[at][d] for d in dims):
+        layout = self.program.layout(graph, move.producer or "")
+        needed = self.factors.without((layout and layout.spec) or (), moved)
+        splits = self.factors.operands(graph, node, rule)
+        names = {f for dim in dims for f in rule.operands[at][dim]}
+        here = frozenset(f for f in names if moved & set(splits[at].get(f, ())))
+        if not here or any(not rule.operands[at][dim] for dim in dims):
             return Verdict("whole-axis", needed=needed)
         bound = rule.whole | rule.exchanges
         permute = move.collective.opcode == "collective-permute"
-        if permute and (bound & set(here) or node.opcode in _WINDOWS):
+        if permute and (bound & here or node.opcode in _WINDOWS):
             return Verdict("halo")
-        if rule.whole & set(here):
+        if rule.whole & here:
             return Verdict("whole-axis", needed=needed)
-        if rule.exchanges & set(here):
-            return self._exchange(move, node, needed)
-        if node.opcode == "reshape" and any(len(rule.operands[at][d]) > 1 or self._joined(rule, f)
-                                            for d in dims for f in rule.operands[at][d]):
+        if rule.exchanges & here:
+            return self._exchange(graph, node, needed)
+        if node.opcode == "reshape" and _is_cut(rule, at, dims):
             return Verdict("reshape", needed=needed)
         return self._compare(move, node, rule, at, here, splits, moved)
 
-    @staticmethod
-    def _joined(rule: Rule, factor: str) -> bool:
-        return any(factor in dim and len(dim) > 1 for dims in rule.results for dim in dims)
-
-    def _exchange(self, move: Move, node: Instruction, needed: Spec) -> Verdict:
-        if node.opcode != "concatenate" and not all(self._divides(move.graph, node)):
+    def _exchange(self, graph: Graph, node: Instruction, needed: Spec | None) -> Verdict:
+        if node.opcode != "concatenate" and not self._divides(graph, node):
             return Verdict("uneven", needed=needed)
         return Verdict("whole-axis", needed=needed)
 
-    def _divides(self, graph: Graph, node: Instruction) -> Iterator[bool]:
-        for index, (_, shape) in enumerate(node.arrays):
-            value = f"{node.name}#{index}" if node.is_tuple else node.name
-            layout = self.program.layout(graph, value)
-            yield layout is None or layout.divides(shape)
+    def _divides(self, graph: Graph, node: Instruction) -> bool:
+        layouts = [self.program.layout(graph, value) for value in results_of(node)]
+        pairs = zip(layouts, node.arrays, strict=False)
+        return all(layout is None or layout.divides(shape) for layout, (_, shape) in pairs)
 
     def _compare(
         self,
@@ -206,131 +187,186 @@ class Judge:
         node: Instruction,
         rule: Rule,
         at: int,
-        here: list[str],
+        here: frozenset[str],
         splits: list[Split],
-        moved: frozenset[Piece],
+        moved: Pieces,
     ) -> Verdict:
+        """Hold an operand against the others and the result, all of which could have agreed."""
         graph = move.graph
-        operands = graph.operands[node.name]
-        results = list(self._result_splits(graph, node, rule))
-        mine = splits[at]
-        others = [
-            (operands[i], rule.operands[i], split)
-            for i, split in enumerate(splits)
-            if i != at and self._stands_alone(graph, operands[i], move.producer or "")
-        ]
-        needed = self._needed(graph, rule, at, splits, results, mine, here, operands)
+        results = self.factors.results(graph, node, rule)
+        needed = self._needed(rule, at, splits, results, here)
         summed = frozenset(
-            d for d, factors in enumerate(rule.operands[at]) if set(factors) & rule.reductions
+            dim for dim, names in enumerate(rule.operands[at]) if set(names) & rule.reductions
         )
-        for other, _, split in others:
-            if any(moved & set(parts) for f, parts in split.items() if f not in here):
-                return Verdict("conflict", "inferred", TWO_DIMS, needed, other=other, summed=summed)
-        for other, dims, split in others:
-            names = {f for dim in dims for f in dim}
-            if any(f in names and split.get(f, ()) != mine.get(f, ()) for f in here):
-                return Verdict("conflict", "inferred", DISAGREE, needed, other=other, summed=summed)
-        if all(split.get(f, ()) == mine.get(f, ()) for f in here for split in results if self._has(rule, f)):
-            if node.opcode in ELEMENTWISE or move.collective.opcode == "collective-permute":
-                return UNKNOWN
-            return Verdict("whole-axis", detail=NO_FORM, needed=needed)
-        return self._elsewhere(move, self._first_result(node), needed)
+        others = self._others(graph, node, at, move.producer or "")
+        for other in others:
+            if self._wants(graph, node, rule, other, here, moved):
+                value = graph.operands[node.name][other]
+                return Verdict(
+                    "conflict", "inferred", TWO_DIMS, needed, other=value, summed=summed
+                )
+        unlike = [o for o in others if _differs(rule.operands[o], splits[o], splits[at], here)]
+        for other in unlike:
+            if any(splits[other].get(factor) for factor in here):
+                value = graph.operands[node.name][other]
+                return Verdict(
+                    "conflict", "inferred", DISAGREE, needed, other=value, summed=summed
+                )
+        if self._result_differs(rule, results, splits[at], here):
+            verdict = self._declared(graph, node, rule, results, here, moved, needed)
+            if verdict is not UNKNOWN:
+                return verdict
+        elif not unlike:
+            usual = node.opcode in ELEMENTWISE or move.collective.opcode == "collective-permute"
+            return UNKNOWN if usual else Verdict("whole-axis", detail=NO_FORM, needed=needed)
+        if unlike:
+            value = graph.operands[node.name][unlike[0]]
+            return Verdict("conflict", "inferred", DISAGREE, needed, other=value, summed=summed)
+        return UNKNOWN
+
+    def _others(self, graph: Graph, node: Instruction, at: int, producer: str) -> list[int]:
+        """Give the operands whose placement is their own: no constants, not the producer again."""
+        return [
+            number
+            for number, operand in enumerate(graph.operands[node.name])
+            if number != at
+            and operand != producer
+            and not self.program.is_constant(graph, operand)
+        ]
+
+    def _wants(
+        self,
+        graph: Graph,
+        node: Instruction,
+        rule: Rule,
+        other: int,
+        here: frozenset[str],
+        moved: Pieces,
+    ) -> bool:
+        """Whether another operand has the same axes on another dimension, and by itself."""
+        if other >= len(rule.operands):
+            return False
+        operand = graph.operands[node.name][other]
+        return any(
+            self.origins.grounded(graph, operand, dim, moved)
+            for dim, names in enumerate(rule.operands[other])
+            if not here & set(names)
+        )
 
     @staticmethod
-    def _first_result(node: Instruction) -> str:
-        return f"{node.name}#0" if node.is_tuple else node.name
+    def _result_differs(
+        rule: Rule, results: Sequence[Split], mine: Split, here: frozenset[str]
+    ) -> bool:
+        return any(
+            split.get(factor, ()) != mine.get(factor, ())
+            for split, dims in zip(results, rule.results, strict=False)
+            for factor in here
+            if any(factor in dim for dim in dims)
+        )
 
-    @staticmethod
-    def _has(rule: Rule, factor: str) -> bool:
-        return any(factor in dim for dims in rule.results for dim in dims)
-
-    def _stands_alone(self, graph: Graph, operand: str, producer: str) -> bool:
-        """Whether an operand's placement is its own: no constant, and not made of the producer."""
-        return not self.program.is_constant(graph, operand) and operand != producer
-
-    def _needed(self, graph, rule, at, splits, results, mine, here, operands) -> Spec | None:  # type: ignore[no-untyped-def]
-        wanted: dict[str, tuple[Piece, ...]] = {}
-        for i, split in enumerate([*splits, *results]):
-            if i == at:
-                continue
+    def _needed(
+        self,
+        rule: Rule,
+        at: int,
+        splits: Sequence[Split],
+        results: Sequence[Split],
+        here: frozenset[str],
+    ) -> Spec:
+        """Give where the consumer needs its operand: as the result and the other operands lie."""
+        wanted: Split = {}
+        for split in [*results, *(s for i, s in enumerate(splits) if i != at)]:
             for factor, parts in split.items():
                 wanted.setdefault(factor, parts)
-        dims = rule.operands[at]
-        shape = self.program.reader.mesh.shape
-        spec = tuple(
-            merged([p for f in dim for p in wanted.get(f, () if f in here else mine.get(f, ()))], shape)
-            for dim in dims
+        mine = splits[at]
+        return self.factors.spec(
+            [p for f in dim for p in wanted.get(f, () if f in here else mine.get(f, ()))]
+            for dim in rule.operands[at]
         )
-        return spec
 
-    # Results that are moved
+    # Results that are declared elsewhere
 
-    def _elsewhere(self, move: Move, value: str, needed: Spec | None) -> Verdict:
+    def _declared(
+        self,
+        graph: Graph,
+        node: Instruction,
+        rule: Rule,
+        results: Sequence[Split],
+        here: frozenset[str],
+        moved: Pieces,
+        needed: Spec | None,
+    ) -> Verdict:
         """Judge what only the declared result asks for: find what declared it."""
-        origin = self.edges.origin(move.graph, value)
-        if origin is None:
-            return UNKNOWN
-        if origin.stated:
-            return Verdict("output-spec", "requested", ELSEWHERE, needed)
-        return Verdict("conflict", detail=ELSEWHERE, needed=needed)
+        for value, dims, split in zip(results_of(node), rule.results, results, strict=False):
+            for dim, names in enumerate(dims):
+                taken = any(moved & set(split.get(name, ())) for name in names)
+                if not taken and not here & set(names):
+                    continue
+                origin = self.origins.of(graph, value, dim, moved, split=taken)
+                if origin is None:
+                    continue
+                if origin.stated:
+                    return Verdict("output-spec", "requested", ELSEWHERE, needed)
+                return Verdict("conflict", "inferred", TWO_DIMS, needed, other=origin.value)
+        return UNKNOWN
 
-    def _moved_result(self, move: Move, moved: frozenset[Piece]) -> Verdict:
+    def _moved_result(self, move: Move, moved: Pieces) -> Verdict:
         """Judge a result that was computed in its operands' layout and then moved."""
         graph, producer = move.graph, move.producer or ""
         node = graph.node(producer)
         layout = self.program.layout(graph, producer)
-        rule = self._rule(graph, node)
+        rule = self.factors.rule(graph, node)
         if rule is AMBIGUOUS or layout is None:
             return UNKNOWN
         if rule is None:
             known = node.opcode in _NO_SPLIT_FORM
             return Verdict("whole-axis", needed=layout.spec, own=True) if known else UNKNOWN
-        splits = [
-            *self._operand_splits(graph, node, rule),
-            *self._result_splits(graph, node, rule),
-        ]
-        found = {f for split in splits for f, parts in split.items() if moved & set(parts)}
-        if not found:
+        results = self.factors.results(graph, node, rule)
+        splits = [*self.factors.operands(graph, node, rule), *results]
+        here = frozenset(f for split in splits for f, parts in split.items() if moved & set(parts))
+        if not here:
             return UNKNOWN
-        actual = self._actual(graph, producer, rule)
-        verdict = self._own_verdict(move, node, rule, found, layout.spec)
-        return replace(verdict, actual=actual) if verdict is not UNKNOWN else verdict
+        verdict = self._own(move, node, rule, here, layout)
+        if verdict is UNKNOWN:
+            verdict = self._declared(graph, node, rule, results, here, moved, layout.spec)
+        if verdict is UNKNOWN:
+            return UNKNOWN
+        return replace(verdict, actual=self._actual(graph, producer, rule))
 
-    def _own_verdict(
-        self, move: Move, node: Instruction, rule: Rule, found: set[str], needed: Spec | None
+    def _own(
+        self, move: Move, node: Instruction, rule: Rule, here: frozenset[str], layout: Layout
     ) -> Verdict:
-        if move.collective.opcode == "collective-permute" and (rule.whole | rule.exchanges) & found:
+        permute = move.collective.opcode == "collective-permute"
+        if permute and (rule.whole | rule.exchanges) & here:
             return Verdict("halo", own=True)
-        if found & rule.whole:
-            return Verdict("whole-axis", needed=needed, own=True)
-        if found & rule.exchanges:
-            return replace(self._exchange(move, node, needed or ()), own=True)
-        return self._elsewhere(move, move.producer or "", needed)
+        if here & rule.whole:
+            return Verdict("whole-axis", needed=layout.spec, own=True)
+        if here & rule.exchanges:
+            return replace(self._exchange(move.graph, node, layout.spec), own=True)
+        return UNKNOWN
 
     def _actual(self, graph: Graph, producer: str, rule: Rule) -> Spec | None:
         """Give the layout that the operands of an instruction lend to its result."""
-        node = graph.node(producer)
         lent: Split = {}
-        for split in self._operand_splits(graph, node, rule):
+        for split in self.factors.operands(graph, graph.node(producer), rule):
             for factor, parts in split.items():
                 lent[factor] = lent.get(factor) or parts
         element = producer.partition("#")[2]
         dims = rule.results[int(element) if element else 0]
-        shape = self.program.reader.mesh.shape
-        return tuple(merged([p for f in dim for p in lent.get(f, ())], shape) for dim in dims)
+        return self.factors.spec([p for f in dim for p in lent.get(f, ())] for dim in dims)
 
-    def _result(self, move: Move, moved: frozenset[Piece]) -> Verdict:
+    def _result(self, move: Move, moved: Pieces) -> Verdict:
+        """Judge what is moved for a result of the program, or for the next turn of a loop."""
         graph = move.graph
         layout = self.program.layout(graph, move.producer or "")
         if layout is None or layout.spec is None:
             return UNKNOWN
         if graph.name != self.program.module.entry:
             return Verdict("conflict", detail=CARRY)
-        if not self._dims(layout.spec, moved):
+        if not self.factors.dims(layout.spec, moved):
             return UNKNOWN
-        needed = self._without(layout.spec, moved)
+        needed = self.factors.without(layout.spec, moved)
         if self.edges.is_stated_result(move.result or 0):
-            return self._as_stated(self.edges.result_asked_by, needed)
+            return _as_stated(self.edges.result_asked_by, needed)
         array = graph.array(move.producer or "")
         if array and not layout.divides(array[1]):
             return Verdict("uneven", needed=needed)
@@ -338,82 +374,36 @@ class Judge:
             return Verdict("reshape", needed=needed)
         return UNKNOWN
 
-    def _at_edge(
-        self, graph: Graph, node: Instruction, layout: Layout, moved: frozenset[Piece]
-    ) -> Verdict:
+    def _at_edge(self, graph: Graph, node: Instruction, layout: Layout) -> Verdict:
         wanted = self.program.layout(graph, node.name)
         if wanted is None or wanted.spec is None or wanted.spec == layout.spec:
             return UNKNOWN
-        return self._as_stated(self.edges.asked_by(node), wanted.spec)
-
-    @staticmethod
-    def _as_stated(asked_by: AskedBy, needed: Spec) -> Verdict:
-        """Judge what a placement asks for that the user stated, or JAX for an Explicit type."""
-        if asked_by == "requested":
-            return Verdict("output-spec", "requested", needed=needed)
-        return Verdict("conflict", detail=ELSEWHERE, needed=needed)
-
-    # Helpers
-
-    def _rule(self, graph: Graph, node: Instruction) -> Rule | None:
-        shapes = []
-        for operand in graph.operands[node.name]:
-            array = graph.array(operand)
-            if array is None:
-                return None
-            shapes.append(array[1])
-        return self.rules.of(node, tuple(shapes))
-
-    def _operand_splits(self, graph: Graph, node: Instruction, rule: Rule) -> Iterator[Split]:
-        for operand, dims in zip(graph.operands[node.name], rule.operands, strict=False):
-            yield self._split(self.program.layout(graph, operand), dims, rule)
-
-    def _result_splits(self, graph: Graph, node: Instruction, rule: Rule) -> Iterator[Split]:
-        for index, dims in enumerate(rule.results):
-            value = f"{node.name}#{index}" if node.is_tuple else node.name
-            yield self._split(self.program.layout(graph, value), dims, rule)
-
-    def _split(
-        self, layout: Layout | None, dims: tuple[tuple[str, ...], ...], rule: Rule
-    ) -> Split:
-        split: Split = {}
-        if layout is None or layout.spec is None:
-            return split
-        shape = self.program.reader.mesh.shape
-        for factors, axes in zip(dims, layout.spec, strict=False):
-            parts = iter(pieces_of(axes, shape))
-            for number, factor in enumerate(factors):
-                last = number == len(factors) - 1
-                split[factor] = tuple(parts) if last else tuple(_take(parts, rule.size(factor)))
-        return split
-
-    def _dims(self, spec: Spec, moved: frozenset[Piece]) -> list[int]:
-        shape = self.program.reader.mesh.shape
-        return [d for d, axes in enumerate(spec) if moved & set(pieces_of(axes, shape))]
-
-    def _without(self, spec: Spec, moved: frozenset[Piece]) -> Spec:
-        shape = self.program.reader.mesh.shape
-        return tuple(
-            merged([p for p in pieces_of(axes, shape) if p not in moved], shape) for axes in spec
-        )
+        return _as_stated(self.edges.asked_by(node), wanted.spec)
 
 
-def _take(parts: Iterator[Piece], size: int) -> Iterator[Piece]:
-    """Take parts of axes until they cut a factor of this size into single elements."""
-    product = 1
-    while product < size:
-        part = next(parts, None)
-        if part is None:
-            return
-        product *= part[2]
-        yield part
+def _as_stated(asked_by: AskedBy, needed: Spec) -> Verdict:
+    """Judge what a placement asks for that the user stated, or JAX for an Explicit type."""
+    if asked_by == "requested":
+        return Verdict("output-spec", "requested", needed=needed)
+    return Verdict("conflict", detail=ELSEWHERE, needed=needed)
+
+
+def _differs(
+    dims: tuple[tuple[str, ...], ...], split: Split, mine: Split, here: frozenset[str]
+) -> bool:
+    """Whether an operand that shares these factors is split along them in another way."""
+    names = {name for dim in dims for name in dim}
+    return any(f in names and split.get(f, ()) != mine.get(f, ()) for f in here)
+
+
+def _is_cut(rule: Rule, at: int, dims: Sequence[int]) -> bool:
+    """Whether a reshape joins or cuts one of these dimensions."""
+    names = {f for dim in dims for f in rule.operands[at][dim]}
+    joined = any(len(dim) > 1 and names & set(dim) for result in rule.results for dim in result)
+    return joined or any(len(rule.operands[at][dim]) > 1 for dim in dims)
 
 
 def _lost(rule: Rule) -> frozenset[str]:
     """Give the factors of operands that no result has."""
     kept = {f for dims in rule.results for dim in dims for f in dim}
     return frozenset(f for dims in rule.operands for dim in dims for f in dim if f not in kept)
-
-
-__all__ = ["Judge"]
-_ = (math, deque, Callable, islice, primitive)
