@@ -33,6 +33,8 @@ _MORE_WORK = 0.1
 _WORK_PER_BYTE = 16
 _PAIRED = 16
 _MUCH = 0.9
+_STOPPED = "the search for fixes {}: {} of {} edits were tried"
+_NO_TEXT = "no edit of the text was tried: tracing it again raised {}: {}"
 
 
 def find_fixes(
@@ -57,8 +59,8 @@ def find_fixes(
     if not wanted or report.memory is None:
         return report
     search = Search(program, report, wanted, time.perf_counter() + seconds, progress)
-    stopped = search.run()
-    notes = report.notes if stopped is None else (*report.notes, search.note(stopped))
+    search.run()
+    notes = (*report.notes, *search.notes)
     found = search.fixes()
     fixed = tuple(replace(c, fixes=found.get(c.id, c.fixes)) for c in report.collectives)
     return replace(report, notes=notes, collectives=fixed)
@@ -92,6 +94,7 @@ class Search:
     total: int = 0
     looked: list[Trial] = field(default_factory=list)
     weighed: list[Trial] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Take the program as it stands for the measure."""
@@ -101,19 +104,17 @@ class Search:
         self._seen: set[str] = set()
         self._longest = 0.0
 
-    def run(self) -> str | None:
-        """Look at every edit in turn; gives why it stopped early, or None."""
+    def run(self) -> None:
+        """Look at every edit in turn; a note says where it stopped early."""
         try:
             complete = self._looks(self._first()) and self._looks(self._paired())
             complete = self._weigh_rest() and complete
             self._report_progress()
         except KeyboardInterrupt:
-            return "was interrupted"
-        return None if complete else "ran out of time"
-
-    def note(self, stopped: str) -> str:
-        """Say how far the search came."""
-        return f"the search for fixes {stopped}: {self.done} of {self.total} edits were tried"
+            self.notes.append(_STOPPED.format("was interrupted", self.done, self.total))
+            return
+        if not complete:
+            self.notes.append(_STOPPED.format("ran out of time", self.done, self.total))
 
     def _first(self) -> list[Edit]:
         ranked = [*input_edits(self.report, self.wanted), *output_edits(self.report, self.wanted)]
@@ -128,13 +129,14 @@ class Search:
         ]
 
     def _of_text(self) -> Iterator[Ranked]:
-        # The user's function may refuse to be traced again; then there are no such edits.
-        with suppress(Exception):
+        try:
             units = units_of(self.program, self.report.sources)
             yield from closure_edits(self.report, self.wanted, units)
             yield from product_edits(self.program, self.report, self.wanted, units)
             places = seen_places(self.program, units)
             yield from constraint_edits(self.program, self.report, self.wanted, places)
+        except Exception as error:  # noqa: BLE001 - a function may refuse to be traced again
+            self.notes.append(_NO_TEXT.format(type(error).__name__, error))
 
     def _paired(self) -> list[Edit]:
         singles = [t for t in self.looked if isinstance(t.edit, InputEdit)]

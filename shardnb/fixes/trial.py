@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -125,7 +125,9 @@ def optimized_text(lowered: Any, platform: str) -> str:
         with quiet_compiler():
             return str(lowered.compile().as_text())
     catcher = _Catcher()
-    with private.optimized_modules(_NAME, catcher):
+    with ExitStack() as stack:
+        with suppress(private.NotAvailable):  # else the compile goes on to its end
+            stack.enter_context(private.optimized_modules(_NAME, catcher))
         compiled = _compile(lowered, catcher)
     return str(compiled.as_text()) if catcher.proto is None else private.hlo_text(catcher.proto)
 

@@ -15,7 +15,7 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
-from shardnb.compiler import build
+from shardnb.compiler import build, private
 from shardnb.engine import compile_and_analyse
 from shardnb.fixes import find_fixes
 from shardnb.fixes.candidates import other_specs, product_edits
@@ -74,12 +74,19 @@ def case_3():
     return made(tanh_matmul, M42, a=a, b=b)
 
 
+@pytest.fixture(scope="module")
+def case():
+    """Give the program of case 3, its report, and the report with what was found."""
+    program, report = case_3()
+    return program, report, find_fixes(program, report, seconds=120)
+
+
 # What is found
 
 
-def test_a_partial_sum_is_avoided_by_splitting_columns():
+def test_a_partial_sum_is_avoided_by_splitting_columns(case):
     # One device then has 64x512 of a, 512x512 of b and 64x512 of the result.
-    (collective,) = find_fixes(*case_3(), seconds=120).collectives
+    (collective,) = case[2].collectives
     fix = next(fix for fix in collective.fixes if fix.edit == "a=P('data') b=P(None, 'model')")
     assert fix.collectives == (1, 0)
     assert fix.wire_bytes == (64 * 1024 * 4, 0)
@@ -103,16 +110,15 @@ def test_of_two_that_want_an_axis_one_gives_way():
     assert fix.memory_bytes[1] == 4 * (256 * 256 + 2 * 32 * 256)
 
 
-def test_the_memory_before_is_the_report_s():
-    program, report = case_3()
-    (collective,) = find_fixes(program, report, seconds=120).collectives
+def test_the_memory_before_is_the_report_s(case):
+    _, report, found = case
+    (collective,) = found.collectives
     assert {fix.memory_bytes[0] for fix in collective.fixes} == {report.memory.total}
 
 
-def test_no_device_repeats_the_work_of_another():
+def test_no_device_repeats_the_work_of_another(case):
     # With a and b whole there is no collective, and each device does all the work.
-    program, report = case_3()
-    (collective,) = find_fixes(program, report, seconds=120).collectives
+    (collective,) = case[2].collectives
     assert not {"a=P() b=P()", "a=P('data') b=P()"} & set(edits_of(collective))
 
 
@@ -418,6 +424,33 @@ def test_an_interrupt_keeps_what_was_found():
     assert "was interrupted" in found.notes[-1]
 
 
+CALLS = []
+
+
+def only_once(x):
+    CALLS.append(1)
+    if len(CALLS) > 1:
+        raise RuntimeError("not twice")
+    return jnp.sort(x)
+
+
+def test_a_function_that_cannot_be_traced_again_is_said():
+    found = searched(only_once, M8, x=(f32(64), P("data")))
+    assert edits_of(found.collectives[0]) == ["x=P()"]
+    assert found.notes[-1] == (
+        "no edit of the text was tried: tracing it again raised RuntimeError: not twice"
+    )
+
+
+def test_a_whole_compile_stands_in_for_what_is_gone(monkeypatch):
+    def gone(name, callback):
+        raise private.NotAvailable("the optimized program before machine code")
+
+    program, report = case_3()
+    monkeypatch.setattr("shardnb.compiler.private.optimized_modules", gone)
+    assert Bench(report.mesh).look(program.lowered).wire_bytes == report.wire_bytes
+
+
 def test_progress_counts_up_to_the_total():
     program, report = case_3()
     calls = []
@@ -428,9 +461,8 @@ def test_progress_counts_up_to_the_total():
     assert best.wire_bytes[1] == 0
 
 
-def test_the_report_is_otherwise_the_same():
-    program, report = case_3()
-    found = find_fixes(program, report, seconds=120)
+def test_the_report_is_otherwise_the_same(case):
+    _, report, found = case
     bare = tuple(replace(c, fixes=None) for c in found.collectives)
     assert replace(found, collectives=bare) == report
 
