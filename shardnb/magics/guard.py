@@ -1,0 +1,171 @@
+"""What objects held before a cell was traced, so that they can have it again.
+
+A tracer means nothing once the program is traced. Where a cell put one into an object that is no
+pytree, the object gets back what it held before. A body that is traced only to be compiled leaves
+no change at all in the notebook's own objects.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shardnb.magics.leaks import reach, tracer_in
+from shardnb.magics.trees import is_array
+
+Content = dict[Any, Any]
+_PLAIN = (list, dict, deque, set, tuple, frozenset, types.FunctionType, types.MethodType)
+
+
+@dataclass
+class _Kept:
+    path: str
+    holder: Any
+    before: Content
+
+
+class Guard:
+    """Remembers what objects held, to take tracers out of them again.
+
+    `roots` are named values; all that they reach is remembered.
+    """
+
+    def __init__(self, roots: Sequence[tuple[str, Any]]) -> None:
+        """Remember what is there now."""
+        self._roots = roots
+        self._objects = list(reach(roots))
+        self._kept = list(_kept(self._objects))
+
+    def arrays(self) -> Iterator[tuple[str, Any]]:
+        """Give the arrays that were found on the way, by their paths."""
+        return ((path, value) for path, value in self._objects if is_array(value))
+
+    def release(self) -> list[str]:
+        """Take tracers out of every object; gives the paths at which they were."""
+        return [path for kept in self._kept for path in _cleaned(kept)]
+
+    def past(self) -> Past:
+        """Remember the present of the notebook's own objects among these."""
+        return Past(self._roots)
+
+
+class Past:
+    """What the notebook's own objects held: its classes, instances, closures and containers.
+
+    The insides of a library's objects are left alone: they may belong to what Python cannot see.
+    """
+
+    def __init__(self, roots: Iterable[tuple[str, Any]]) -> None:
+        """Remember what is there now."""
+        self._kept = list(_kept(reach(roots, _is_of_notebook)))
+
+    def restore(self) -> None:
+        """Give every object what it held."""
+        for kept in self._kept:
+            if _is_of_notebook(kept.holder) and not _same(_content(kept.holder), kept.before):
+                _put(kept.holder, kept.before)
+
+
+def _is_of_notebook(value: Any) -> bool:
+    if isinstance(value, (*_PLAIN, functools.partial)):
+        return True
+    cls = value if isinstance(value, type) else type(value)
+    return cls.__module__ == "__main__"
+
+
+def _kept(objects: Iterable[tuple[str, Any]]) -> Iterator[_Kept]:
+    for path, holder in objects:
+        content = _content(holder)
+        if content is not None:
+            yield _Kept(path, holder, content)
+
+
+def _content(holder: Any) -> Content | None:
+    """Give what an object holds by key, or None for one that holds nothing that can change."""
+    if isinstance(holder, dict):
+        return dict(holder)
+    if isinstance(holder, list | deque | set):
+        return dict(enumerate(holder))
+    if isinstance(holder, types.FunctionType):
+        return {name: cell.cell_contents for name, cell in _cells(holder)}
+    if isinstance(holder, type):
+        return dict(vars(holder)) if holder.__module__ == "__main__" else None
+    try:
+        return dict(object.__getattribute__(holder, "__dict__"))
+    except AttributeError:
+        return None
+
+
+def _put(holder: Any, content: Content) -> None:
+    """Have an object hold this."""
+    if isinstance(holder, dict):
+        holder.clear()
+        holder.update(content)
+    elif isinstance(holder, list | deque | set):
+        holder.clear()
+        (holder.update if isinstance(holder, set) else holder.extend)(content.values())
+    elif isinstance(holder, types.FunctionType):
+        for name, cell in _cells(holder):
+            cell.cell_contents = content.get(name, cell.cell_contents)
+    elif isinstance(holder, type):
+        _put_in_class(holder, content)
+    else:
+        _put(object.__getattribute__(holder, "__dict__"), content)
+
+
+def _put_in_class(cls: type, content: Content) -> None:
+    for name in [name for name in vars(cls) if name not in content]:
+        delattr(cls, name)
+    for name, value in content.items():
+        if vars(cls).get(name) is not value:
+            setattr(cls, name, value)
+
+
+def _cells(function: types.FunctionType) -> Iterator[tuple[str, types.CellType]]:
+    """Give the variables of a closure that have a value."""
+    names = function.__code__.co_freevars
+    for name, cell in zip(names, function.__closure__ or (), strict=True):
+        try:
+            _ = cell.cell_contents
+        except ValueError:
+            continue
+        yield name, cell
+
+
+def _same(now: Content | None, before: Content) -> bool:
+    return (
+        now is not None
+        and list(now) == list(before)
+        and all(now[key] is before[key] for key in before)
+    )
+
+
+def _cleaned(kept: _Kept) -> list[str]:
+    now = _content(kept.holder) or {}
+    changed = {k: v for k, v in now.items() if k not in kept.before or kept.before[k] is not v}
+    lost = {
+        key: path
+        for key, value in changed.items()
+        if (path := tracer_in(kept.path + _step(kept.holder, key), value))
+    }
+    if lost:
+        _put(kept.holder, _without(kept, now, lost))
+    return list(lost.values())
+
+
+def _without(kept: _Kept, now: Content, lost: Iterable[Any]) -> Content:
+    """Give what an object holds now, with what it held before in place of what is lost."""
+    if isinstance(kept.holder, list | deque | set):
+        return kept.before
+    old = {key: kept.before[key] for key in lost if key in kept.before}
+    return {key: value for key, value in {**now, **old}.items() if key in old or key not in lost}
+
+
+def _step(holder: Any, key: Any) -> str:
+    if isinstance(holder, set):
+        return "{...}"
+    return f"[{key!r}]" if isinstance(holder, dict | list | deque) else f".{key}"
