@@ -153,17 +153,23 @@ def analyse_hlo(
     Without a mesh the axes of a collective are not known, and its groups speak for it.
     """
     module = hlo.parse(text)
-    mesh = mesh or Mesh((), tuple(range(module.num_partitions)), target="unknown", kind="unknown")
     located = Sources(sources, files)
+    found = find_collectives(module, mesh or _unnamed(module.num_partitions), located.locate)
+    named = (position for c in found for group in c.groups for position in group)
+    devices = max(module.num_partitions, max(named, default=0) + 1)
     return Report(
         title=title or module.name,
-        mesh=mesh,
-        collectives=find_collectives(module, mesh, located.locate),
+        mesh=mesh or _unnamed(devices),
+        collectives=found,
         sources=located.texts(),
         versions=versions(),
         notes=tuple(notes),
         texts={"optimized": text},
     )
+
+
+def _unnamed(devices: int) -> Mesh:
+    return Mesh((), tuple(range(devices)), target="unknown", kind="unknown")
 
 
 def versions() -> dict[str, str]:

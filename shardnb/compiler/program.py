@@ -41,7 +41,7 @@ class Recipe:
         fn, out_specs = self.fn, self.out_specs
         if self.manual:
             fn = _per_device(fn, self.shardings, self.mesh, self.manual, out_specs)
-            out_specs = None
+            out_specs = out_specs if self.manual < set(self.mesh.axis_names) else None
         call = _named(fn, list(self.args))
         abstract = jax.tree_util.tree_map(_abstract, self.args, self.shardings)
         with jax.set_mesh(self.mesh), private.constants_kept_apart():
@@ -164,6 +164,7 @@ def _named(fn: Callable[..., Tree], names: list[str]) -> Callable[..., Tree]:
     call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [inspect.Parameter(name, kind) for name in names]
     )
+    call.__wrapped__ = fn  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = getattr(fn, "__name__", "program")
     return call
 
@@ -178,6 +179,11 @@ def _per_device(
     in_specs = tuple(
         jax.tree_util.tree_map(lambda sharding: _only(sharding.spec, manual), tree)
         for tree in shardings.values()
+    )
+    out_specs = jax.tree_util.tree_map(
+        lambda spec: spec if spec is None else _only(getattr(spec, "spec", spec), manual),
+        out_specs,
+        is_leaf=placement.is_spec,
     )
     return jax.shard_map(fn, mesh=mesh, in_specs=in_specs, out_specs=out_specs, axis_names=manual)
 

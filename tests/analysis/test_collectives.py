@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from shardnb.analysis import analyse_hlo
 from shardnb.analysis.collectives import KINDS, find_collectives
 from shardnb.compiler import hlo
 from shardnb.report import Axis, Mesh
@@ -178,3 +179,13 @@ def test_a_group_of_one_sends_nothing():
         "  ROOT %x = f32[8]{0} all-reduce(%p), replica_groups={{0},{1},{2},{3},{4},{5},{6},{7}}"
     )
     assert (found.wire_bytes, found.axes) == (0, ())
+
+
+def test_a_text_without_a_mesh_has_the_devices_of_its_groups():
+    text = (
+        "HloModule m\n\nENTRY %main (p: f32[8]) -> f32[8] {\n  %p = f32[8]{0} parameter(0)\n"
+        f"  ROOT %x = f32[8]{{0}} all-reduce(%p), replica_groups={PAIRS}\n}}\n"
+    )
+    report = analyse_hlo(text)
+    assert (report.mesh.size, report.collectives[0].axes) == (8, None)
+    assert "all-reduce" in str(report)

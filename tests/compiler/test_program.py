@@ -81,6 +81,30 @@ def test_axes_of_two_types():
     np.testing.assert_allclose(program.run(), X @ W, rtol=1e-5)
 
 
+def test_results_over_axes_of_two_types():
+    grid = make_grid("data=4,model=2:manual")
+    program = build(
+        lambda x: x * 2,
+        {"x": X},
+        mesh=grid.mesh,
+        manual=grid.manual,
+        in_specs={"x": P("data", "model")},
+        out_specs=P("data", "model"),
+    )
+    result = program.run()
+    assert result.sharding.spec == P("data", "model")
+    np.testing.assert_allclose(result, X * 2, rtol=1e-6)
+
+
+def test_an_error_of_jax_names_the_function_of_the_user():
+    def mine(x):
+        return x.sum() + "text"
+
+    with pytest.raises(TypeError) as caught:
+        built(mine, {"x": X})
+    assert "program.py" not in str(caught.value)
+
+
 def test_a_closed_over_array_stays_an_argument_with_its_sharding():
     w = jax.device_put(np.ones((16, 8), np.float32), NamedSharding(GRID.mesh, P("model")))
 
