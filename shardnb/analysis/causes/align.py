@@ -189,7 +189,7 @@ class _Aligner:
         olds = [old for number in numbers for old in self.fed.get((key, number), ())]
         fed = [old for old in olds if old.name not in carried]
         exact = [old for old in fed if self._is_shard(new, old)]
-        if not fed or not self._leaves(new, key, bool(exact)):
+        if not fed or not self._leaves(new, key, exact=bool(exact)):
             return
         names = self._ordered(new, [old.name for old in exact or fed])
         self._set(new.name, names, exact=bool(exact), taken=(carried,))
@@ -247,8 +247,16 @@ class _Aligner:
         if len(self.before.operands[old.name]) > 1 and old.opcode in ("concatenate", "select"):
             return True
         if exact:
-            return not self._is_exchanged(new)
+            return not self._is_exchanged(new) and not self._is_step(new, old)
         return old.opcode == "reshape" and self._is_other_block(new, old)
+
+    def _is_step(self, new: Instruction, old: Instruction) -> bool:
+        """Whether a slice is only taken for its own key, which the old one is not."""
+        if old.opcode != "slice":
+            return False
+        key = self.after.keys[new.name]
+        taken = (self.before.keys[user] == key for user in self.before.users.get(old.name, ()))
+        return not self._leaves(new, key, exact=True) and not any(taken)
 
     def _is_other_block(self, new: Instruction, old: Instruction) -> bool:
         """Whether a reshape gives a block of the old one's result in another layout."""
@@ -312,7 +320,7 @@ class _Aligner:
             if old.opcode == "concatenate" and node is not None and node.opcode == "slice":
                 yield self.before.operands[node.name][0]
 
-    def _leaves(self, new: Instruction, key: Key, exact: bool) -> bool:
+    def _leaves(self, new: Instruction, key: Key, *, exact: bool) -> bool:
         """Whether a value goes on to another operation, to be moved, or out of the computation."""
         if new.is_root:
             return True
