@@ -148,7 +148,11 @@ function quoted(name) {
   return quote + name.replace(/\\/g, "\\\\").replaceAll(quote, `\\${quote}`) + quote;
 }
 function typeText(value2) {
-  const dims2 = value2.shape.map((size2, dim) => dimText(size2, value2.spec?.[dim] ?? []));
+  if (value2.spec === null) {
+    return `${value2.dtype}[${value2.shape.join(", ")}] (in no mesh axes)`;
+  }
+  const { spec } = value2;
+  const dims2 = value2.shape.map((size2, dim) => dimText(size2, spec[dim]));
   const pending = value2.unreduced.length ? `{U:${value2.unreduced.join(",")}}` : "";
   return `${value2.dtype}[${dims2.join(", ")}]${pending}`;
 }
@@ -170,17 +174,19 @@ function blocksOf(value2, mesh2) {
   if (spec === null) {
     return value2.blocks ?? positions.map(() => 0);
   }
-  const grid = gridOf(value2, mesh2);
-  return positions.map((position) => blockAt(spec, grid, coordinates(position, mesh2), mesh2));
+  const digits2 = spec.flat().map((axis) => digitOf(axis, mesh2));
+  return positions.map(
+    (position) => digits2.reduce((block, { size: size2, after }) => {
+      return block * size2 + Math.floor(position / after) % size2;
+    }, 0)
+  );
 }
-function blockAt(spec, grid, coordinate, mesh2) {
-  return spec.reduce((block, axes, dim) => {
-    const index = axes.reduce(
-      (inner, axis) => inner * sizeOf(axis, mesh2) + indexOf(axis, coordinate, mesh2),
-      0
-    );
-    return block * grid[dim] + index;
-  }, 0);
+function digitOf(name, mesh2) {
+  const [whole, before, size2] = partOf(name) ?? [name, 1, meshAxis(name, mesh2).size];
+  const axis = meshAxis(whole, mesh2);
+  const behind = mesh2.axes.slice(mesh2.axes.indexOf(axis) + 1);
+  const minor = behind.reduce((product2, one) => product2 * one.size, 1);
+  return { size: size2, after: minor * Math.max(1, Math.floor(axis.size / (before * size2))) };
 }
 function coordinates(position, mesh2) {
   const result = [];
@@ -200,13 +206,6 @@ function wholeAxis(axis) {
 }
 function sizeOf(axis, mesh2) {
   return partOf(axis)?.[2] ?? meshAxis(axis, mesh2).size;
-}
-function indexOf(axis, coordinate, mesh2) {
-  const part = partOf(axis);
-  const [name, before, size2] = part ?? [axis, 1, meshAxis(axis, mesh2).size];
-  const whole = meshAxis(name, mesh2);
-  const after = Math.max(1, Math.floor(whole.size / (before * size2)));
-  return Math.floor(coordinate[mesh2.axes.indexOf(whole)] / after) % size2;
 }
 function meshAxis(name, mesh2) {
   const axis = mesh2.axes.find((one) => one.name === name);
@@ -246,7 +245,7 @@ function free(value2, mesh2) {
   const parts = new Set([...used2].filter((axis) => wholeAxis(axis) !== axis).map(wholeAxis));
   return mesh2.axes.filter((axis) => axis.size > 1 && !used2.has(axis.name)).map((axis) => parts.has(axis.name) ? `the rest of ${axis.name}` : axis.name);
 }
-function indexOf2(grid, number) {
+function indexOf(grid, number) {
   const index = [];
   let rest2 = number;
   for (const size2 of [...grid].reverse()) {
@@ -259,7 +258,7 @@ function numberOf(grid, index) {
   return grid.reduce((number, size2, dim) => number * size2 + index[dim], 0);
 }
 function sliceText(value2, layout, block) {
-  const parts = indexOf2(layout.grid, block).map((place3, dim) => {
+  const parts = indexOf(layout.grid, block).map((place3, dim) => {
     const end = value2.shape[dim];
     const start = Math.min(end, place3 * value2.shard_shape[dim]);
     return `${start}:${Math.min(end, start + value2.shard_shape[dim])}`;
@@ -267,7 +266,7 @@ function sliceText(value2, layout, block) {
   return `[${parts.join(", ")}]`;
 }
 function neighbours(grid, number) {
-  const index = indexOf2(grid, number);
+  const index = indexOf(grid, number);
   const beside = (dim, step2) => {
     const place3 = index[dim] + step2;
     return place3 < 0 || place3 >= grid[dim] ? null : numberOf(grid, [...index.slice(0, dim), place3, ...index.slice(dim + 1)]);
@@ -713,7 +712,7 @@ function blockTint(layout) {
     if (rank2 === void 0) {
       return NOBODY;
     }
-    const index = indexOf2(grid, block);
+    const index = indexOf(grid, block);
     const y = down === null ? 0 : index[down] / Math.max(1, high - 1);
     const x = across === null ? 0 : index[across] / Math.max(1, wide - 1);
     return high > 1 ? tint(rank2, ranks.size, y, x) : tint(rank2, ranks.size, x, 0.5);
@@ -869,7 +868,7 @@ function arrange(grid, box) {
   const sheets = Array.from({ length: shape.deep }, (_, depth) => ({
     x: depth % folding.abreast * (size2.width + gaps.sheet),
     y: Math.floor(depth / folding.abreast) * (size2.height + gaps.sheet + gaps.head) + gaps.head,
-    at: indexOf2(depths, depth).map((place3, i) => [others[i], place3])
+    at: indexOf(depths, depth).map((place3, i) => [others[i], place3])
   }));
   const corners = place2(grid, { shape, folding, tile, sheets, down, across });
   const width = Math.max(...sheets.map((sheet) => sheet.x)) + size2.width;
@@ -942,7 +941,7 @@ function place2(grid, plan) {
   const wide = Math.ceil(shape.columns / folding.bands);
   const others = grid.map((_, dim) => dim).filter((dim) => dim !== plan.down && dim !== plan.across);
   for (let number = 0; number < total2; number++) {
-    const index = indexOf2(grid, number);
+    const index = indexOf(grid, number);
     const row = plan.down === null ? 0 : index[plan.down];
     const column = plan.across === null ? 0 : index[plan.across];
     const sheet = plan.sheets[others.reduce((depth, dim) => depth * grid[dim] + index[dim], 0)];

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.browser.lab import command, report_output
-from tests.browser.reports import CELL, hostile, large, sketch
+from tests.browser.reports import CELL, hostile, sketch
 
 LINES = "[...document.querySelectorAll('.jp-Notebook .cm-line')].map(line => line.textContent)"
 BRIGHTNESS = """selector => {

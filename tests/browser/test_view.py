@@ -58,8 +58,7 @@ def test_the_pointer_on_a_device_says_with_whom_it_exchanges(view):
     mesh.hover(position={"x": 5, "y": 40})
     page.wait_for_function("document.querySelector('.shardnb-mesh .shardnb-readout').textContent")
     assert page.inner_text(".shardnb-mesh .shardnb-readout") == (
-        "device 2 (data 1, model 0); in group B: 2-3; "
-        "next to it: 0 and 4 along data, 3 along model"
+        "device 2 (data 1, model 0); in group B: 2-3; next to it: 0 and 4 along data, 3 along model"
     ).replace("2-3", "2 3")
 
 

@@ -31,7 +31,11 @@ function quoted(name: string): string {
 
 /** Write an array's type with its placement: `f32[256@data, 512]`. */
 export function typeText(value: Value): string {
-  const dims = value.shape.map((size, dim) => dimText(size, value.spec?.[dim] ?? []));
+  if (value.spec === null) {
+    return `${value.dtype}[${value.shape.join(', ')}] (in no mesh axes)`;
+  }
+  const { spec } = value;
+  const dims = value.shape.map((size, dim) => dimText(size, spec[dim]));
   const pending = value.unreduced.length ? `{U:${value.unreduced.join(',')}}` : '';
   return `${value.dtype}[${dims.join(', ')}]${pending}`;
 }
@@ -59,23 +63,26 @@ export function blocksOf(value: Value, mesh: Mesh): readonly number[] {
   if (spec === null) {
     return value.blocks ?? positions.map(() => 0);
   }
-  const grid = gridOf(value, mesh);
-  return positions.map(position => blockAt(spec, grid, coordinates(position, mesh), mesh));
+  const digits = spec.flat().map(axis => digitOf(axis, mesh));
+  return positions.map(position =>
+    digits.reduce((block, { size, after }) => {
+      return block * size + (Math.floor(position / after) % size);
+    }, 0)
+  );
 }
 
-function blockAt(
-  spec: Spec,
-  grid: readonly number[],
-  coordinate: readonly number[],
-  mesh: Mesh
-): number {
-  return spec.reduce((block, axes, dim) => {
-    const index = axes.reduce(
-      (inner, axis) => inner * sizeOf(axis, mesh) + indexOf(axis, coordinate, mesh),
-      0
-    );
-    return block * grid[dim] + index;
-  }, 0);
+/** An axis as a digit of the positions: how many values it has, and how many positions one is. */
+interface Digit {
+  size: number;
+  after: number;
+}
+
+function digitOf(name: string, mesh: Mesh): Digit {
+  const [whole, before, size] = partOf(name) ?? [name, 1, meshAxis(name, mesh).size];
+  const axis = meshAxis(whole, mesh);
+  const behind = mesh.axes.slice(mesh.axes.indexOf(axis) + 1);
+  const minor = behind.reduce((product, one) => product * one.size, 1);
+  return { size, after: minor * Math.max(1, Math.floor(axis.size / (before * size))) };
 }
 
 /** Give the index along each axis, in the axes' order, of a position of the mesh. */
@@ -102,14 +109,6 @@ export function wholeAxis(axis: string): string {
 
 export function sizeOf(axis: string, mesh: Mesh): number {
   return partOf(axis)?.[2] ?? meshAxis(axis, mesh).size;
-}
-
-function indexOf(axis: string, coordinate: readonly number[], mesh: Mesh): number {
-  const part = partOf(axis);
-  const [name, before, size] = part ?? [axis, 1, meshAxis(axis, mesh).size];
-  const whole = meshAxis(name, mesh);
-  const after = Math.max(1, Math.floor(whole.size / (before * size)));
-  return Math.floor(coordinate[mesh.axes.indexOf(whole)] / after) % size;
 }
 
 function meshAxis(name: string, mesh: Mesh): Mesh['axes'][number] {
