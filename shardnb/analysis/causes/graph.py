@@ -45,6 +45,7 @@ class Graph:
         self.position = {instruction.name: at for at, instruction in enumerate(body)}
         self.keys = {instruction.name: key_of(instruction) for instruction in body}
         self._resolved: dict[str, str] = {}
+        self._placed: dict[str, dict[str, list[int]]] = {}
 
     @cached_property
     def root(self) -> Instruction:
@@ -105,6 +106,15 @@ class Graph:
             for operand in dict.fromkeys(self.operands[instruction.name]):
                 users[operand].append(instruction.name)
         return users
+
+    def places(self, maker: Instruction) -> dict[str, list[int]]:
+        """Give by value its places among the operands of a tuple."""
+        if maker.name not in self._placed:
+            places: dict[str, list[int]] = defaultdict(list)
+            for at, operand in enumerate(maker.operands):
+                places[self.resolve(operand)].append(at)
+            self._placed[maker.name] = dict(places)
+        return self._placed[maker.name]
 
     def whole_of(self, value: str) -> Iterator[str]:
         """Give a value, and what it was sliced or converted from, dimension by dimension."""

@@ -90,11 +90,11 @@ class _Walk:
                     sent=self._sent(),
                     chain=self._chain(),
                 )
-        value = values[0] if values and (len(values) == 1 or results) else None
+        only = values[0] if values and (len(values) == 1 or results) else None
         return Move(
             self._before,
             self.collective,
-            value,
+            only,
             consumers[0] if consumers else None,
             variant=variant,
             result=min(results) if results and not consumers else None,
@@ -138,7 +138,7 @@ class _Walk:
             for user in found.after.users.get(name, ()):
                 node = found.after.nodes[user]
                 if node.opcode == "tuple":
-                    results += self._places(node, name)
+                    results += found.after.places(node).get(name, ())
                 elif user in found.own and found.own[user] not in producers:
                     consumers.append(found.own[user])
                 else:
@@ -176,14 +176,7 @@ class _Walk:
 
     def _is_folded(self, name: str) -> bool:
         """Whether an instruction left nothing behind."""
-        return name in self._before.nodes and name not in self._standing
-
-    @property
-    def _standing(self) -> set[str]:
-        found = self.alignment
-        if not hasattr(found, "standing"):
-            found.standing = set(found.own.values())  # type: ignore[attr-defined]
-        return found.standing  # type: ignore[attr-defined, no-any-return]
+        return name in self._before.nodes and name not in self.alignment.standing
 
     def _is_variant(self, values: Values) -> bool:
         """Whether what is moved was computed in another layout than the declared one."""
@@ -217,10 +210,6 @@ class _Walk:
                 return False
             operand = after.operands[name][0]
         return False
-
-    def _places(self, root: Instruction, name: str) -> list[int]:
-        resolve = self.alignment.after.resolve
-        return [at for at, operand in enumerate(root.operands) if resolve(operand) == name]
 
 
 def _name(value: str) -> str:

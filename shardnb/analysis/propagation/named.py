@@ -14,6 +14,7 @@ import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 import shardnb
 from shardnb.analysis.propagation.matching import Leaf
@@ -132,7 +133,12 @@ def named_values(lines: Lines) -> list[Named]:
 
 
 def _is_inside(frame: Frame) -> bool:
-    return not frame.file.startswith("/") or not os.path.realpath(frame.file).startswith(_SHARDNB)
+    return not _is_ours(frame.file)
+
+
+@cache
+def _is_ours(file: str) -> bool:
+    return file.startswith("/") and os.path.realpath(file).startswith(_SHARDNB)
 
 
 def _computations(module: Module) -> Iterator[tuple[list[Instruction], Instruction | None]]:
