@@ -78,7 +78,7 @@ def with_fixes(program: Program, report: Report, seconds: float | None = None) -
     """Search for edits that remove inferred collectives, and show the progress of the search."""
     from shardnb.fixes import find_fixes, shown
 
-    limit = {} if seconds is None else {"seconds": seconds}
+    limit: dict[str, Any] = {} if seconds is None else {"seconds": seconds}
     with shown() as progress:
         return find_fixes(program, report, progress=progress, **limit)
 

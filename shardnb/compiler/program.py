@@ -181,14 +181,14 @@ def _per_device(
         for tree in shardings.values()
     )
     out_specs = jax.tree_util.tree_map(
-        lambda spec: spec if spec is None else _only(getattr(spec, "spec", spec), manual),
+        lambda spec: None if spec is None else _only(getattr(spec, "spec", spec), manual),
         out_specs,
         is_leaf=placement.is_spec,
     )
     return jax.shard_map(fn, mesh=mesh, in_specs=in_specs, out_specs=out_specs, axis_names=manual)
 
 
-def _only(spec: PartitionSpec, manual: frozenset[str]) -> PartitionSpec:
+def _only(spec: Any, manual: frozenset[str]) -> PartitionSpec:
     kept = (tuple(axis for axis in axes if axis in manual) for axes in placement.entries(spec))
     return PartitionSpec(*(axes or None for axes in kept))
 

@@ -343,8 +343,7 @@ def result_specs(text: str) -> tuple[Spec | None, ...]:
     names = returned[1].split(", ")
     own = (_SHARDING.search(part) for part in parts)
     stated = (
-        match[1] if match else constraints.get(name)
-        for match, name in zip(own, names, strict=True)
+        match[1] if match else constraints.get(name) for match, name in zip(own, names, strict=True)
     )
     return tuple(_dims(dims)[0] if dims else None for dims in stated)
 

@@ -233,9 +233,7 @@ CASES: dict[str, Case] = {
         out=P("data"),
         expect_jax_0_11=(("all-gather", "c64[1000,4096]", ("data",), 1),),
     ),
-    "21 permuted rows": Case(
-        permute_rows, (f32(24, 4096, 16),), (P("data"),), out=P("data")
-    ),
+    "21 permuted rows": Case(permute_rows, (f32(24, 4096, 16),), (P("data"),), out=P("data")),
     "22 batched cholesky": Case(jnp.linalg.cholesky, (f32(8, 16, 16),), (P("data"),)),
     "22 batched eigh": Case(jnp.linalg.eigh, (f32(8, 16, 16),), (P("data"),)),
     "23 psum in shard_map": Case(

@@ -39,13 +39,16 @@ def test_a_sum_that_each_step_reads_is_no_accumulation():
 
         return lax.scan(step, jnp.zeros_like(w), xs)[0]
 
-    assert findings(
-        reads_the_total,
-        f32(64, 64),
-        f32(4, 32, 64),
-        kind="accumulation",
-        in_specs=(P(), P(None, "data", None)),
-    ) == []
+    assert (
+        findings(
+            reads_the_total,
+            f32(64, 64),
+            f32(4, 32, 64),
+            kind="accumulation",
+            in_specs=(P(), P(None, "data", None)),
+        )
+        == []
+    )
 
 
 def test_a_collective_in_a_loop_condition():
