@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
@@ -18,6 +20,8 @@ from shardnb.analysis.edits import Piece, Text
 from shardnb.compiler.positions import Position
 
 ABSENT = object()
+_LIFTED = "shardnb_array_"
+_NOT_EVALUATED = ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom | ast.JoinedStr
 _UPDATES = {"add", "divide", "get", "max", "min", "mul", "multiply", "power", "set", "subtract"}
 """Methods of `x.at[i]` that take `out_sharding`."""
 
@@ -51,7 +55,7 @@ class Expression:
     @cached_property
     def named(self) -> dict[str, Any]:
         """The names, attributes of modules and constant items in it, with their values."""
-        found = {self.text_of(node): self.value(node) for node in _names(self.node)}
+        found = {ast.unparse(node): self.value(node) for node in _names(self.node)}
         return {text: value for text, value in found.items() if value is not ABSENT}
 
     def value(self, node: ast.AST) -> Any:
@@ -128,6 +132,16 @@ class Expression:
             Piece(owner[1], owner[1], f", {further})", owner),
         )
 
+    def as_reshard(self) -> tuple[Piece, ...] | None:
+        """Give the edit that makes a constraint a reshard, or None where it is no constraint."""
+        if not isinstance(self.node, ast.Call):
+            return None
+        function = self.value(self.node.func)
+        if getattr(function, "__name__", "") != "with_sharding_constraint":
+            return None
+        owner = self.source.span(self.node.func)
+        return (Piece(*owner, f"{self.name_of(jax, 'jax')}.sharding.reshard", owner),)
+
     def alone(self, pieces: Sequence[Piece]) -> Expression | None:
         """Give the edited expression by itself."""
         start, end = self.source.span(self.node)
@@ -142,58 +156,84 @@ class Expression:
         return Expression(text, node, self.names) if node is not None else None
 
     def with_auto_axes(self, spec: PartitionSpec) -> tuple[Piece, ...] | None:
-        """Give the edit that leaves a called function to propagation, with this result."""
-        if not isinstance(self.node, ast.Call):
+        """Give the edit that leaves a called function to propagation, with this result.
+
+        Its arrays have to come first; what follows them is written into a function of them.
+        """
+        node = self.node
+        if not isinstance(node, ast.Call) or not node.args or _is_at_call(node):
             return None
-        owner = self.source.span(self.node.func)
-        opening = f"{self.name_of(jax, 'jax')}.sharding.auto_axes("
+        owner = self.source.span(node.func)
+        name = f"{self.name_of(jax, 'jax')}.sharding.auto_axes"
+        stated = f", out_sharding={self.spec_text(spec)})"
+        arrays = list(itertools.takewhile(lambda arg: not self._is_plain(arg), node.args))
+        rest = [*node.args[len(arrays) :], *(keyword.value for keyword in node.keywords)]
+        if not rest:
+            opening, closing = f"{name}(", stated
+            moved: tuple[Piece, ...] = ()
+        elif arrays and all(map(self._is_plain, rest)):
+            start, end = self.source.span(arrays[-1])[1], self.source.span(node)[1] - 1
+            opening = f"{name}(lambda *arrays: "
+            closing = f"(*arrays{self.source.part((start, end)).rstrip(', ')}){stated}"
+            moved = (Piece(start, end, "", owner),)
+        else:
+            return None
         return (
             Piece(owner[0], owner[0], opening, owner),
-            Piece(owner[1], owner[1], f", out_sharding={self.spec_text(spec)})", owner),
+            Piece(owner[1], owner[1], closing, owner),
+            *moved,
         )
 
+    def _is_plain(self, node: ast.AST) -> bool:
+        """Whether a part is no array: a constant, or a name that holds none."""
+        if isinstance(node, ast.UnaryOp):
+            return self._is_plain(node.operand)
+        if isinstance(node, ast.Tuple | ast.List):
+            return all(map(self._is_plain, node.elts))
+        if isinstance(node, ast.Name | ast.Attribute):
+            value = self.value(node)
+            return value is not ABSENT and not isinstance(value, jax.Array | dict | list)
+        return isinstance(node, ast.Constant)
+
     def as_function(self) -> tuple[list[str], Callable[..., Any]] | None:
-        """Give the expression as a function of the arrays that it names, in the order of names.
+        """Give the expression as a function of the arrays that it names, with their texts.
 
         None where it calls anything but JAX, so that no code of the user's runs.
         """
-        if not isinstance(self.node, ast.expr) or not all(map(self._is_jax, ast.walk(self.node))):
+        if not isinstance(self.node, ast.expr):
             return None
-        names = [
-            name
-            for name in dict.fromkeys(n.id for n in ast.walk(self.node) if isinstance(n, ast.Name))
-            if isinstance(self.names.get(name), jax.Array)
-        ]
-        code = compile(ast.Expression(self.node), "<expression>", "eval")
+        lifter = _Lifter(self)
+        node = lifter.visit(deepcopy(self.node))
+        if not all(map(self._is_jax, ast.walk(node))):
+            return None
+        code = compile(ast.fix_missing_locations(ast.Expression(node)), "<expression>", "eval")
 
         def call(*arrays: Any) -> Any:
-            scope = {**self.names, **dict(zip(names, arrays, strict=True))}
+            scope = {**self.names, **dict(zip(lifter.names, arrays, strict=True))}
             return eval(code, scope)  # noqa: S307 - only calls of JAX stand in it
 
-        return names, call
+        return lifter.texts, call
 
     def _is_jax(self, node: ast.AST) -> bool:
         """Whether evaluating a node runs nothing but JAX and plain Python values."""
         if isinstance(node, ast.Call):
-            function = self.value(node.func)
-            if isinstance(node.func, ast.Call):
-                return True  # what it calls is looked at by itself
-            if function is ABSENT and isinstance(node.func, ast.Attribute):
-                updates = _is_at(node.func.value) and node.func.attr in _UPDATES
-                return updates or hasattr(jax.Array, node.func.attr)
-            return str(getattr(function, "__module__", "")).startswith("jax")
+            return isinstance(node.func, ast.Call) or self._calls_jax(node.func)
         if isinstance(node, ast.Name):
             plain = jax.Array | int | float | bool | str | tuple | ModuleType | type
             value = self.value(node)
-            return isinstance(value, plain) or str(getattr(value, "__module__", "")).startswith(
-                "jax"
-            )
+            lifted = node.id.startswith(_LIFTED)
+            return lifted or isinstance(value, plain) or _is_of_jax(value)
         if isinstance(node, ast.Attribute):
             known = self.value(node) is not ABSENT or node.attr in _UPDATES
             return known or hasattr(jax.Array, node.attr)
-        return not isinstance(
-            node, ast.Lambda | ast.NamedExpr | ast.Await | ast.Yield | ast.JoinedStr
-        )
+        return not isinstance(node, _NOT_EVALUATED)
+
+    def _calls_jax(self, function: ast.expr) -> bool:
+        value = self.value(function)
+        if value is ABSENT and isinstance(function, ast.Attribute):
+            updates = _is_at(function.value) and function.attr in _UPDATES
+            return updates or hasattr(jax.Array, function.attr)
+        return _is_of_jax(value)
 
     def edited(self, pieces: Sequence[Piece]) -> str:
         """Give the lines of the expression with an edit applied."""
@@ -242,6 +282,34 @@ class Expression:
         given = self.source.part((self.source.span(node.func)[1], last)).rstrip()
         comma = "" if given == "(" else " " if given.endswith(",") else ", "
         return (Piece(last, last, comma + keyword, owner),)
+
+
+class _Lifter(ast.NodeTransformer):
+    """Puts a name in the place of each part that is an array."""
+
+    def __init__(self, expression: Expression) -> None:
+        self._expression = expression
+        self.texts: list[str] = []
+
+    @property
+    def names(self) -> list[str]:
+        return [f"{_LIFTED}{number}" for number in range(len(self.texts))]
+
+    def visit(self, node: ast.AST) -> Any:
+        if not isinstance(self._expression.value(node), jax.Array):
+            return self.generic_visit(node)
+        text = ast.unparse(node)
+        if text not in self.texts:
+            self.texts.append(text)
+        return ast.Name(f"{_LIFTED}{self.texts.index(text)}", ast.Load())
+
+
+def _is_of_jax(value: Any) -> bool:
+    return str(getattr(value, "__module__", "")).partition(".")[0] == "jax"
+
+
+def _is_at_call(node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Attribute) and _is_at(node.func.value)
 
 
 def _is_at(node: ast.AST) -> bool:

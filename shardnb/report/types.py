@@ -308,3 +308,61 @@ def _column_text(column: Column) -> str:
         return column.error.sentence if column.error else "no program"
     sent = ", ".join(f"{c.kind} over {','.join(c.axes or ())}" for c in column.report.collectives)
     return f"{sent or 'no collective'}, {column.report.wire_bytes} bytes"
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """A placement to write at a line, so that Explicit axes accept it.
+
+    `kind` is `out_sharding`, `reshard` or `auto_axes`; `spec` is what is stated. `from_auto` says
+    that propagation chose this placement in the whole program; else it is the one that sends
+    least. `before` and `after` are the line.
+    """
+
+    kind: str
+    expression: str
+    spec: str
+    before: str
+    after: str
+    from_auto: bool
+    location: Location | None = None
+
+
+@dataclass(frozen=True)
+class ExplicitPlan:
+    """All annotations that turn a program of Auto axes into one of Explicit axes.
+
+    `auto` and `explicit` are the compiled programs, the second with all annotations applied, and
+    `diff` compares them. `unresolved` is the error that stands in the way of more, if one does.
+    `texts` are the annotated sources.
+    """
+
+    annotations: tuple[Annotation, ...]
+    auto: Report
+    explicit: Report | None = None
+    diff: ProgramDiff | None = None
+    unresolved: ErrorReport | None = None
+    texts: tuple[Source, ...] = ()
+
+    @property
+    def same_collectives(self) -> bool:
+        """Whether the annotated program compiles to the same collectives."""
+        return self.diff is not None and self.diff.same_collectives
+
+    def __str__(self) -> str:
+        """Give each line with its annotation, then what was proved of them."""
+        return "\n".join(_plan_lines(self))
+
+
+def _plan_lines(plan: ExplicitPlan) -> list[str]:
+    lines = []
+    for one in plan.annotations:
+        place = f"line {one.location.line}" if one.location else "?"
+        why = "as Auto chose" if one.from_auto else "sends least"
+        lines += [f"{place}: {one.before}", f"    write: {one.after}    ({one.spec}, {why})"]
+    if plan.unresolved:
+        lines.append(f"not resolved: {plan.unresolved.sentence}")
+    if plan.diff:
+        same = "the same collectives" if plan.same_collectives else "other collectives"
+        lines.append(f"compiles to {same}; {plan.diff.sentence}")
+    return lines

@@ -94,7 +94,7 @@ ENTRY %main.{n} (p.{n}: f32[4]) -> f32[4] {{
   %p.{n} = f32[4]{{0}} parameter(0){sharding}
   ROOT %r.{n} = f32[4]{{0}} all-reduce(%p.{n}), channel_id={n}, replica_groups={groups}, to_apply=%add.{n}, metadata={{op_name="{name}"}}
 }}
-"""  # noqa: E501
+"""
 MESH = Mesh((Axis("data", 2),), (0, 1))
 
 

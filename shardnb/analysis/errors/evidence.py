@@ -6,7 +6,7 @@ only where all that it calls is JAX.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import FrameType
@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 from jax.extend import core
+from jax.sharding import PartitionSpec
 
 from shardnb.analysis.expression import Expression
 from shardnb.analysis.places import expression_at
@@ -27,11 +28,22 @@ _APART = jax.make_user_context(default_value=None)
 
 @dataclass(frozen=True)
 class Operation:
-    """What raised, with the types of its operands: a primitive, or a function as one."""
+    """What raised, with the types of its operands.
+
+    A primitive, or the user's `expression` where JAX raised before it came to one.
+    """
 
     primitive: Any
     avals: tuple[Any, ...]
     params: dict[str, Any]
+    expression: Expression | None = None
+
+    def stating(self, spec: PartitionSpec) -> Callable[..., Any] | None:
+        """Give the user's expression with a placement stated, as a function of its arrays."""
+        pieces = self.expression.with_out_sharding(spec) if self.expression else None
+        alone = self.expression.alone(pieces) if self.expression and pieces else None
+        function = alone.as_function() if alone else None
+        return function[1] if function else None
 
     @property
     def name(self) -> str:
@@ -140,7 +152,7 @@ class Evidence:
         if error is None:
             return None
         again = Evidence(error, self.sources).bound
-        return again or Operation(_Function("it", function[1]), tuple(avals), {})
+        return again or Operation(_Function("it", function[1]), tuple(avals), {}, self.expression)
 
 
 def _raised_by(call: Any, avals: list[Any]) -> BaseException | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -14,6 +15,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from shardnb.analysis import divisibility
 from shardnb.analysis.divisibility import Stated, moved_bytes
 from shardnb.analysis.divisibility import text as spec_text
+from shardnb.analysis.errors import sharding
 from shardnb.analysis.errors.draft import (
     Draft,
     Explainer,
@@ -357,11 +359,12 @@ def _unknown_axis(evidence: Evidence, grid: Grid | None) -> Draft | None:
 
 
 def _twice(evidence: Evidence, grid: Grid | None) -> Draft | None:
-    """A spec that uses an axis twice."""
-    del grid
+    """A spec that uses an axis twice: one that the user wrote, or one of a result."""
     found = re.search(r"has duplicate entries for `(\w+)`", evidence.message)
     if found is None:
         return None
+    if evidence.operation is not None:
+        return replace(sharding.explain(evidence, grid), kind="axis-twice")
     return Draft(
         kind="axis-twice",
         sentence=f"a spec uses the mesh axis {found[1]!r} twice",
@@ -401,8 +404,6 @@ def _broadcast(evidence: Evidence, grid: Grid | None) -> Draft | None:
     )
     if not any(wording in evidence.message for wording in wordings):
         return None
-    from shardnb.analysis.errors import sharding
-
     return sharding.explain(evidence, None)
 
 

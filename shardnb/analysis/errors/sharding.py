@@ -85,7 +85,7 @@ def _told(evidence: Evidence, operation: Operation | None) -> tuple[str, str, st
             told = tell(said, operation)
             if told is not None:
                 return told
-        twice = type(evidence.error.__cause__).__name__ == "DuplicateSpecError"
+        twice = "DuplicateSpecError" in evidence.classes
         return _twice(said, operation) if twice else _unlike(said, operation, evidence)
     return "other", _first_sentence(evidence.message), ""
 
@@ -270,7 +270,7 @@ def _best(shown: Sequence[tuple[Measured, tuple[str, str]]]) -> tuple[str, ...]:
 def _edit(evidence: Evidence, operation: Operation, way: Way) -> tuple[str, str]:
     """Write a way as an expression and into the user's line, or say it where that is no line."""
     expression = evidence.expression
-    pieces = _pieces(evidence, operation, way) if expression else None
+    pieces = pieces_for(evidence, operation, way) if expression else None
     if expression is None or pieces is None:
         return (_in_words(operation, way),) * 2
     alone = expression.alone(pieces)
@@ -288,7 +288,8 @@ def _in_words(operation: Operation, way: Way) -> str:
     return f"{', '.join(moves)} before {operation.name} {_IN_WORDS}"
 
 
-def _pieces(evidence: Evidence, operation: Operation, way: Way) -> list[Piece] | None:
+def pieces_for(evidence: Evidence, operation: Operation, way: Way) -> list[Piece] | None:
+    """Write a way into the user's expression; None where that does not show the operands."""
     expression = evidence.expression
     if expression is None:
         return None
@@ -312,14 +313,14 @@ def part_of(evidence: Evidence, operation: Operation, number: int) -> ast.expr |
         return None
     parts = [part for part in expression.parts if not isinstance(part, ast.Starred)]
     aval = operation.avals[number]
-    alike = [part for part in parts if _same(evidence.arrays.get(expression.text_of(part)), aval)]
+    alike = [part for part in parts if _same(evidence.arrays.get(ast.unparse(part)), aval)]
     before = sum(_same(other, aval) for other in operation.avals[:number])
     if before < len(alike):
         return alike[before]
     operator = isinstance(expression.node, ast.BinOp | ast.Compare)
     by_place = operator and len(parts) == len(operation.avals)
     part = parts[number] if by_place else parts[0] if len(parts) == 1 else None
-    known = evidence.arrays.get(expression.text_of(part)) if part is not None else None
+    known = evidence.arrays.get(ast.unparse(part)) if part is not None else None
     return part if known is None or known.shape == aval.shape else None
 
 

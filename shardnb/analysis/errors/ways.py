@@ -60,25 +60,53 @@ class Trial:
 
     def ways(self) -> list[Measured]:
         """Give the ways that JAX takes, those that send least first."""
-        kinds = (dict.fromkeys(self._stated()), dict.fromkeys(self._moved()))
+        return self.measured([*self._first(self._stated()), *self.taken_moves()])
+
+    def taken_moves(self) -> list[Way]:
+        """Give the moves of operands that JAX takes."""
+        return self._first(self._moved())
+
+    def _first(self, ways: Iterator[Way]) -> list[Way]:
+        with captured_fd2():
+            return list(itertools.islice(filter(self.is_taken, dict.fromkeys(ways)), _TRIED))
+
+    def measured(self, ways: Sequence[Way]) -> list[Measured]:
+        """Compile ways, and give those that send least first."""
         with captured_fd2(), private.without_compilation_cache():
-            takes = [
-                way
-                for ways in kinds
-                for way in itertools.islice(filter(self._is_taken, ways), _TRIED)
-            ]
             auto = self._chosen_by_auto()
-            measured = [self._measured(way, auto) for way in takes]
+            measured = [self._measured(way, auto) for way in ways]
         measured.sort(key=lambda one: (one.wire_bytes, len(one.collectives)))
         return measured
+
+    def sent_by_auto(self) -> tuple[Collective, ...] | None:
+        """Give what the operation alone compiles to with Auto axes, where it compiles."""
+        params, bind = self._unstated(), self.operation.primitive.bind
+        auto = retyped(self.grid, "auto")
+        try:
+            with captured_fd2(), private.without_compilation_cache():
+                return self._sent(lambda *xs: bind(*xs, **params), auto)
+        except Exception:  # noqa: BLE001 - then nothing is said of Auto
+            return None
+
+    def _unstated(self) -> dict[str, Any]:
+        """Give the operation's parameters without a placement of its result."""
+        params = dict(self.operation.params)
+        if self._sharding_parameter:
+            params[self._sharding_parameter] = None
+        return params
+
+    def result_of(self, way: Way) -> Entries:
+        """Give the axes of each dimension of what the operation results in."""
+        traced = self._trace(self._call(way), self.grid)
+        return entries_of(jax.tree_util.tree_leaves(traced.out_info)[0])
 
     def _measured(self, way: Way, auto: PartitionSpec | None) -> Measured:
         return Measured(way, self._compiled(way), auto is not None and way.result == auto)
 
     def _stated(self) -> Iterator[Way]:
         """Give placements of the result, where the operation takes one."""
-        if self._sharding_parameter is not None or self._is_indexed:
-            for spec in _results(self.operation, self.specs, self._shape(), self.sizes):
+        if self.states_result:
+            for spec in _results(self.operation, self.specs, self.shape(), self.sizes):
                 yield Way(result=spec)
 
     def _moved(self) -> Iterator[Way]:
@@ -86,6 +114,12 @@ class Trial:
         if not self._is_indexed and not is_ambiguous(self.operation):
             yield from self._finished()
             yield from _moves(self.operation, self.specs, self.sizes)
+
+    @property
+    def states_result(self) -> bool:
+        """Whether the placement of the result can be stated."""
+        known = self._sharding_parameter is not None or self._is_indexed
+        return known or self.operation.stating(PartitionSpec()) is not None
 
     @property
     def _is_indexed(self) -> bool:
@@ -103,15 +137,13 @@ class Trial:
         keys = ("out_sharding", "sharding")
         return next((key for key in keys if key in self.operation.params), None)
 
-    def _shape(self) -> tuple[int, ...]:
+    def shape(self) -> tuple[int, ...]:
+        """Give the shape of the result."""
         bare = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in self.operation.avals]
-        params = {**self.operation.params}
-        if self._sharding_parameter:
-            params[self._sharding_parameter] = None
-        bind = self.operation.primitive.bind
-        with private.mesh_context(None), _APART(1):
+        params, bind = self._unstated(), self.operation.primitive.bind
+        with jax.set_mesh(retyped(self.grid, "auto").mesh), _APART(1):
             result = jax.eval_shape(lambda *xs: bind(*xs, **params), *bare)
-        return tuple(result.shape)
+        return tuple(jax.tree_util.tree_leaves(result)[0].shape)
 
     def _call(self, way: Way) -> Callable[..., Any]:
         moves, params = dict(way.moves), dict(self.operation.params)
@@ -124,6 +156,8 @@ class Trial:
             ]
             if way.result is None:
                 return bind(*moved, **params)
+            if (stating := self.operation.stating(way.result)) is not None:
+                return stating(*moved)
             if key is None:
                 free = jax.sharding.auto_axes(
                     lambda *xs: bind(*xs, **params), out_sharding=way.result
@@ -144,7 +178,8 @@ class Trial:
         with jax.set_mesh(grid.mesh), _APART(1):
             return jax.jit(call).trace(*args)
 
-    def _is_taken(self, way: Way) -> bool:
+    def is_taken(self, way: Way) -> bool:
+        """Whether JAX takes an operation in this way."""
         try:
             self._trace(self._call(way), self.grid)
         except Exception:  # noqa: BLE001 - JAX refuses this way, for whatever reason
@@ -152,17 +187,18 @@ class Trial:
         return True
 
     def _compiled(self, way: Way) -> tuple[Collective, ...]:
-        with jax.set_mesh(self.grid.mesh), _APART(1):
-            text = self._trace(self._call(way), self.grid).lower().compile().as_text()
-        return find_collectives(hlo.parse(text), self.grid.describe(), lambda _: ())
+        return self._sent(self._call(way), self.grid)
+
+    def _sent(self, call: Callable[..., Any], grid: Grid) -> tuple[Collective, ...]:
+        with jax.set_mesh(grid.mesh), _APART(1):
+            text = self._trace(call, grid).lower().compile().as_text()
+        return find_collectives(hlo.parse(text), grid.describe(), lambda _: ())
 
     def _chosen_by_auto(self) -> PartitionSpec | None:
         """Give the result's placement that propagation leads to, for this operation alone."""
         if self._sharding_parameter is None and not self.operation.name.startswith("gather"):
             return None
-        params, bind = dict(self.operation.params), self.operation.primitive.bind
-        if self._sharding_parameter:
-            params[self._sharding_parameter] = None
+        params, bind = self._unstated(), self.operation.primitive.bind
         auto = retyped(self.grid, "auto")
         try:
             traced = self._trace(lambda *xs: bind(*xs, **params), auto)
@@ -174,7 +210,7 @@ class Trial:
         if not isinstance(leaf, NamedSharding):
             return None
         entries = list(placement.entries(leaf.spec))
-        return as_spec([*entries, *[()] * (len(self._shape()) - len(entries))])
+        return as_spec([*entries, *[()] * (len(self.shape()) - len(entries))])
 
 
 def _emulated(operation: Operation) -> Grid:

@@ -1,0 +1,126 @@
+"""What propagation chose for every equation of a program, and where in the source that stands.
+
+The equations are numbered in their names, and the names come back in XLA's own module after
+propagation, beside the shardings.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+from jax.extend import core
+
+from shardnb.analysis.causes.layouts import LayoutReader
+from shardnb.analysis.jaxprs import bare
+from shardnb.compiler import Program, hlo, private
+from shardnb.compiler.dumps import recording
+from shardnb.compiler.positions import Position, of_equation
+from shardnb.report.model import Mesh, Spec
+
+_TAG = re.compile(r"shardnb_(\d+)_")
+_JAX = os.path.dirname(jax.__file__) + os.sep  # noqa: PTH120 - compared with co_filename
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An equation, the stack that wrote it, and the spec of its first result, where known.
+
+    `backward` equations stand at the lines of the forward ones that they are the gradient of.
+    """
+
+    primitive: str
+    stack: tuple[Position, ...]
+    shape: tuple[int, ...]
+    spec: Spec | None
+    backward: bool = False
+
+
+def choices(program: Program, mesh: Mesh) -> list[Choice]:
+    """Give the choices of propagation in a program with Auto axes, in the order of its jaxpr."""
+    tagged = _Tagger()
+    jaxpr = tagged.jaxpr(program.traced.jaxpr, ())
+    specs = _specs(_before(program, jaxpr), tagged.found, mesh)
+    return [
+        Choice(
+            equation.primitive.name,
+            stack,
+            _shape(equation),
+            specs.get(number),
+            backward="transpose(" in str(equation.source_info.name_stack),
+        )
+        for number, (equation, stack) in enumerate(tagged.found)
+    ]
+
+
+def _shape(equation: Any) -> tuple[int, ...]:
+    return tuple(getattr(equation.outvars[0].aval, "shape", ())) if equation.outvars else ()
+
+
+class _Tagger:
+    """Numbers the equations of a jaxpr, those inside others too."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[Any, tuple[Position, ...]]] = []
+
+    def jaxpr(self, jaxpr: Any, outer: tuple[Position, ...]) -> Any:
+        plain = bare(jaxpr)
+        tagged = plain.replace(eqns=[self._equation(e, outer) for e in plain.eqns])
+        return tagged if plain is jaxpr else jaxpr.replace(jaxpr=tagged)
+
+    def _equation(self, equation: Any, outer: tuple[Position, ...]) -> Any:
+        stack = outer or of_equation(equation)
+        number = len(self.found)
+        self.found.append((equation, stack))
+        source = equation.source_info
+        name = source.name_stack.extend(f"shardnb_{number}_")
+        params = {k: self._parameter(v, stack) for k, v in equation.params.items()}
+        return equation.replace(source_info=source.replace(name_stack=name), params=params)
+
+    def _parameter(self, value: Any, stack: tuple[Position, ...]) -> Any:
+        if isinstance(value, tuple | list) and any(isinstance(bare(v), core.Jaxpr) for v in value):
+            return type(value)(self._parameter(part, stack) for part in value)
+        if not isinstance(bare(value), core.Jaxpr):
+            return value
+        # JAX traces its own jitted functions once: what they hold points at their first call.
+        own = getattr(bare(value).debug_info, "func_filename", None) or ""
+        return self.jaxpr(value, stack if own.startswith(_JAX) else ())
+
+
+def _before(program: Program, jaxpr: Any) -> str:
+    """Compile the numbered program as far as XLA's module after propagation."""
+    run, result = core.jaxpr_as_fun(jaxpr), jax.tree_util.tree_structure(program.lowered.out_info)
+
+    def call(*args: Any) -> Any:
+        return jax.tree_util.tree_unflatten(result, run(*jax.tree_util.tree_leaves(args)))
+
+    recipe = replace(program.recipe, fn=call)
+    lowered = recipe.lower(recipe.trace())
+    with jax.set_mesh(recipe.mesh), private.without_compilation_cache(), recording() as recorder:
+        lowered.compile(compiler_options=recorder.options)
+    return recorder.dumps.before
+
+
+def _specs(text: str, found: list[tuple[Any, Any]], mesh: Mesh) -> dict[int, Spec]:
+    reader, specs = LayoutReader(mesh), dict[int, Spec]()
+    for instruction, number in _numbered(hlo.parse(text)):
+        if number >= len(found) or instruction.is_tuple or not instruction.arrays:
+            continue
+        shape = instruction.arrays[0][1]
+        if shape != _shape(found[number][0]):
+            continue
+        layout = reader.leaves(instruction.attribute("sharding"), (len(shape),))[0]
+        if layout.spec is not None and layout.divides(shape):
+            specs[number] = layout.spec
+    return specs
+
+
+def _numbered(module: hlo.Module) -> Iterator[tuple[hlo.Instruction, int]]:
+    for instruction in module.instructions():
+        numbers = _TAG.findall(instruction.op_name)
+        if numbers:
+            yield instruction, int(numbers[-1])

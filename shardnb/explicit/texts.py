@@ -1,0 +1,110 @@
+"""The user's texts with annotations written into them, and the program that they make."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+from shardnb.analysis.edits import Piece, Span, Text
+from shardnb.compiler import Program
+from shardnb.compiler.positions import Position
+from shardnb.fixes.units import Editable, FileUnit, units_of
+from shardnb.report.model import Source
+
+
+class Texts:
+    """The texts that a program was traced from, by the file name of their code."""
+
+    def __init__(self, program: Program, sources: Sequence[Source]) -> None:
+        """Find the texts whose functions can be made again."""
+        self.pieces: dict[str, list[Piece]] = {}
+        self._functions: dict[str, list[FunctionType]] = {}
+        self._texts: dict[str, Text] = {}
+        fn: Any = program.recipe.fn
+        self._cell = fn if isinstance(fn, Editable) else None
+        if self._cell is not None and sources:
+            self._texts[fn.file] = Text.of(sources[0].text, sources[0].first_line)
+        for unit in units_of(program, sources):
+            if isinstance(unit, FileUnit):
+                self._texts[unit.file] = Text(unit.text)
+                self._functions[unit.file] = unit.functions
+
+    def text(self, file: str) -> Text | None:
+        """Give the text of a file as the user wrote it."""
+        return self._texts.get(file)
+
+    def span(self, position: Position, *, edited: bool) -> Span | None:
+        """Give the bytes, in the text as written, of a position in it or in the edited one."""
+        text = self._texts.get(position.file)
+        if text is None:
+            return None
+        pieces = self.pieces.get(position.file, [])
+        if not edited or not pieces:
+            return text.at(position)
+        span = text.edited(pieces).at(position)
+        return text.origin(span, pieces) if span else None
+
+    def edited(self) -> tuple[Source, ...]:
+        """Give the texts that were edited, with their edits."""
+        return tuple(
+            Source(Path(file).name, self._texts[file].edited(pieces).text)
+            for file, pieces in self.pieces.items()
+            if pieces
+        )
+
+    @contextmanager
+    def running(self, fn: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
+        """Give the program's function with the edits in it.
+
+        Functions of files have other code while this runs, and their own afterwards.
+        """
+        with ExitStack() as stack:
+            for file, functions in self._functions.items():
+                if self.pieces.get(file):
+                    stack.enter_context(self._swapped(file, functions))
+            yield self._made_again() if self._cell is not None else fn
+
+    def _made_again(self) -> Callable[..., Any]:
+        cell: Any = self._cell
+        pieces = self.pieces.get(cell.file)
+        if not pieces:
+            function: Callable[..., Any] = cell
+            return function
+        text = self._texts[cell.file].edited(pieces)
+        edited: Callable[..., Any] = cell.edited(lambda _: _parsed(text))
+        return edited
+
+    @contextmanager
+    def _swapped(self, file: str, functions: list[FunctionType]) -> Iterator[None]:
+        text = self._texts[file].edited(self.pieces[file])
+        codes = _codes(compile(text.text, file, "exec", dont_inherit=True))
+        kept = [(function, function.__code__) for function in functions]
+        try:
+            for function, code in kept:
+                function.__code__ = codes[_key(code)]
+            yield
+        finally:
+            for function, code in kept:
+                function.__code__ = code
+
+
+def _parsed(text: Text) -> ast.Module:
+    """Give the tree of a text with the lines of its file."""
+    tree = ast.parse(text.text)
+    return ast.increment_lineno(tree, text.shift) if text.shift else tree
+
+
+def _codes(code: CodeType) -> dict[tuple[str, int], CodeType]:
+    found = {_key(code): code}
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found |= _codes(constant)
+    return found
+
+
+def _key(code: CodeType) -> tuple[str, int]:
+    return code.co_qualname, code.co_firstlineno
