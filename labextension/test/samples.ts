@@ -66,6 +66,47 @@ export function array(name: string, shape: number[], spec: unknown, shard: numbe
   return { name, dtype: 'f32', shape, spec, shard_shape: shard };
 }
 
+/** Two arrays that placements reach in three steps. */
+export function spread(): Data[] {
+  const step = (number: number, op: string, direction: string, source: string, target: string) => ({
+    ...{ number, op, direction, source, target },
+    location: { source: 0, line: op === 'tanh' ? 2 : 1 }
+  });
+  return [
+    {
+      ...array('h', [256, 1024], [['data'], []], [64, 1024]),
+      location: { source: 0, line: 1 },
+      origins: [
+        {
+          axis: 'data',
+          kind: 'input',
+          name: 'x',
+          steps: [step(3, 'dot_general', 'forward', 'x', 'h')]
+        }
+      ]
+    },
+    {
+      ...array('y', [256, 1024], [['data'], ['model']], [64, 512]),
+      location: { source: 0, line: 2 },
+      origins: [
+        {
+          axis: 'data',
+          kind: 'input',
+          name: 'x',
+          steps: [step(5, 'tanh', 'forward', 'h', 'y')],
+          after: 0
+        },
+        {
+          axis: 'model',
+          kind: 'constraint',
+          name: "P(None, 'model')",
+          steps: [step(7, 'add', 'backward', 'z', 'y')]
+        }
+      ]
+    }
+  ];
+}
+
 /** As many collectives as you like, of three kinds, on ten lines. */
 export function many(number: number): Data {
   const kinds = ['all-reduce', 'all-gather', 'reduce-scatter'];

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { View, mount } from '../src/view';
-import { HOSTILE, allReduce, many, sketch } from './samples';
+import { HOSTILE, allReduce, many, sketch, spread } from './samples';
 
 let host: HTMLElement;
 let view: View;
@@ -107,14 +107,26 @@ describe('the view', () => {
     expect(show(data)).toContain(words);
   });
 
-  it('steps through the arrays of the program', () => {
-    const value = (name: string): object => ({
-      ...sketch().outputs[0],
-      name,
-      location: { source: 0, line: 2 }
-    });
-    show({ ...sketch(), values: [value('h'), value('g')] });
-    host.querySelector<HTMLElement>('[aria-label="step on"]')!.click();
-    expect(texts('.shardnb-stepper')[0]).toContain('step 2 of 2 at line 2');
+  it('steps through the propagation of placements', () => {
+    show({ ...sketch(), values: spread() });
+    const types = (): string[] => texts('.shardnb-value > code');
+    expect(types()).toEqual(['f32[256@data, 1024]', 'f32[256@data, 1024@model]']);
+    const back = host.querySelector<HTMLElement>('[aria-label="step back"]')!;
+    back.click();
+    expect(types()).toEqual(['f32[256@data, 1024]', 'f32[256@data, 1024]']);
+    expect(texts('.shardnb-stepper')[0]).toContain(
+      'step 2 of 3: data goes forward through tanh at line 2, from h to y'
+    );
+    back.click();
+    back.click();
+    expect(types()).toEqual(['f32[256, 1024]', 'f32[256, 1024]']);
+  });
+
+  it('says why a value lies as it does', () => {
+    show({ ...sketch(), values: spread() });
+    expect(texts('.shardnb-why')).toEqual([
+      'h is f32[256@data, 1024] at line 1: ' +
+        'data came from x, forward through dot_general at line 1'
+    ]);
   });
 });

@@ -14,8 +14,15 @@ var VALUE = {
   requested: null,
   closed_over: false,
   location: null,
-  details: ""
+  details: "",
+  op: "",
+  manual: [],
+  propagated: null,
+  origins: [],
+  blocked: []
 };
+var ORIGIN = { name: "", location: null, steps: [], after: null };
+var STEP = { location: null, number: 0 };
 var FIX = { location: null };
 var COLLECTIVE = {
   trips: 1,
@@ -87,7 +94,13 @@ function value(item) {
   if (read.shard_shape.length !== dims2 || read.spec !== null && read.spec.length !== dims2) {
     throw new Error(`this is no report: the array ${read.name} has parts of another rank`);
   }
-  return { ...read, location: place(read.location) };
+  const origins = read.origins.map(origin);
+  return { ...read, location: place(read.location), origins };
+}
+function origin(item) {
+  const read = filled(item, ORIGIN);
+  const steps = read.steps && read.steps.map((step2) => filled(step2, STEP));
+  return { ...read, steps };
 }
 function collective(item, table) {
   const read = filled(item, COLLECTIVE);
@@ -640,6 +653,19 @@ function heading(title) {
 function mono(text) {
   return h("code", { class: "mono" }, text);
 }
+function whenSeen(element, call) {
+  if (typeof IntersectionObserver === "undefined") {
+    call();
+    return;
+  }
+  const observer = new IntersectionObserver((seen) => {
+    if (seen.some((entry2) => entry2.isIntersecting)) {
+      observer.disconnect();
+      call();
+    }
+  });
+  observer.observe(element);
+}
 
 // src/view/colours.ts
 var INK = "#1b1b1b";
@@ -798,7 +824,7 @@ function meshEdges(mesh2) {
   return { grid, down, across, caption };
 }
 function deviceText(position, mesh2) {
-  const along = coordinates(position, mesh2).map((at2, dim) => `${mesh2.axes[dim].name} ${at2}`);
+  const along = coordinates(position, mesh2).map((at3, dim) => `${mesh2.axes[dim].name} ${at3}`);
   const physical = mesh2.coords?.[position];
   const chip2 = physical ? `, at (${physical.join(", ")})` : "";
   const place3 = along.length ? ` (${along.join(", ")}${chip2})` : "";
@@ -828,9 +854,9 @@ function exchangeText(position, collective2, mesh2) {
 function blockText(block, value2, mesh2, layout) {
   const holders = (layout.holders.get(block) ?? []).map((position) => mesh2.device_ids[position]);
   const noun = holders.length === 1 ? "device" : "devices";
-  const where = holders.length ? `on ${noun} ${numbers(holders)}` : "on no device";
+  const where2 = holders.length ? `on ${noun} ${numbers(holders)}` : "on no device";
   const what = value2.unreduced.length ? "partial sums of " : "";
-  return clean(`${what}${value2.name}${sliceText(value2, layout, block)} ${where}`);
+  return clean(`${what}${value2.name}${sliceText(value2, layout, block)} ${where2}`);
 }
 function blocksBesideText(block, mesh2, layout) {
   const parts = neighbours(layout.grid, block).map(([dim, before, after]) => {
@@ -1071,9 +1097,9 @@ var Tiles = class {
   _lit = null;
   _at = null;
 };
-function step(drawn, at2, key) {
+function step(drawn, at3, key) {
   const last = drawn.x.length - 1;
-  if (key === "Home" || at2 === null && key.startsWith("Arrow")) {
+  if (key === "Home" || at3 === null && key.startsWith("Arrow")) {
     return 0;
   }
   if (key === "End") {
@@ -1086,14 +1112,14 @@ function step(drawn, at2, key) {
     ArrowUp: [0, -1]
   };
   const way = ways[key];
-  return way && at2 !== null ? nearest(drawn, at2, way) : null;
+  return way && at3 !== null ? nearest(drawn, at3, way) : null;
 }
-function nearest(drawn, at2, [right, below]) {
-  let found = at2;
+function nearest(drawn, at3, [right, below]) {
+  let found = at3;
   let least = Infinity;
   for (let place3 = 0; place3 < drawn.x.length; place3++) {
-    const x = (drawn.x[place3] - drawn.x[at2]) * (right || 1);
-    const y = (drawn.y[place3] - drawn.y[at2]) * (below || 1);
+    const x = (drawn.x[place3] - drawn.x[at3]) * (right || 1);
+    const y = (drawn.y[place3] - drawn.y[at3]) * (below || 1);
     const [along, aside] = right ? [x, Math.abs(y)] : [y, Math.abs(x)];
     const distance = along + 3 * aside;
     if (along > 0.5 && distance < least) {
@@ -1346,12 +1372,18 @@ var Card = class {
       this._tiles.layOut(this._picture);
       whenSeen(this.element, () => this._draw());
     }
-    store.subscribe((focus, changed) => changed.has("device") && this._mark(focus.device));
+    this.dispose = store.subscribe((focus, changed) => {
+      if (changed.has("device")) {
+        this._mark(focus.device);
+      }
+    });
   }
   value;
   report;
   store;
   element;
+  /** Let go of the store, for a card that leaves before the view does. */
+  dispose;
   _draw() {
     this._drawn = true;
     this._tiles.paint();
@@ -1384,55 +1416,6 @@ var Card = class {
 function picture(value2, report, layout) {
   return value2.shape.includes(0) ? null : valuePicture(value2, report.mesh, layout);
 }
-function steps(report, store) {
-  const { values } = report;
-  const label2 = h("span", { class: "faint", "aria-live": "polite" });
-  const stage = h("div", { class: "cards" });
-  const slider = h("input", { type: "range", min: 1, max: values.length, value: 1, class: "slider" });
-  slider.setAttribute("aria-label", "Step through the arrays of the program");
-  const show = (number) => {
-    const value2 = values[number - 1];
-    slider.value = String(number);
-    const where = value2.location ? ` ${at(value2.location, report)}` : "";
-    label2.textContent = `step ${number} of ${values.length}${where}`;
-    stage.replaceChildren(new Card("", value2, report, store).element);
-  };
-  const move = (by) => {
-    const number = Math.min(values.length, Math.max(1, Number(slider.value) + by));
-    show(number);
-    store.set({ value: values[number - 1] });
-  };
-  slider.addEventListener("input", () => move(0));
-  const button = (text, name, by) => h("button", { type: "button", "aria-label": name, on: { click: () => move(by) } }, text);
-  show(1);
-  return h(
-    "div",
-    { class: "arrays" },
-    heading("Arrays inside the program"),
-    h(
-      "div",
-      { class: "stepper" },
-      button("←", "step back", -1),
-      slider,
-      button("→", "step on", 1),
-      label2
-    ),
-    stage
-  );
-}
-function whenSeen(element, draw2) {
-  if (typeof IntersectionObserver === "undefined") {
-    draw2();
-    return;
-  }
-  const observer = new IntersectionObserver((seen) => {
-    if (seen.some((entry2) => entry2.isIntersecting)) {
-      observer.disconnect();
-      draw2();
-    }
-  });
-  observer.observe(element);
-}
 
 // src/view/entries.ts
 function tell(collectives, report, single = 4, limit = 2) {
@@ -1454,9 +1437,9 @@ function gather(collectives, report) {
   const groups = /* @__PURE__ */ new Map();
   for (const one of collectives) {
     const place3 = home(one, report);
-    const where = place3 && [place3.source, place3.line];
+    const where2 = place3 && [place3.source, place3.line];
     const what = [one.kind, over(one), asked(one), one.reason, one.full_remat];
-    const key = JSON.stringify([where, what]);
+    const key = JSON.stringify([where2, what]);
     const found = groups.get(key);
     found ? found.push(one) : groups.set(key, [one]);
   }
@@ -1673,8 +1656,8 @@ var Detail = class {
 function chain(one) {
   const sends2 = `${array(one)} on each device, sends ${size(one.wire_bytes)}`;
   const exchange = `${grouping(one)}: ${sends2}${trips(one)}`;
-  const steps2 = [made(one), exchange, used(one)].filter(Boolean);
-  return h("ol", { class: "chain" }, ...steps2.map((step2) => h("li", null, step2)));
+  const steps = [made(one), exchange, used(one)].filter(Boolean);
+  return h("ol", { class: "chain" }, ...steps.map((step2) => h("li", null, step2)));
 }
 function tried(fix) {
   const edit = clean(fix.edit);
@@ -1775,6 +1758,7 @@ var List = class {
     );
     this._update();
     store.subscribe((_, changed) => changed.has("chosen") && this._follow());
+    whenSeen(this._scroll, () => this._follow());
   }
   report;
   store;
@@ -1782,14 +1766,14 @@ var List = class {
   _filters() {
     const { collectives } = this.report;
     const most = Math.max(...collectives.map(weight));
-    const steps2 = STEPS.filter((step2) => step2 <= most);
+    const steps = STEPS.filter((step2) => step2 <= most);
     return h(
       "div",
       { class: "filters" },
       this._select("kind", distinct(collectives.map((one) => one.kind))),
       this._select("axis", distinct(collectives.flatMap((one) => (one.axes ?? []).map(wholeAxis)))),
       this._select("asked", distinct(collectives.map(asked)), "asked by"),
-      this._select("least", steps2.map(String), "sends at least", (step2) => size(Number(step2))),
+      this._select("least", steps.map(String), "sends at least", (step2) => size(Number(step2))),
       this._count
     );
   }
@@ -1888,12 +1872,12 @@ var List = class {
     return row;
   }
   _key(event) {
-    const at2 = this._shown.indexOf(this.store.focus.chosen);
+    const at3 = this._shown.indexOf(this.store.focus.chosen);
     const moves = {
-      ArrowDown: at2 + 1,
-      ArrowUp: at2 - 1,
-      PageDown: at2 + SEEN,
-      PageUp: at2 - SEEN,
+      ArrowDown: at3 + 1,
+      ArrowUp: at3 - 1,
+      PageDown: at3 + SEEN,
+      PageUp: at3 - SEEN,
       Home: 0,
       End: this._shown.length - 1
     };
@@ -1909,7 +1893,8 @@ var List = class {
   _follow() {
     const index = this._shown.indexOf(this.store.focus.chosen);
     const top = index * ROW;
-    if (index >= 0 && (top < this._top || top + ROW > this._top + SEEN * ROW)) {
+    const there = index >= 0 && this._scroll.isConnected;
+    if (there && (top < this._top || top + ROW > this._top + SEEN * ROW)) {
       this._scroll.scrollTop = this._top = Math.max(0, top - SEEN * ROW / 2);
       this._draw();
     }
@@ -2035,6 +2020,265 @@ function members({ groups, kind }, ids) {
   return `: ${listed.join(" ")}`;
 }
 
+// src/view/propagation.ts
+function moments(report) {
+  const found = /* @__PURE__ */ new Map();
+  for (const { origins } of report.values) {
+    for (const { axis, steps } of origins) {
+      for (const step2 of steps ?? []) {
+        found.set(JSON.stringify([axis, step2.number, step2.source, step2.target]), { axis, step: step2 });
+      }
+    }
+  }
+  return [...found.values()].sort((a, b) => a.step.number - b.step.number);
+}
+function momentText({ axis, step: step2 }, report) {
+  return clean(`${axis} goes ${stepText(step2, report)}, from ${step2.source} to ${step2.target}`);
+}
+function valueAt(report, index, number) {
+  const value2 = report.values[index];
+  if (value2.spec === null || number === Infinity) {
+    return value2;
+  }
+  const times = new Map(value2.spec.flat().map((axis) => [axis, arrival(report, index, axis)]));
+  if ([...times.values()].includes(null)) {
+    return null;
+  }
+  const spec = value2.spec.map((axes) => axes.filter((axis) => (times.get(axis) ?? 0) <= number));
+  const blocks = spec.map((axes) => axes.reduce((all, axis) => all * sizeOf(axis, report.mesh), 1));
+  const shard2 = value2.shape.map((size2, dim) => Math.ceil(size2 / blocks[dim]));
+  return { ...value2, spec, shard_shape: shard2, propagated: null };
+}
+function arrival(report, index, axis) {
+  const seen = /* @__PURE__ */ new Set();
+  for (let at3 = index; at3 !== null && !seen.has(at3); ) {
+    seen.add(at3);
+    const origin2 = originOf(report.values[at3], axis);
+    if (!origin2 || origin2.steps === null) {
+      return null;
+    }
+    if (origin2.steps.length) {
+      return origin2.steps[origin2.steps.length - 1].number;
+    }
+    [at3, axis] = [origin2.after, origin2.axis];
+  }
+  return 0;
+}
+function originOf(value2, axis) {
+  const origins = value2?.origins ?? [];
+  const near = origins.find((origin2) => wholeAxis(origin2.axis) === wholeAxis(axis));
+  return origins.find((origin2) => origin2.axis === axis) ?? near;
+}
+function whyText(report, index) {
+  const value2 = report.values[index];
+  const start = `${value2.name} is ${valueType(value2)}${where(report, value2)}`;
+  if (value2.spec === null) {
+    return clean(`${start}: no mesh axes say how it lies`);
+  }
+  const parts = [...causes(report, index), ...value2.blocked.map(stopped)];
+  if (!parts.length && !value2.spec.flat().length) {
+    parts.push("every device holds all of it");
+  }
+  if (value2.propagated) {
+    parts.push(
+      `Shardy gave ${specText(value2.propagated)}, the compiled program has ${specText(value2.spec)}: the compiled program is trusted`
+    );
+  }
+  return clean(start + (parts.length ? `: ${parts.join("; ")}` : ""));
+}
+function stopped({ axis, value: value2, why }) {
+  return `${axis} of ${value2} was not kept: ${why}`;
+}
+function where(report, value2) {
+  const { location, manual } = value2;
+  let text = at2(report, location);
+  if (location && value2.name.includes(" at line ")) {
+    text = text.replace(` at line ${location.line}`, "");
+  }
+  const inside = manual.join(", ");
+  return inside ? `${text}, one device's part inside a shard_map over ${inside}` : text;
+}
+function at2(report, location) {
+  if (!location) {
+    return "";
+  }
+  const source = location.source > 0 ? report.sources[location.source] : void 0;
+  return ` at line ${location.line}${source ? ` of ${source.name}` : ""}`;
+}
+function causes(report, index) {
+  const { origins } = report.values[index];
+  if (origins.length && origins.every((origin2) => origin2.kind === "type")) {
+    return ["its type says so (the mesh is explicit there)"];
+  }
+  const said = /* @__PURE__ */ new Map();
+  for (const origin2 of origins) {
+    const cause2 = causeText(report, index, origin2);
+    said.set(cause2, [...said.get(cause2) ?? [], origin2.axis]);
+  }
+  return [...said].map(([cause2, axes]) => `${axes.join(" and ")} ${cause2}`);
+}
+function causeText(report, index, origin2) {
+  if (origin2.kind === "type") {
+    return "stands in its type (explicit)";
+  }
+  if (origin2.kind === "unknown") {
+    return "came from a place that is not known";
+  }
+  return `came from ${sourceText(report, origin2)}${wayText(report, index, origin2)}`;
+}
+function sourceText(report, { kind, name, location }) {
+  switch (kind) {
+    case "constraint":
+      return `the constraint ${name}${at2(report, location)}`;
+    case "output":
+      return `the spec of the output ${name}`;
+    case "shard_map":
+      return `the specs of the shard_map${at2(report, location)}`;
+    default:
+      return name;
+  }
+}
+function wayText(report, index, origin2) {
+  const steps = chain2(report, index, origin2.axis);
+  if (steps === null) {
+    return " (along which ops is not known)";
+  }
+  const said = steps.map((step2) => stepText(step2, report));
+  if (said.length > 6) {
+    said.splice(2, said.length - 4, `${said.length - 4} more ops`);
+  }
+  return said.map((step2) => `, ${step2}`).join("");
+}
+function stepText(step2, report) {
+  const beside = step2.direction === "sideways" ? " (to its other operand)" : "";
+  return `${step2.direction} through ${step2.op}${at2(report, step2.location)}${beside}`;
+}
+function chain2(report, index, axis) {
+  let steps = [];
+  const seen = /* @__PURE__ */ new Set();
+  for (let place3 = index; place3 !== null && !seen.has(place3); ) {
+    seen.add(place3);
+    const origin2 = originOf(report.values[place3], axis);
+    if (!origin2 || origin2.steps === null) {
+      return null;
+    }
+    steps = [...origin2.steps, ...steps];
+    [place3, axis] = [origin2.after, origin2.axis];
+  }
+  return steps;
+}
+
+// src/view/spread.ts
+var Spread = class {
+  constructor(report, store) {
+    this.report = report;
+    this.store = store;
+    this._moments = moments(report);
+    this._now = this._moments.length;
+    this._label = h("span", { class: "caption", "aria-live": "polite" });
+    this._slider = h("input", {
+      type: "range",
+      class: "slider",
+      min: 0,
+      max: this._moments.length,
+      "aria-label": "Step through the propagation of placements",
+      on: { input: () => this._go(Number(this._slider.value)) }
+    });
+    const rows = report.values.map((value2, i) => this._row(value2, i));
+    this._stage = h("div", { class: "stage" });
+    this.element = h(
+      "div",
+      { class: "arrays" },
+      heading("Arrays inside the program"),
+      this._moments.length > 0 && this._stepper(),
+      h("div", { class: "main spread" }, h("div", { class: "values" }, ...rows), this._stage)
+    );
+    this._go(this._now);
+  }
+  report;
+  store;
+  element;
+  _stepper() {
+    const step2 = (text, name, by) => {
+      const click = () => this._go(this._now + by);
+      return h("button", { type: "button", "aria-label": name, on: { click } }, text);
+    };
+    return h(
+      "div",
+      { class: "stepper" },
+      step2("←", "step back", -1),
+      this._slider,
+      step2("→", "step on", 1),
+      this._label
+    );
+  }
+  _row(value2, index) {
+    const type = h("code", { class: "mono" });
+    const where2 = value2.location ? at(value2.location, this.report).replace(/^at /, "") : "";
+    const row = h(
+      "button",
+      { type: "button", class: "value", on: { click: () => this._choose(index) } },
+      h("b", null, clean(value2.name)),
+      type,
+      h("span", { class: "faint" }, value2.name.includes(" at line ") ? "" : where2)
+    );
+    this._rows.push({ row, type });
+    return row;
+  }
+  /** Show the placements as they were after so many steps. */
+  _go(now) {
+    this._now = Math.max(0, Math.min(this._moments.length, now));
+    this._slider.value = String(this._now);
+    const last = this._moments[this._now - 1];
+    this._label.textContent = this._told(last);
+    this._rows.forEach(({ row, type }, index) => {
+      const value2 = this._valueNow(index);
+      type.textContent = value2 ? valueType(value2) : "not known when";
+      row.toggleAttribute("data-marked", this._moving(last, index));
+    });
+    this._draw();
+  }
+  _told(last) {
+    const all = this._moments.length;
+    const start = "before the first step: what inputs, outputs and constraints say";
+    return last ? `step ${this._now} of ${all}: ${momentText(last, this.report)}` : start;
+  }
+  _moving(last, index) {
+    return last !== void 0 && last.step.target === this.report.values[index].name;
+  }
+  /** Give a value at the present step; after the last one, as the compiled program has it. */
+  _valueNow(index) {
+    const last = this._now === this._moments.length;
+    return valueAt(this.report, index, last ? Infinity : this._number());
+  }
+  _number() {
+    return this._now > 0 ? this._moments[this._now - 1].step.number : 0;
+  }
+  _choose(index) {
+    this._chosen = index;
+    this._draw();
+    this.store.set({ value: this._valueNow(index) });
+  }
+  _draw() {
+    const value2 = this._valueNow(this._chosen);
+    const why = h("p", { class: "why" }, whyText(this.report, this._chosen));
+    this._card?.dispose();
+    this._card = value2 && new Card("", value2, this.report, this.store);
+    this._stage.replaceChildren(...this._card ? [this._card.element, why] : [why]);
+    this._rows.forEach(({ row }, index) => {
+      row.setAttribute("aria-pressed", String(index === this._chosen));
+    });
+  }
+  _moments;
+  _slider;
+  _label;
+  _stage;
+  _rows = [];
+  _card = null;
+  _now;
+  _chosen = 0;
+};
+
 // src/view/store.ts
 var Store = class {
   focus = { chosen: null, pointed: null, value: null, device: null };
@@ -2060,8 +2304,12 @@ var Store = class {
       this._listeners.forEach((listener) => listener(this.focus, changed));
     }
   }
+  /** Hear of changes; gives the way to hear no more of them. */
   subscribe(listener) {
     this._listeners.push(listener);
+    return () => {
+      this._listeners = this._listeners.filter((one) => one !== listener);
+    };
   }
   dispose() {
     cancelAnimationFrame(this._frame);
@@ -2107,7 +2355,7 @@ function draw(root, report) {
       new MeshPanel(report, store).element
     ),
     arrays(report, store),
-    ...report.values.length ? [steps(report, store)] : [],
+    ...report.values.length ? [new Spread(report, store).element] : [],
     facts(report),
     ...Object.entries(report.texts).map(([name, text]) => program(name, text))
   );

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.browser.lab import command, report_output
-from tests.browser.reports import CELL, hostile, sketch
+from tests.browser.reports import CELL, hostile, large, sketch
 
 LINES = "[...document.querySelectorAll('.jp-Notebook .cm-line')].map(line => line.textContent)"
 BRIGHTNESS = """selector => {
@@ -104,6 +104,11 @@ def test_the_panel_shows_the_last_report(saved):
     page = saved((CELL, sketch()))
     command(page, "shardnb:open-report")
     page.wait_for_selector("#shardnb-report-panel .shardnb-summary:has-text('2 collectives')")
+
+
+def test_the_chosen_row_of_a_long_list_is_in_sight(saved):
+    page = saved(("x = 1", large(rows=4, columns=2, number=500)))
+    page.wait_for_selector(".shardnb-rows [aria-selected=true]")
 
 
 def test_hostile_text_is_shown_and_not_run(saved):

@@ -8,17 +8,21 @@ import pytest
 
 from shardnb.report import (
     Axis,
+    Blocked,
     Collective,
     Finding,
     Fix,
     Location,
     Memory,
     Mesh,
+    Origin,
     Report,
     Run,
     Source,
+    Step,
     Value,
     json,
+    why,
 )
 from shardnb.views.content import content_of
 from shardnb.views.entries import tell
@@ -63,6 +67,31 @@ VALUES = (
     Value("lost", "f32", (8,), None, (8,)),
     Value("scalar", "pred", (), (), ()),
 )
+STEPS = tuple(
+    Step("dot_general", "forward", f"v{i}", f"v{i + 1}", Location(0, i), i) for i in range(1, 8)
+)
+SIDEWAYS = Step("add", "sideways", "a", "b", Location(1, 7), 9)
+SPREAD = (
+    replace(VALUES[0], name="h", location=Location(0, 1), origins=(Origin("data", "input", "x"),)),
+    replace(VALUES[0], name="long", origins=(Origin("data", "output", "y", steps=STEPS),)),
+    replace(VALUES[0], name="typed", origins=(Origin("data", "type"), Origin("model", "type"))),
+    replace(
+        VALUES[0],
+        name="mixed",
+        location=Location(1, 7),
+        manual=("model",),
+        propagated=((), ()),
+        origins=(
+            Origin("data", "constraint", "P('data')", Location(0, 2), (SIDEWAYS,)),
+            Origin("model", "shard_map", "", Location(0, 2), None),
+        ),
+        blocked=(Blocked("model", "x", "reduction", "it is summed"),),
+    ),
+    replace(VALUES[0], name="then", origins=(Origin("data", "input", "x", None, STEPS[:2], 3),)),
+    replace(VALUES[0], name="who", origins=(Origin("data", "unknown"), Origin("model", "type"))),
+    Value("add at line 2", "f32", (8,), ((),), (8,), location=Location(0, 2)),
+    VALUES[4],
+)
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +105,7 @@ def report():
         mesh=MESH,
         inputs=VALUES,
         outputs=VALUES[:1],
+        values=SPREAD,
         collectives=collectives,
         findings=(
             Finding("silent-replication", "w is whole", Location(1, 7), 1 << 21, "more"),
@@ -118,6 +148,7 @@ def test_the_header_and_the_summary(view, report):
 def test_the_arrays(view, report):
     content = content_of(report)
     rows = [*content.inputs.rows, *content.outputs.rows]
+    view.evaluate("document.querySelector('.shardnb-stage').remove()")
     assert texts(view, ".shardnb-name") == [f"{row.name} {row.type}" for row in rows]
     held = ["; ".join([f"{row.shard}, {row.size}", *row.remarks]) for row in rows]
     assert texts(view, ".shardnb-card > .shardnb-faint") == held
@@ -143,3 +174,9 @@ def test_each_collective(view, report, number):
     assert texts(view, ".shardnb-because ~ p") == [single(" ".join(entry.further))]
     fixes = [single(f"Try: {fix} copy") for fix in entry.fixes]
     assert texts(view, ".shardnb-fix") == fixes
+
+
+@pytest.mark.parametrize("number", range(len(SPREAD)))
+def test_why_a_value_lies_as_it_does(view, report, number):
+    view.click(f".shardnb-value >> nth={number}")
+    assert texts(view, ".shardnb-why") == [why.explain(report, SPREAD[number].name)]

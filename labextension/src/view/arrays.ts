@@ -1,7 +1,7 @@
 /** Arrays as cards: how each is cut into blocks, and which devices hold them. */
 
 import { remarks, shard, valueType } from './content';
-import { h, heading, mono } from './dom';
+import { h, heading, mono, whenSeen } from './dom';
 import { Layout, layoutOf } from './layout';
 import { blockText, blocksBesideText, valuePicture } from './pictures';
 import { Report, Value } from './report';
@@ -9,7 +9,6 @@ import { Store } from './store';
 import { Picture, Tiles } from './tiles';
 import { clean, count, size } from './units';
 import { shardBytes } from './weights';
-import * as words from './words';
 
 const BOX = { width: 222, height: 208 };
 const MOST = 40;
@@ -55,6 +54,8 @@ function rest(
 
 export class Card {
   readonly element: HTMLElement;
+  /** Let go of the store, for a card that leaves before the view does. */
+  readonly dispose: () => void;
 
   /** `role` says what it is to the program: `input`, `output`. */
   constructor(
@@ -88,7 +89,11 @@ export class Card {
       this._tiles.layOut(this._picture);
       whenSeen(this.element, () => this._draw());
     }
-    store.subscribe((focus, changed) => changed.has('device') && this._mark(focus.device));
+    this.dispose = store.subscribe((focus, changed) => {
+      if (changed.has('device')) {
+        this._mark(focus.device);
+      }
+    });
   }
 
   private _draw(): void {
@@ -127,57 +132,4 @@ export class Card {
 
 function picture(value: Value, report: Report, layout: Layout): Picture | null {
   return value.shape.includes(0) ? null : valuePicture(value, report.mesh, layout);
-}
-
-/** A slider over the arrays inside the program, in its order: how placements go through it. */
-export function steps(report: Report, store: Store): HTMLElement {
-  const { values } = report;
-  const label = h('span', { class: 'faint', 'aria-live': 'polite' });
-  const stage = h('div', { class: 'cards' });
-  const slider = h('input', { type: 'range', min: 1, max: values.length, value: 1, class: 'slider' });
-  slider.setAttribute('aria-label', 'Step through the arrays of the program');
-  const show = (number: number): void => {
-    const value = values[number - 1];
-    slider.value = String(number);
-    const where = value.location ? ` ${words.at(value.location, report)}` : '';
-    label.textContent = `step ${number} of ${values.length}${where}`;
-    stage.replaceChildren(new Card('', value, report, store).element);
-  };
-  const move = (by: number): void => {
-    const number = Math.min(values.length, Math.max(1, Number(slider.value) + by));
-    show(number);
-    store.set({ value: values[number - 1] });
-  };
-  slider.addEventListener('input', () => move(0));
-  const button = (text: string, name: string, by: number): HTMLElement =>
-    h('button', { type: 'button', 'aria-label': name, on: { click: () => move(by) } }, text);
-  show(1);
-  return h(
-    'div',
-    { class: 'arrays' },
-    heading('Arrays inside the program'),
-    h(
-      'div',
-      { class: 'stepper' },
-      button('\u2190', 'step back', -1),
-      slider,
-      button('\u2192', 'step on', 1),
-      label
-    ),
-    stage
-  );
-}
-
-function whenSeen(element: HTMLElement, draw: () => void): void {
-  if (typeof IntersectionObserver === 'undefined') {
-    draw();
-    return;
-  }
-  const observer = new IntersectionObserver(seen => {
-    if (seen.some(entry => entry.isIntersecting)) {
-      observer.disconnect();
-      draw();
-    }
-  });
-  observer.observe(element);
 }

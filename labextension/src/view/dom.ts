@@ -58,3 +58,18 @@ export function heading(title: string): HTMLElement {
 export function mono(text: string): HTMLElement {
   return h('code', { class: 'mono' }, text);
 }
+
+/** Call back once, when an element comes into sight. */
+export function whenSeen(element: HTMLElement, call: () => void): void {
+  if (typeof IntersectionObserver === 'undefined') {
+    call();
+    return;
+  }
+  const observer = new IntersectionObserver(seen => {
+    if (seen.some(entry => entry.isIntersecting)) {
+      observer.disconnect();
+      call();
+    }
+  });
+  observer.observe(element);
+}

@@ -1,7 +1,7 @@
 /** The list of collectives: filtered, sorted, and drawn only where it is seen. */
 
 import { chip } from './badge';
-import { h } from './dom';
+import { h, whenSeen } from './dom';
 import { Collective, Report } from './report';
 import { wholeAxis } from './spec';
 import { Store } from './store';
@@ -105,6 +105,8 @@ export class List {
     );
     this._update();
     store.subscribe((_, changed) => changed.has('chosen') && this._follow());
+    // What is not on the page yet cannot be scrolled.
+    whenSeen(this._scroll, () => this._follow());
   }
 
   private _filters(): HTMLElement {
@@ -251,7 +253,8 @@ export class List {
   private _follow(): void {
     const index = this._shown.indexOf(this.store.focus.chosen as Collective);
     const top = index * ROW;
-    if (index >= 0 && (top < this._top || top + ROW > this._top + SEEN * ROW)) {
+    const there = index >= 0 && this._scroll.isConnected;
+    if (there && (top < this._top || top + ROW > this._top + SEEN * ROW)) {
       this._scroll.scrollTop = this._top = Math.max(0, top - (SEEN * ROW) / 2);
       this._draw();
     }

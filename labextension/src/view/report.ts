@@ -41,6 +41,34 @@ export interface Source {
   cell_id: string | null;
 }
 
+/** One op along which a mesh axis travelled; `number` is Shardy's count of its steps, in time. */
+export interface Step {
+  op: string;
+  direction: string;
+  source: string;
+  target: string;
+  location: Place | null;
+  number: number;
+}
+
+/** What put a mesh axis on a value: `steps` lead there from the origin, or from value `after`. */
+export interface Origin {
+  axis: string;
+  kind: string;
+  name: string;
+  location: Place | null;
+  steps: readonly Step[] | null;
+  after: number | null;
+}
+
+/** A mesh axis that an operand has and the result has not, and what stopped it. */
+export interface Blocked {
+  axis: string;
+  value: string;
+  reason: string;
+  why: string;
+}
+
 export interface Value {
   name: string;
   dtype: string;
@@ -54,6 +82,11 @@ export interface Value {
   closed_over: boolean;
   location: Place | null;
   details: string;
+  op: string;
+  manual: readonly string[];
+  propagated: Spec | null;
+  origins: readonly Origin[];
+  blocked: readonly Blocked[];
 }
 
 export interface Fix {
@@ -148,7 +181,14 @@ const VALUE = {
   closed_over: false,
   location: null,
   details: '',
+  op: '',
+  manual: [],
+  propagated: null,
+  origins: [],
+  blocked: []
 };
+const ORIGIN = { name: '', location: null, steps: [], after: null };
+const STEP = { location: null, number: 0 };
 const FIX = { location: null };
 const COLLECTIVE = {
   trips: 1,
@@ -225,7 +265,14 @@ function value(item: unknown): Value {
   if (read.shard_shape.length !== dims || (read.spec !== null && read.spec.length !== dims)) {
     throw new Error(`this is no report: the array ${read.name} has parts of another rank`);
   }
-  return { ...read, location: place(read.location) };
+  const origins = read.origins.map(origin);
+  return { ...read, location: place(read.location), origins };
+}
+
+function origin(item: unknown): Origin {
+  const read = filled<Origin>(item, ORIGIN);
+  const steps = read.steps && read.steps.map(step => filled<Step>(step, STEP));
+  return { ...read, steps };
 }
 
 function collective(item: unknown, table: Groups[]): Collective {

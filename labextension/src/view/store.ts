@@ -42,8 +42,12 @@ export class Store {
     }
   }
 
-  subscribe(listener: Listener): void {
+  /** Hear of changes; gives the way to hear no more of them. */
+  subscribe(listener: Listener): () => void {
     this._listeners.push(listener);
+    return () => {
+      this._listeners = this._listeners.filter(one => one !== listener);
+    };
   }
 
   dispose(): void {

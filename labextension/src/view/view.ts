@@ -1,6 +1,6 @@
 /** The live view of a report: what is sent, who asked, why, what would remove it. */
 
-import { arrays, steps } from './arrays';
+import { arrays } from './arrays';
 import { Code } from './code';
 import { about, header, memoryText, summary } from './content';
 import { Detail } from './detail';
@@ -8,6 +8,7 @@ import { h } from './dom';
 import { List } from './list';
 import { MeshPanel } from './mesh';
 import { Collective, Finding, Memory, Report, readReport } from './report';
+import { Spread } from './spread';
 import { Store } from './store';
 import { clean, count, size } from './units';
 import * as words from './words';
@@ -61,7 +62,7 @@ function draw(root: HTMLElement, report: Report): View {
       new MeshPanel(report, store).element
     ),
     arrays(report, store),
-    ...(report.values.length ? [steps(report, store)] : []),
+    ...(report.values.length ? [new Spread(report, store).element] : []),
     facts(report),
     ...Object.entries(report.texts).map(([name, text]) => program(name, text))
   );
