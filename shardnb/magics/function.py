@@ -7,10 +7,12 @@ gives the notebook what the body assigned, once the results are there.
 
 from __future__ import annotations
 
+import ast
+import copy
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -32,10 +34,15 @@ _THROWN_AWAY = "_"
 
 @dataclass(frozen=True)
 class Code:
-    """The compiled body of a cell, and its last expression where it ends with one."""
+    """The compiled body of a cell, and its last expression where it ends with one.
+
+    `tree` is what the body was compiled from, under the name `file`.
+    """
 
     body: types.CodeType
     last: types.CodeType | None = None
+    tree: ast.Module = field(default_factory=lambda: ast.Module([], []))
+    file: str = ""
 
     def run(self, namespace: Namespace) -> Any:
         """Run the cell in a namespace; gives the value of the last expression."""
@@ -104,6 +111,17 @@ class CellFunction:
     def __wrapped__(self) -> types.FunctionType:
         """The body as a plain function: JAX's messages then say the cell, and not this module."""
         return types.FunctionType(self.code.body, self.namespace, "cell")
+
+    @property
+    def file(self) -> str:
+        """The file name of the cell's code."""
+        return self.code.file
+
+    def edited(self, transform: Callable[[ast.Module], ast.Module]) -> CellFunction:
+        """Give the function of the cell with another body, to be compiled and not to be run."""
+        tree = transform(copy.deepcopy(self.code.tree))
+        body = compile(ast.fix_missing_locations(tree), self.file, "exec", dont_inherit=True)
+        return replace(self, code=replace(self.code, body=body), called=True)
 
     def arguments(self) -> dict[str, Tree]:
         """Give the arrays of the inputs, each in the structure of its pytree."""

@@ -141,6 +141,11 @@ class ShardMagics(Magics):
             --forbid inferred      raise an error, before anything runs, if the program has such
                                    collectives: kinds (all-gather,all-to-all) or who asked
                                    (inferred, requested, called)
+            --fix                  look for edits that remove collectives which nobody asked for;
+                                   each was compiled before it is shown. Takes up to 20 seconds;
+                                   an interrupt keeps what was found
+            --check                compare the result with that of one device, and say how far
+                                   they differ
             --view brief           how much to show: full, brief or none
 
         On a line of its own:

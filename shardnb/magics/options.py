@@ -85,11 +85,13 @@ NO_RUN = Option("no-run")
 WATCH = Option("watch")
 SAVE = Option("save", "NAME", _name)
 FORBID = Option("forbid", "inferred|all-gather|...", _forbidden, (*ASKED_BY, *KINDS))
+FIX = Option("fix")
+CHECK = Option("check")
 VIEW = Option("view", "full|brief|none", _view, VIEWS)
 
 MESH_OPTIONS = (AXES, ON)
-CALL_OPTIONS = (MESH, AXES, ON, SAVE, FORBID, VIEW)
-CELL_OPTIONS = (*CALL_OPTIONS, NO_RUN, WATCH)
+CALL_OPTIONS = (MESH, AXES, ON, SAVE, FORBID, FIX, VIEW)
+CELL_OPTIONS = (*CALL_OPTIONS, NO_RUN, CHECK, WATCH)
 
 
 @dataclass(frozen=True)

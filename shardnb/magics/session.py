@@ -116,14 +116,17 @@ class Session:
         with self.errors(text.file):
             function, program, report = self._compiled(text, line, run=run)
             report = self._keep(line, report, [left_out(path) for path in function.lost()])
-            self._check(line, report)
+            self._forbid(line, report)
+            if line.has(options.FIX):
+                report = self._keep(line, engine.with_fixes(program, report), [])
             results = self._results(line, program, report) if run else None
             if results is None:
                 self._show(line, report)
                 return None
             outputs, report = results
+            checked = self._checked(line, program, outputs)
             value, notes = bind(function, outputs)
-            self._show(line, self._keep(line, report, notes))
+            self._show(line, self._keep(line, report, [*checked, *notes]))
             return value
 
     def _compiled(
@@ -166,7 +169,7 @@ class Session:
     def _compiled_code(self, cell: Cell, file: str) -> Code:
         compiled = self.shell.compile
         last = None if cell.last is None else compiled(cell.last, file, "eval")
-        return Code(compiled(cell.body, file, "exec"), last)
+        return Code(compiled(cell.body, file, "exec"), last, cell.body, file)
 
     def _specs(self, stated: Mapping[str, str], inputs: Mapping[str, Tree]) -> dict[str, Tree]:
         for name in stated:
@@ -205,6 +208,14 @@ class Session:
             self._show(line, report)
             raise
 
+    def _checked(self, line: Line, program: Program, outputs: dict[str, Tree]) -> list[str]:
+        if program.abstract or not line.has(options.CHECK):
+            return []
+        from shardnb import numeric
+
+        lines = str(numeric.check(program, outputs)).splitlines()
+        return ["; ".join(line.strip() for line in lines)]
+
     # Reports
 
     def _keep(self, line: Line, report: Report, notes: Sequence[str]) -> Report:
@@ -215,7 +226,7 @@ class Session:
             self.namespace[name] = self.last
         return self.last
 
-    def _check(self, line: Line, report: Report) -> None:
+    def _forbid(self, line: Line, report: Report) -> None:
         words = line.words(options.FORBID)
         found = errors.forbidden(report.collectives, words)
         if found:

@@ -10,6 +10,8 @@ from shardnb.report import Collective, Report
 from shardnb.views import words
 from shardnb.views.units import clean, count, plural, size
 
+_FIXES = 3
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -113,8 +115,14 @@ def _entry(group: tuple[Collective, ...], report: Report) -> Entry:
         placed=place is not None,
         because=_because(group),
         further=_further(group),
-        fixes=tuple(words.fix(edit) for edit in first.fixes or ()) if len(group) == 1 else (),
+        fixes=_fixes(group),
     )
+
+
+def _fixes(group: Sequence[Collective]) -> tuple[str, ...]:
+    """Give the edits that were found for any of these, each once, and of many the first."""
+    found = dict.fromkeys(words.fix(edit) for one in group for edit in one.fixes or ())
+    return tuple(found)[:_FIXES]
 
 
 def _name(group: Sequence[Collective]) -> str:
