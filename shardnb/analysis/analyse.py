@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +13,11 @@ import jax
 from shardnb.analysis import findings, values
 from shardnb.analysis.causes import Causes, Stated, explain_causes, read_stated
 from shardnb.analysis.collectives import find_collectives
+from shardnb.analysis.jaxprs import equations
 from shardnb.analysis.propagation import Explained, values_of
 from shardnb.analysis.sources import Sources
-from shardnb.compiler import Program, hlo, private
+from shardnb.analysis.types import typed_program
+from shardnb.compiler import Program, hlo, placement, private
 from shardnb.compiler.dumps import pass_on
 from shardnb.report.model import (
     Collective,
@@ -26,6 +29,10 @@ from shardnb.report.model import (
     Source,
     Value,
 )
+from shardnb.report.typed import TypedLine
+
+_TYPED_LIMIT = 5000
+"""Equations up to which a report holds the typed view of its program."""
 
 
 def analyse(
@@ -58,12 +65,24 @@ def analyse(
         collectives=causes.collectives,
         findings=_findings(program, mesh, modules, causes.collectives, inputs, outputs),
         memory=_memory(program),
+        typed=_typed(program, mesh, located),
         sources=located.texts(),
         versions=versions(),
         notes=(*notes, *told.notes),
         run=Run(program.trace_seconds, program.compile_seconds),
         texts=texts(program),
     )
+
+
+def _typed(program: Program, mesh: Mesh, located: Sources) -> tuple[TypedLine, ...]:
+    """Give the typed view where types say placements, and where a reader can still read it."""
+    found = list(itertools.islice(equations(program.traced.jaxpr), _TYPED_LIMIT + 1))
+    manual = any(equation.primitive.name == "shard_map" for equation in found)
+    typed = manual or any(axis.type != "auto" for axis in mesh.axes)
+    if not typed or len(found) > _TYPED_LIMIT:
+        return ()
+    names = [name for name, _ in placement.named_leaves(program.args)]
+    return typed_program(program.traced.jaxpr, located, names).lines
 
 
 @dataclass(frozen=True)

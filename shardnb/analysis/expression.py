@@ -21,6 +21,7 @@ from shardnb.compiler.positions import Position
 
 ABSENT = object()
 _LIFTED = "shardnb_array_"
+_PLAIN = (jax.Array, int, float, bool, str, tuple, ModuleType, type)
 _NOT_EVALUATED = ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom | ast.JoinedStr
 _UPDATES = {"add", "divide", "get", "max", "min", "mul", "multiply", "power", "set", "subtract"}
 """Methods of `x.at[i]` that take `out_sharding`."""
@@ -219,10 +220,9 @@ class Expression:
         if isinstance(node, ast.Call):
             return isinstance(node.func, ast.Call) or self._calls_jax(node.func)
         if isinstance(node, ast.Name):
-            plain = jax.Array | int | float | bool | str | tuple | ModuleType | type
             value = self.value(node)
             lifted = node.id.startswith(_LIFTED)
-            return lifted or isinstance(value, plain) or _is_of_jax(value)
+            return lifted or isinstance(value, _PLAIN) or _is_of_jax(value)
         if isinstance(node, ast.Attribute):
             known = self.value(node) is not ABSENT or node.attr in _UPDATES
             return known or hasattr(jax.Array, node.attr)

@@ -19,7 +19,8 @@ from shardnb.analysis.sources import Sources
 from shardnb.analysis.values import dtype_name
 from shardnb.compiler import placement, positions
 from shardnb.report.model import Location
-from shardnb.report.types import TypedLine, TypedProgram, TypedValue
+from shardnb.report.typed import TypedLine, TypedValue
+from shardnb.report.types import TypedProgram
 
 _COERCIONS = {"pvary", "pcast", "preduced", "reduced_vary_cast", "vary_unreduced_cast"}
 _CASTS = {"pvary", "pcast"}
@@ -97,7 +98,7 @@ class _Reader:
         self._fresh = (name for name in _letters() if name not in names)
 
     def lines(self, jaxpr: Any, within: tuple[str, ...]) -> Iterator[TypedLine]:
-        binders = [*jaxpr.constvars, *jaxpr.invars]
+        binders = [*jaxpr.invars, *jaxpr.constvars]
         if binders:
             yield TypedLine("", tuple(map(self._bind, binders)), within=within)
         for equation in jaxpr.eqns:

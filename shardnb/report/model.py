@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from shardnb.report import dtypes
+from shardnb.report import dtypes, places
+from shardnb.report.typed import TypedLine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 
-Spec = tuple[tuple[str, ...], ...]
-"""The mesh axes that split each dimension, major first; `()` where a dimension is whole."""
+Spec = places.Spec
+Location = places.Location
+Source = places.Source
 
 Groups = tuple[tuple[int, ...], ...]
 """Positions of the devices that exchange; for a permute, its (source, target) pairs."""
@@ -69,34 +71,6 @@ class Mesh:
     def shape(self) -> dict[str, int]:
         """Axis sizes by name, in order."""
         return {axis.name: axis.size for axis in self.axes}
-
-
-@dataclass(frozen=True)
-class Location:
-    """A line of one of the report's sources (`Report.sources[source]`), counted from 1."""
-
-    source: int
-    line: int
-    function: str = ""
-
-
-@dataclass(frozen=True)
-class Source:
-    """A text that the program was written in: a cell or a Python file.
-
-    `text` is empty for a file of a library. `first_line` is the number of the text's first line.
-    """
-
-    name: str
-    text: str = ""
-    first_line: int = 1
-    cell_id: str | None = None
-
-    def line(self, number: int) -> str:
-        """Give the text of a line, or "" where the source does not have it."""
-        lines = self.text.splitlines()
-        index = number - self.first_line
-        return lines[index] if 0 <= index < len(lines) else ""
 
 
 @dataclass(frozen=True)
@@ -294,7 +268,8 @@ class Run:
 class Report:
     """What one program sends, who asked for it, why, and what it holds.
 
-    `title` names the program. `sources[0]` is the text that was explained. `run` and `texts`
+    `title` names the program. `sources[0]` is the text that was explained. `typed` is its jaxpr
+    with a placement in every type, where its axes are explicit or manual. `run` and `texts`
     differ from run to run and take no part in equality. `texts` holds the programs themselves
     (`jaxpr`, `stablehlo`, `before`, `partitioned`, `optimized`), where they were kept.
     """
@@ -310,6 +285,7 @@ class Report:
     sources: tuple[Source, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    typed: tuple[TypedLine, ...] = ()
     run: Run = field(default_factory=Run, compare=False)
     texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     version: int = SCHEMA_VERSION

@@ -9,7 +9,9 @@ from jax.sharding import PartitionSpec as P
 
 from shardnb.analysis.sources import Sources
 from shardnb.analysis.types import typed_program
+from shardnb.engine import explain
 from shardnb.mesh import make_grid
+from shardnb.report import Report
 from shardnb.report.model import Source
 
 
@@ -146,3 +148,20 @@ def test_a_line_knows_the_line_that_wrote_it():
 def test_a_program_that_reads_keys_is_shown():
     found = typed_program(jax.make_jaxpr(jax.random.normal)(jax.random.key(0)))
     assert found.lines[0].binds[0].dtype == "key<fry>"
+
+
+@pytest.mark.parametrize(("axes", "first"), [("explicit", "f32[256@data,512]"), ("auto", None)])
+def test_a_report_holds_the_types_where_they_say_placements(axes, first):
+    x = jax.ShapeDtypeStruct((256, 512), jnp.float32)
+    report = explain(jnp.tanh, x, mesh="data=4", axes=axes, in_specs=P("data"))
+    types = [line.binds[0].type for line in report.typed[:1]]
+    assert types == ([first] if first else [])
+    assert Report.from_json(report.to_json()) == report
+
+
+def test_a_report_of_a_shard_map_holds_the_varying_sets():
+    x = jax.ShapeDtypeStruct((8,), jnp.float32)
+    report = explain(
+        lambda x: x * 2, x, mesh="data=4", axes="manual", in_specs=P("data"), out_specs=P("data")
+    )
+    assert report.typed[-1].binds[0].varying == ("data",)
