@@ -16,7 +16,12 @@ D, T = P("data"), P(None, "data")
 BM = P("data", "model")
 
 
-@case(M42, ((64, 32), P("model", None)), ((8, 16), D, "int32"), expect="all-reduce f32[2,16,32] | inferred partial-sum | result of gather -> gather")
+@case(
+    M42,
+    ((64, 32), P("model", None)),
+    ((8, 16), D, "int32"),
+    expect="all-reduce f32[2,16,32] | inferred partial-sum | result of gather -> gather",
+)
 def embedding_vocab_split(table, ids):
     return table[ids]
 
@@ -26,20 +31,31 @@ def embedding_features_split(table, ids):
     return jnp.tanh(table[ids])
 
 
-@case(M42, ((64, 32), P("model", None)), ((8, 16), D, "int32"), expect="""
+@case(
+    M42,
+    ((64, 32), P("model", None)),
+    ((8, 16), D, "int32"),
+    expect="""
     all-reduce f32[2,16,32] | inferred partial-sum | result of gather -> gather
     all-reduce f32[64,32] | inferred partial-sum | result of scatter-add -> scatter-add
-    """)
+    """,
+)
 def embedding_gradient(table, ids):
     return jax.grad(lambda t: jnp.tanh(t[ids]).sum())(table)
 
 
-@case(M42, ((8, 16, 32), D), ((32, 64), P(None, "model")), ((8, 16), D, "int32"), expect="""
+@case(
+    M42,
+    ((8, 16, 32), D),
+    ((32, 64), P(None, "model")),
+    ((8, 16), D, "int32"),
+    expect="""
     all-reduce f32[2,16] | inferred partial-sum | result of reduce_max -> reduce_max
     all-reduce f32[2,16] | inferred partial-sum | result of reduce_sum -> reduce_sum
     all-reduce f32[2,16,1] | inferred partial-sum | result of gather -> gather
     all-reduce f32[] | inferred partial-sum | result of reduce_sum -> reduce_sum
-    """)
+    """,
+)
 def head_and_loss(x, w, y):
     logits = x @ w
     logp = jax.nn.log_softmax(logits)
@@ -153,26 +169,42 @@ def cache_attend(cache, q, at):
     return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores), cache)
 
 
-@case(M42, ((8, 16, 32), P("data", None, "model")), expect="""
+@case(
+    M42,
+    ((8, 16, 32), P("data", None, "model")),
+    expect="""
     2 collective-permute f32[2,16,8] | inferred halo | x -> split
     all-to-all f32[1,2,1,16,8] | inferred whole-axis | split of x -> concatenate
     all-to-all f32[1,2,1,16,8] | inferred whole-axis | result of neg -> concatenate
     all-to-all f32[1,1,16,2,16] | inferred whole-axis | result of concatenate -> concatenate
-    """)
+    """,
+)
 def rotary_features_split(x):
     x1, x2 = jnp.split(x, 2, -1)
     return jnp.concatenate([-x2, x1], -1)
 
 
-@case(M42, ((8, 32), D), ((32, 64), P(None, "model")), ((64, 32), P("model")), expect="all-reduce f32[2,32] | inferred partial-sum | result of dot_general -> dot_general")
+@case(
+    M42,
+    ((8, 32), D),
+    ((32, 64), P(None, "model")),
+    ((64, 32), P("model")),
+    expect="all-reduce f32[2,32] | inferred partial-sum | result of dot_general -> dot_general",
+)
 def mlp_megatron(x, up, down):
     return jax.nn.gelu(x @ up) @ down
 
 
-@case(M42, ((8, 32), BM), ((32, 64), P("model", None)), ((64, 32), P("model")), expect="""
+@case(
+    M42,
+    ((8, 32), BM),
+    ((32, 64), P("model", None)),
+    ((64, 32), P("model")),
+    expect="""
     all-reduce f32[2,64] | inferred partial-sum | result of dot_general -> dot_general
     all-reduce f32[2,32] | inferred partial-sum | result of dot_general -> dot_general
-    """)
+    """,
+)
 def mlp_both_row_split(x, up, down):
     return jax.nn.relu(x @ up) @ down
 
@@ -195,16 +227,26 @@ def mlp_megatron_gradient(x, up, down):
     return jax.grad(loss, (0, 1))(up, down)
 
 
-@case(M42, ((8, 16, 32), P("data", None, "model")), ((32,), P("model")), expect="2 all-reduce f32[2,16] | inferred partial-sum | result of reduce_sum -> reduce_sum")
+@case(
+    M42,
+    ((8, 16, 32), P("data", None, "model")),
+    ((32,), P("model")),
+    expect="2 all-reduce f32[2,16] | inferred partial-sum | result of reduce_sum -> reduce_sum",
+)
 def layer_norm_features_split(x, scale):
     mean = x.mean(-1, keepdims=True)
     var = ((x - mean) ** 2).mean(-1, keepdims=True)
     return (x - mean) * lax.rsqrt(var + 1e-6) * scale
 
 
-@case(M42, ((8, 16, 32), D), ((32,), P()), expect="""
+@case(
+    M42,
+    ((8, 16, 32), D),
+    ((32,), P()),
+    expect="""
     4 all-reduce f32[32] | inferred partial-sum | result of reduce_sum -> reduce_sum
-    """)
+    """,
+)
 def batch_norm_gradient(x, scale):
     def loss(s):
         y = (x - x.mean((0, 1))) * lax.rsqrt(x.var((0, 1)) + 1e-5) * s
@@ -213,17 +255,28 @@ def batch_norm_gradient(x, scale):
     return jax.grad(loss)(scale)
 
 
-@case(M42, ((64, 32), D), ((4, 32, 64), P("model")), ((64,), D, "int32"), expect="all-reduce f32[16,64] | inferred partial-sum | result of dot_general -> dot_general")
+@case(
+    M42,
+    ((64, 32), D),
+    ((4, 32, 64), P("model")),
+    ((64,), D, "int32"),
+    expect="all-reduce f32[16,64] | inferred partial-sum | result of dot_general -> dot_general",
+)
 def moe_one_hot(x, w, expert):
     hot = jax.nn.one_hot(expert, 4)
     parts = jnp.einsum("te,td->etd", hot, x)
     return jnp.einsum("etd,edf->tf", parts, w)
 
 
-@case(M8, ((64, 32), D), ((8, 32, 64), D), expect="""
+@case(
+    M8,
+    ((64, 32), D),
+    ((8, 32, 64), D),
+    expect="""
     all-to-all f32[8,1,64] | called - | reshape of x -> dot_general
     all-to-all f32[8,1,64] | called - | result of dot_general -> reshape
-    """)
+    """,
+)
 def moe_all_to_all(x, w):
     def body(x, w):
         parts = x.reshape(8, 1, 32)
@@ -234,17 +287,27 @@ def moe_all_to_all(x, w):
     return jax.shard_map(body, in_specs=(D, D), out_specs=D)(x, w)
 
 
-@case(M8, ((64, 32), D), ((8, 32, 64), D), expect="""
+@case(
+    M8,
+    ((64, 32), D),
+    ((8, 32, 64), D),
+    expect="""
     all-to-all f32[1,8,1,32] | requested output-spec | reshape of x -> sharding_constraint
     all-to-all f32[8,1,1,32] | requested output-spec | reshape of x -> sharding_constraint
-    """)
+    """,
+)
 def moe_dispatch_auto(x, w):
     parts = lax.with_sharding_constraint(x.reshape(8, 8, 32), P(None, "data"))
     parts = lax.with_sharding_constraint(parts, D)
     return jnp.einsum("ecd,edf->ecf", parts, w)
 
 
-@case(M8, ((8, 4, 32), D), ((8, 32, 32), D), expect="collective-permute f32[4,32] | called - | result of tanh -> the loop's carry")
+@case(
+    M8,
+    ((8, 4, 32), D),
+    ((8, 32, 32), D),
+    expect="collective-permute f32[4,32] | called - | result of tanh -> the loop's carry",
+)
 def pipeline(x, w):
     def body(x, w):
         ring = [(i, (i + 1) % 8) for i in range(8)]
@@ -257,10 +320,16 @@ def pipeline(x, w):
     return jax.shard_map(body, in_specs=(D, D), out_specs=D)(x, w)
 
 
-@case(M8, ((64, 16), D), ((64, 16), D), ((64, 16), D), expect="""
+@case(
+    M8,
+    ((64, 16), D),
+    ((64, 16), D),
+    ((64, 16), D),
+    expect="""
     collective-permute f32[8,16] | called - | carried v -> the loop's carry
     collective-permute f32[8,16] | called - | carried k -> the loop's carry
-    """)
+    """,
+)
 def ring_attention(q, k, v):
     def body(q, k, v):
         ring = [(i, (i + 1) % 8) for i in range(8)]
@@ -278,14 +347,24 @@ def ring_attention(q, k, v):
     return jax.shard_map(body, in_specs=(D, D, D), out_specs=D)(q, k, v)
 
 
-@case(M42, ((64, 32), D), ((32, 16), P()), expect="all-gather f32[64,32] | requested output-spec | x -> shard_map")
+@case(
+    M42,
+    ((64, 32), D),
+    ((32, 16), P()),
+    expect="all-gather f32[64,32] | requested output-spec | x -> shard_map",
+)
 def shard_map_in_spec_differs(x, w):
     return jax.shard_map(
         lambda x, w: jnp.tanh(x @ w), in_specs=(P(), P(None, "model")), out_specs=P(None, "model")
     )(x, w)
 
 
-@case(M42, ((64, 32), D), ((32, 16), P()), expect="all-reduce f32[32,16] | called partial-sum | result of transpose -> the program's result")
+@case(
+    M42,
+    ((64, 32), D),
+    ((32, 16), P()),
+    expect="all-reduce f32[32,16] | called partial-sum | result of transpose -> the program's result",
+)
 def shard_map_gradient(x, w):
     def loss(w):
         part = jax.shard_map(
@@ -296,10 +375,14 @@ def shard_map_gradient(x, w):
     return jax.grad(loss)(w)
 
 
-@case(M8, ((64, 32), D), expect="""
+@case(
+    M8,
+    ((64, 32), D),
+    expect="""
     all-gather f32[64,32] | called - | x -> tanh
     reduce-scatter f32[8,32] | called partial-sum | result of tanh -> the program's result
-    """)
+    """,
+)
 def called_gather_and_scatter(x):
     def body(x):
         whole = lax.all_gather(x, "data", axis=0, tiled=True)
@@ -308,10 +391,14 @@ def called_gather_and_scatter(x):
     return jax.shard_map(body, in_specs=D, out_specs=D)(x)
 
 
-@case(M42, ((64, 32), P("data", "model")), expect="""
+@case(
+    M42,
+    ((64, 32), P("data", "model")),
+    expect="""
     all-reduce f32[16,16] | inferred partial-sum | result of dot_general -> dot_general
     all-reduce f32[16,16] | called partial-sum | result of dot_general -> *
-    """)
+    """,
+)
 def partly_manual(x):
     def body(x):
         return lax.psum(x @ x.T, "data")
@@ -319,10 +406,15 @@ def partly_manual(x):
     return jax.shard_map(body, in_specs=D, out_specs=P(), axis_names={"data"})(x)
 
 
-@case(M42, ((64, 32), D), ((32, 64), P("model", None)), expect="""
+@case(
+    M42,
+    ((64, 32), D),
+    ((32, 64), P("model", None)),
+    expect="""
     3 all-reduce f32[16,64] | inferred partial-sum | result of dot_general -> dot_general
     all-reduce f32[64,16] | inferred partial-sum | result of dot_general -> dot_general
-    """)
+    """,
+)
 def remat_block(x, w):
     @jax.checkpoint
     def block(x, w):
@@ -331,12 +423,17 @@ def remat_block(x, w):
     return jax.grad(lambda w: block(x, w).sum())(w)
 
 
-@case(M42, ((64, 32), D), ((4, 32, 32), P(None, "data", "model")), expect="""
+@case(
+    M42,
+    ((64, 32), D),
+    ((4, 32, 32), P(None, "data", "model")),
+    expect="""
     all-gather f32[16,32] | inferred conflict | carried x -> dot_general
     3 all-gather f32[32,16] | inferred conflict | squeeze of ws -> dot_general
     all-gather f32[16,32] | inferred conflict | result of squeeze -> dot_general
     2 all-reduce f32[16,32] | inferred partial-sum | result of dot_general -> dot_general
-    """)
+    """,
+)
 def remat_scan(x, ws):
     def loss(ws):
         body = jax.checkpoint(lambda c, w: (jnp.tanh(c @ w), None))
@@ -345,10 +442,15 @@ def remat_scan(x, ws):
     return jax.grad(loss)(ws)
 
 
-@case(M42, ((64, 32), D), ((32, 64), P("model", None)), expect="""
+@case(
+    M42,
+    ((64, 32), D),
+    ((32, 64), P("model", None)),
+    expect="""
     all-reduce f32[16,64] | inferred partial-sum | result of dot_general -> dot_general
     all-reduce f32[32,64] | inferred partial-sum | result of dot_general -> dot_general
-    """)
+    """,
+)
 def custom_vjp_matmul(x, w):
     @jax.custom_vjp
     def mul(x, w):
@@ -365,7 +467,12 @@ def custom_vjp_matmul(x, w):
     return jax.grad(lambda w: jnp.tanh(mul(x, w)).sum())(w)
 
 
-@case(M42, ((4, 16, 32), P("data")), ((32, 64), P("model", None)), expect="all-to-all f32[16,2,32] | inferred conflict | w -> dot_general")
+@case(
+    M42,
+    ((4, 16, 32), P("data")),
+    ((32, 64), P("model", None)),
+    expect="all-to-all f32[16,2,32] | inferred conflict | w -> dot_general",
+)
 def vmap_spmd_axis(x, w):
     def one(x):
         return lax.with_sharding_constraint(jnp.tanh(x @ w), P(None, "model"))
@@ -373,19 +480,28 @@ def vmap_spmd_axis(x, w):
     return jax.vmap(one, spmd_axis_name="data")(x)
 
 
-@case(M8, ((64, 32), D), ((), P(), "bool"), expect="""
+@case(
+    M8,
+    ((64, 32), D),
+    ((), P(), "bool"),
+    expect="""
     all-to-all f32[8,8,4] | inferred whole-axis | x -> sort
     all-to-all f32[8,8,4] | inferred whole-axis | result of sort -> sort
     all-reduce f32[32] | inferred partial-sum | result of reduce_sum -> reduce_sum
-    """)
+    """,
+)
 def cond_branches(x, flag):
     return lax.cond(flag, lambda x: x - x.mean(0), lambda x: jnp.sort(x, axis=0), x)
 
 
-@case(M8, ((64, 32), D), expect="""
+@case(
+    M8,
+    ((64, 32), D),
+    expect="""
     all-reduce f32[] | inferred partial-sum | result of reduce_max -> reduce_max
     all-reduce f32[] | inferred partial-sum | result of reduce_sum -> reduce_sum
-    """)
+    """,
+)
 def while_until_small(x):
     def step(x):
         return x * 0.5 + x.sum() * 1e-6
@@ -401,27 +517,48 @@ def loop_carry_moves(x):
     return lax.fori_loop(0, 4, step, x)
 
 
-@case(M8, ((8, 64, 16), P(None, "data")), ((16, 16), P()), expect="all-reduce f32[16] | inferred partial-sum | result of reduce_sum -> reduce_sum")
+@case(
+    M8,
+    ((8, 64, 16), P(None, "data")),
+    ((16, 16), P()),
+    expect="all-reduce f32[16] | inferred partial-sum | result of reduce_sum -> reduce_sum",
+)
 def scan_over_split_rows(xs, w):
     return lax.scan(lambda c, x: (c + (x @ w).sum(0), None), jnp.zeros(16), xs)[0]
 
 
-@case(M8, ((64, 8, 16), D), expect="all-gather f32[64,8,16] | inferred whole-axis | xs -> dynamic_slice")
+@case(
+    M8,
+    ((64, 8, 16), D),
+    expect="all-gather f32[64,8,16] | inferred whole-axis | xs -> dynamic_slice",
+)
 def scan_over_split_time(xs):
     return lax.scan(lambda c, x: (c + jnp.tanh(x), None), jnp.zeros((8, 16)), xs)[0]
 
 
-@case(M42, ((64, 32), P("data", "model")), ((32, 16), P("model", None)), axes="explicit", expect="""
+@case(
+    M42,
+    ((64, 32), P("data", "model")),
+    ((32, 16), P("model", None)),
+    axes="explicit",
+    expect="""
     all-gather f32[16,32] | requested output-spec | x -> reshard
     all-to-all f32[16,2,8] | requested output-spec | w -> reshard
-    """)
+    """,
+)
 def explicit_reshard(x, w):
     x = jax.sharding.reshard(x, P("data", None))
     w = jax.sharding.reshard(w, P(None, "model"))
     return jnp.tanh(x @ w)
 
 
-@case(M42, ((64, 32), P("data", None)), ((32, 16), P(None, "model")), axes="explicit", expect="all-reduce f32[8,32] | inferred partial-sum | result of dot_general -> dot_general")
+@case(
+    M42,
+    ((64, 32), P("data", None)),
+    ((32, 16), P(None, "model")),
+    axes="explicit",
+    expect="all-reduce f32[8,32] | inferred partial-sum | result of dot_general -> dot_general",
+)
 def explicit_gradient(x, w):
     return jax.grad(lambda w: jnp.tanh(x @ w).sum())(w)
 
@@ -431,28 +568,45 @@ def explicit_sort(x):  # the sorted dim is whole, as the type demands
     return jnp.sort(x, axis=1)
 
 
-@case(M8, ((64, 32), D), axes="explicit", expect="""
+@case(
+    M8,
+    ((64, 32), D),
+    axes="explicit",
+    expect="""
     all-reduce f32[32] | inferred partial-sum | result of reduce_max -> reduce_max
     all-reduce f32[32] | inferred partial-sum | result of reduce_sum -> reduce_sum
-    """)
+    """,
+)
 def explicit_softmax(x):
     return jax.nn.softmax(x, axis=0)
 
 
-@case(M42, ((16, 8), D), ((8, 4), P("model")), axes="explicit", expect="""
+@case(
+    M42,
+    ((16, 8), D),
+    ((8, 4), P("model")),
+    axes="explicit",
+    expect="""
     all-gather f32[8,4] | requested output-spec | w -> reshard
     all-gather f32[16,4] | requested output-spec | result of sin -> reshard
-    """)
+    """,
+)
 def explicit_out_sharding_gathers(x, w):
     y = jnp.dot(x, jax.sharding.reshard(w, P()))
     return jax.sharding.reshard(jnp.sin(y), P())
 
 
-@case(M42, ((64, 32), D), ((32, 64), P("data", "model")), ((64, 32), P("model", "data")), expect="""
+@case(
+    M42,
+    ((64, 32), D),
+    ((32, 64), P("data", "model")),
+    ((64, 32), P("model", "data")),
+    expect="""
     all-gather f32[32,32] | inferred conflict | up -> dot_general
     all-gather f32[32,32] | inferred conflict | down -> dot_general
     all-reduce f32[16,32] | inferred partial-sum | result of dot_general -> dot_general
-    """)
+    """,
+)
 def fsdp_mlp(x, up, down):
     return jax.nn.relu(x @ up) @ down
 
@@ -477,20 +631,35 @@ def fsdp_mlp_gradient(x, up, down):
     return jax.grad(loss, (0, 1))(up, down)
 
 
-@case(M42, ((64, 32), P("model", None)), ((32, 64), P(None, "model")), expect="""
+@case(
+    M42,
+    ((64, 32), P("model", None)),
+    ((32, 64), P(None, "model")),
+    expect="""
     collective-permute f32[32,16] | inferred conflict | w -> dot_general
     all-gather f32[32,64] | inferred conflict | w -> dot_general
-    """)
+    """,
+)
 def axis_on_batch_and_features(x, w):
     return jnp.tanh(x @ w)
 
 
-@case(M8, ((32, 16), D), ((16, 4), P()), expect="all-reduce f32[4,16] | inferred partial-sum | result of dot_general -> dot_general")
+@case(
+    M8,
+    ((32, 16), D),
+    ((16, 4), P()),
+    expect="all-reduce f32[4,16] | inferred partial-sum | result of dot_general -> dot_general",
+)
 def gradient_mean_data_parallel(x, w):
     return jax.grad(lambda w: ((x @ w) ** 2).mean())(w)
 
 
-@case(M8, ((32, 16), D), ((16, 4), P()), expect="all-reduce f32[4,16] | inferred partial-sum | result of dot_general -> dot_general")
+@case(
+    M8,
+    ((32, 16), D),
+    ((16, 4), P()),
+    expect="all-reduce f32[4,16] | inferred partial-sum | result of dot_general -> dot_general",
+)
 def hessian_vector(x, w):
     def loss(w):
         return jnp.tanh(x @ w).sum()
@@ -498,21 +667,36 @@ def hessian_vector(x, w):
     return jax.jvp(jax.grad(loss), (w,), (w,))[1]
 
 
-@case(M8, ((32, 16), D), ((32, 16), D), expect="all-reduce f32[] | inferred partial-sum | result of reduce_sum -> reduce_sum")
+@case(
+    M8,
+    ((32, 16), D),
+    ((32, 16), D),
+    expect="all-reduce f32[] | inferred partial-sum | result of reduce_sum -> reduce_sum",
+)
 def norm_clip(x, g):
     total = jnp.sqrt((g**2).sum())
     return x - g * jnp.minimum(1.0, 1.0 / total)
 
 
-@case(M42, ((16, 64), P("data", "model")), ((), P(), "int32"), expect="""
+@case(
+    M42,
+    ((16, 64), P("data", "model")),
+    ((), P(), "int32"),
+    expect="""
     all-gather f32[4,2] | inferred partial-sum | result of reduce -> reduce
     all-gather s32[4,2] | inferred partial-sum | result of reduce -> reduce
-    """)
+    """,
+)
 def sample_categorical(logits, seed):
     key = jax.random.key(seed)
     return jax.random.categorical(key, logits)
 
 
-@case(M8, ((32, 16), D), ((16,), P()), expect="collective-permute f32[4,16] | inferred halo | x -> rev")
+@case(
+    M8,
+    ((32, 16), D),
+    ((16,), P()),
+    expect="collective-permute f32[4,16] | inferred halo | x -> rev",
+)
 def partial_with_static(x, w):
     return functools.reduce(jnp.add, [x * w, x[::-1] * w])

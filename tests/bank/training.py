@@ -110,9 +110,7 @@ def megatron(path: str, shape: tuple[int, ...]) -> P:
 def fsdp(path: str, shape: tuple[int, ...]) -> P:
     """The first dimension over all devices."""
     both = ("data", "model")
-    return next(
-        (P(*[None] * dim, both) for dim, size in enumerate(shape) if size % 8 == 0), P()
-    )
+    return next((P(*[None] * dim, both) for dim, size in enumerate(shape) if size % 8 == 0), P())
 
 
 def fsdp_and_megatron(path: str, shape: tuple[int, ...]) -> P:

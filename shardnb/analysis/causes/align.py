@@ -13,25 +13,28 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from shardnb.analysis.causes.graph import Graph, Key, is_pass
 from shardnb.analysis.causes.program import Before
+from shardnb.analysis.collectives import KINDS
 from shardnb.compiler.hlo import Instruction
 
 Values = tuple[str, ...]
 
-COLLECTIVES = frozenset(
-    "all-reduce all-gather all-to-all collective-permute reduce-scatter ragged-all-to-all "
-    "collective-broadcast".split()
-)
+COLLECTIVES = frozenset(KINDS)
 _DATA = {"dynamic-slice": 1, "slice": 1, "dynamic-update-slice": 2, "pad": 1, "reduce": 1}
 """How many of the first operands of a helper carry data; the others say where."""
 
-_MOVERS = frozenset(
-    "slice dynamic-slice pad concatenate reshape transpose copy reverse select broadcast "
-    "dynamic-update-slice convert iota".split()
+_STEPS = (
+    "broadcast concatenate convert copy dynamic-slice dynamic-update-slice iota pad reshape "
+    "reverse select slice transpose"
 )
+_MOVERS = frozenset(_STEPS.split())
 """What the partitioner also writes as a step of its own."""
+
+_SINGLE_STEPS = frozenset("broadcast convert copy reshape slice transpose".split())
+"""Those that hand one value on."""
 
 _STEM = re.compile(r"(?:\.clone)?(?:\.\d+)?$")
 _CLONE = re.compile(r"\.clone(?:\.\d+)?$")
@@ -52,6 +55,11 @@ class Alignment:
     own: dict[str, str] = field(default_factory=dict)
     exact: set[str] = field(default_factory=set)
     by_key: dict[Key, list[Instruction]] = field(default_factory=dict)
+
+    @cached_property
+    def standing(self) -> frozenset[str]:
+        """The instructions before that something after stands for."""
+        return frozenset(self.own.values())
 
     def named(self, value: str, key: Key) -> str | None:
         """Give the instruction of a key that computes a value, which may keep another's key."""
@@ -150,9 +158,7 @@ class _Aligner:
             elif not is_pass(instruction) and instruction.opcode != "parameter":
                 self._place(instruction)
 
-    def _set(
-        self, name: str, values: Values, *, exact: bool, taken: Sequence[Values] = ()
-    ) -> None:
+    def _set(self, name: str, values: Values, *, exact: bool, taken: Sequence[Values] = ()) -> None:
         self.found.carries[name] = values
         if taken and self.after.nodes[name].opcode == "slice":
             # A slice that is also a step to another one was merged with it.
@@ -184,14 +190,15 @@ class _Aligner:
             self._last_step(new, key, carried)
 
     def _last_step(self, new: Instruction, key: Key, carried: Values) -> None:
-        """Let the last of the steps of a key stand for an instruction that left none of its kind."""
+        """Let the last step of a key stand for what left no instruction of its kind."""
         numbers = dict.fromkeys(map(self._number, carried))
         olds = [old for number in numbers for old in self.fed.get((key, number), ())]
         fed = [old for old in olds if old.name not in carried]
         exact = [old for old in fed if self._is_shard(new, old)]
+        fed = exact or [old for old in fed if _may_be_block(new, old)]
         if not fed or not self._leaves(new, key, exact=bool(exact)):
             return
-        names = self._ordered(new, [old.name for old in exact or fed])
+        names = self._ordered(new, [old.name for old in fed])
         self._set(new.name, names, exact=bool(exact), taken=(carried,))
 
     def _ordered(self, new: Instruction, names: list[str]) -> Values:
@@ -210,24 +217,51 @@ class _Aligner:
         for old in self._likely(new, taken, key):
             exact = self._is_shard(new, old)
             agree = self._agree(old, taken)
-            if agree is not None and self._trusted(new, old, exact):
+            if agree is not None and self._trusted(new, old, exact=exact):
                 fits.append(_Fit(old, agree, exact))
         if not fits:
-            return self._only(new, key, taken)
+            return self._through_steps(new, taken, key) or self._only(new, key, taken)
         best = max(fit.rank for fit in fits)
         return [fit for fit in fits if fit.rank == best]
 
-    def _likely(
-        self, new: Instruction, taken: Sequence[Values], key: Key
-    ) -> Iterator[Instruction]:
+    def _likely(self, new: Instruction, taken: Sequence[Values], key: Key) -> Iterator[Instruction]:
         """Give the instructions of the same kind that take one of the same values first."""
         yield from self.taking.get((key, new.opcode, -1, ""), ())
         for at, values in enumerate(taken):
             for number in dict.fromkeys(map(self._number, values)):
                 yield from self.taking.get((key, new.opcode, at, number), ())
 
+    def _through_steps(self, new: Instruction, taken: list[Values], key: Key) -> list[_Fit]:
+        """Fit an instruction one of whose operands was reached by other steps than before."""
+        values = dict.fromkeys(value for carried in taken for value in carried)
+        users = dict.fromkeys(user for v in values for user in self.before.users.get(v, ()))
+        fits = []
+        for old in map(self.before.nodes.__getitem__, users):
+            alike = old.opcode == new.opcode and self.before.keys[old.name] == key
+            if alike and self._is_shard(new, old) and self._agrees_through_steps(old, taken):
+                fits.append(_Fit(old, 0, exact=True))
+        return fits if len(fits) == 1 and fits[0].old.opcode not in _MOVERS else []
+
+    def _agrees_through_steps(self, old: Instruction, taken: list[Values]) -> bool:
+        operands = self.before.operands[old.name]
+        return len(operands) == len(taken) and all(
+            self._comes_from(operand, set(map(self._number, values)))
+            for operand, values in zip(operands, taken, strict=True)
+        )
+
+    def _comes_from(self, operand: str, numbers: set[str]) -> bool:
+        """Whether a value is one of these, moved on by steps that compute nothing."""
+        for _ in range(_LIMIT):
+            if self._number(operand) in numbers:
+                return True
+            node = self.before.nodes.get(_name(operand))
+            if node is None or node.opcode not in _SINGLE_STEPS:
+                return False
+            operand = self.before.operands[node.name][0]
+        return False
+
     def _only(self, new: Instruction, key: Key, taken: list[Values]) -> list[_Fit]:
-        """Fit a copy whose operands were lost on the way, where no other old one could be meant."""
+        """Fit a copy whose operands were lost on the way, where only one can be meant."""
         olds = self.index.get((key, new.opcode), ())
         if len(olds) > _LIMIT:
             return []
@@ -235,13 +269,13 @@ class _Aligner:
         if len(left) != 1 or len(self.before.operands[left[0].name]) != len(taken):
             return []
         exact = self._is_shard(new, left[0])
-        return [_Fit(left[0], 0, exact)] if self._trusted(new, left[0], exact) else []
+        return [_Fit(left[0], 0, exact)] if self._trusted(new, left[0], exact=exact) else []
 
     def _is_like(self, new: Instruction, old: Instruction) -> bool:
         stem = _STEM.sub("", new.name)
         return stem in (_STEM.sub("", old.name), old.opcode)
 
-    def _trusted(self, new: Instruction, old: Instruction, exact: bool) -> bool:
+    def _trusted(self, new: Instruction, old: Instruction, *, exact: bool) -> bool:
         if old.opcode not in _MOVERS:
             return True
         if len(self.before.operands[old.name]) > 1 and old.opcode in ("concatenate", "select"):
@@ -339,6 +373,12 @@ class _Aligner:
 _PASSES = 3
 _LIMIT = 8
 """A helper that carries more values than this says nothing."""
+
+
+def _may_be_block(new: Instruction, old: Instruction) -> bool:
+    """Whether a result may be a block of another one, in some layout: no dimension is longer."""
+    (_, part), (_, full) = new.arrays[0], old.arrays[0]
+    return len(part) == len(full) and all(p <= max(f, 1) for p, f in zip(part, full, strict=True))
 
 
 def _name(value: str) -> str:

@@ -105,7 +105,7 @@ class LayoutReader:
         else:
             order = iota(declared[2]) if declared[2] else np.arange(math.prod(sizes.values()))
             spec = self._spec([_index(dim, sizes, order) for dim in dims], tiles)
-        return Layout(tiles, spec, False, self._unreduced(text))
+        return Layout(tiles, spec, unreduced=self._unreduced(text))
 
     def _tiled(self, text: str, match: re.Match[str], rank: int) -> Layout:
         """Read `{devices=[2,1,4]<=[4,2]T(1,0) last_tile_dim_replicate}`."""
@@ -197,7 +197,7 @@ def pieces_of(axes: tuple[str, ...], shape: dict[str, int]) -> list[Piece]:
 
 
 def _is_list(text: str) -> bool:
-    return text.startswith("{{") or text.startswith("{ {") or text == "{}"
+    return text.startswith(("{{", "{ {")) or text == "{}"
 
 
 def split_list(text: str) -> list[str]:
@@ -227,11 +227,11 @@ def _word(axis: tuple[str, str, str]) -> str:
     return f"{axis[0]}:({axis[1]}){axis[2]}" if axis[2] else axis[0]
 
 
-def _index(
-    dim: list[tuple[str, str, str]], sizes: dict[str, int], order: Positions
-) -> Positions:
+def _index(dim: list[tuple[str, str, str]], sizes: dict[str, int], order: Positions) -> Positions:
     """Give the block of each device along a dimension that `dim` splits."""
-    coordinates = dict(zip(sizes, np.unravel_index(np.arange(order.size), list(sizes.values())), strict=True))
+    coordinates = dict(
+        zip(sizes, np.unravel_index(np.arange(order.size), list(sizes.values())), strict=True)
+    )
     block = np.zeros(order.size, dtype=np.int64)
     for axis in dim:
         whole_axis = coordinates[axis[0]]

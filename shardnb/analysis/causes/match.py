@@ -24,16 +24,29 @@ class Matcher:
     partitioned: Module
     _by_channel: dict[int, list[Instruction]] = field(init=False)
     _final: dict[int, list[Instruction]] = field(init=False)
+    _bodies: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         """Index the collectives of both programs by their channels."""
         self._by_channel = _channels(self.partitioned)
         self._final = _channels(self.optimized)
+        self._bodies = frozenset(
+            called
+            for instruction in self.partitioned.instructions()
+            if instruction.opcode == "while"
+            for _, called in instruction.called
+        )
 
     @property
     def made(self) -> list[Instruction]:
         """The collectives right after partitioning."""
         return [one for ones in self._by_channel.values() for one in ones]
+
+    def left_its_loop(self, collective: Collective, made: Instruction | None) -> bool:
+        """Whether optimisation took a collective out of the loop that it was made in."""
+        if made is None or collective.within:
+            return False
+        return made.computation in self._bodies
 
     def match(self, collectives: Sequence[Collective]) -> dict[int, Instruction]:
         """Give for each id the instruction right after partitioning, where it is known."""

@@ -12,10 +12,11 @@ from shardnb.compiler.hlo import Instruction
 
 _SAME = frozenset(("copy", "convert"))
 _VIEWS = frozenset(("reshape", "broadcast", "transpose", "slice", "dynamic-slice"))
-_VIEW_NAMES = frozenset(
-    "reshape squeeze expand_dims broadcast_in_dim transpose slice split dynamic_slice tile "
-    "repeat iota".split()
+_RESHAPING = (
+    "broadcast_in_dim dynamic_slice expand_dims iota repeat reshape slice split squeeze tile "
+    "transpose"
 )
+_VIEW_NAMES = frozenset(_RESHAPING.split())
 _STEPS = 12
 LOOP_CARRY = "the loop's carry"
 THE_RESULT = "the program's result"
@@ -66,12 +67,17 @@ class Names:
         name = name or f"argument {number}"
         return f"{view} of {name}" if view else name
 
+    def taker(self, graph: Graph, node: Instruction) -> str:
+        """Name what first takes the result of an instruction."""
+        for user in graph.users.get(node.name, ()):
+            if graph.nodes[user].opcode != "tuple":
+                return self.operation(graph.nodes[user])
+        caller = self.program.callers.get(graph.name)
+        return LOOP_CARRY if caller is not None and caller[1].opcode == "while" else THE_RESULT
+
     def operation(self, node: Instruction) -> str:
         """Name an operation as JAX does."""
-        name = primitive(node.op_name)
-        if node.opcode == "parameter" or not name:
-            return name or node.opcode
-        return name
+        return primitive(node.op_name) or node.opcode
 
 
 def _is_view(node: Instruction) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from shardnb.analysis.causes.edges import Edges
@@ -22,11 +22,10 @@ _LIMIT = 400
 
 @dataclass(frozen=True)
 class Origin:
-    """What decided a placement. `stated`: the user did; else `value` is the array that meets it."""
+    """What decided a placement: the value that was stated to lie so, or that meets it."""
 
-    stated: bool
-    graph: Graph
     value: str
+    stated: bool = False
 
 
 @dataclass
@@ -37,7 +36,9 @@ class Origins:
     edges: Edges
     _grounded: dict[Pieces, set[Dim]] = field(default_factory=dict)
 
-    def of(self, graph: Graph, value: str, dim: int, parts: Pieces, *, split: bool) -> Origin | None:
+    def of(
+        self, graph: Graph, value: str, dim: int, parts: Pieces, *, split: bool
+    ) -> Origin | None:
         """Find why a dimension is split over these axes (or, not `split`, is not).
 
         Goes down along the dimension through everything that takes it, the nearest first.
@@ -49,16 +50,16 @@ class Origins:
                 continue
             seen.add((graph.name, value, dim))
             if self._is_stated_result(graph, value):
-                return Origin(True, graph, value)
+                return Origin(value, stated=True)
             for user in graph.users.get(value, ()):
                 node = graph.nodes[user]
                 if self.edges.is_edge(graph, node):
                     if self._has(graph, user, dim, parts) == split:
-                        return Origin(True, graph, user)
+                        return Origin(user, stated=True)
                     continue
                 found = self._met(graph, node, value, dim, parts) if split else None
                 if found is not None:
-                    return Origin(False, graph, found)
+                    return Origin(found)
                 queue.extend(self._down(graph, node, value, dim))
         return None
 
@@ -131,17 +132,21 @@ class Origins:
     ) -> Iterator[tuple[Graph, str, int]]:
         """Give the dimensions of results that a dimension of an operand becomes."""
         if node.opcode == "while":
-            for at, operand in enumerate(graph.operands[node.name]):
-                if operand == value:
-                    yield from self._turns(graph, node, at, dim)
+            for at in _places(graph.operands[node.name], value):
+                yield from self._turns(graph, node, at, dim)
             return
         if is_pass(node):
             caller = self.factors.program.callers.get(graph.name)
             if node.is_root and caller is not None and caller[1].opcode == "while":
-                for at, operand in enumerate(node.operands):
-                    if graph.resolve(operand) == value:
-                        yield from self._turns(*caller, at, dim)
+                for at in _places(tuple(map(graph.resolve, node.operands)), value):
+                    yield from self._turns(*caller, at, dim)
             return
+        yield from self._through(graph, node, value, dim)
+
+    def _through(
+        self, graph: Graph, node: Instruction, value: str, dim: int
+    ) -> Iterator[tuple[Graph, str, int]]:
+        """Give the dimensions of results that share a factor with one of an operand."""
         rule = self.factors.known(graph, node)
         if rule is None:
             return
@@ -159,6 +164,10 @@ class Origins:
         if inner is not None:
             yield *inner, dim
         yield graph, f"{node.name}#{at}", dim
+
+
+def _places(operands: Sequence[str], value: str) -> list[int]:
+    return [at for at, operand in enumerate(operands) if operand == value]
 
 
 def _factors_at(

@@ -9,6 +9,7 @@ from shardnb.analysis.causes.graph import Graph, graphs
 from shardnb.analysis.causes.layouts import Layout, LayoutReader
 from shardnb.compiler.hlo import Instruction, Module
 
+_COMMUTATIVE = frozenset("add multiply maximum minimum and or xor".split())
 _APPLIED = re.compile(r"to_apply=%?([\w.\-]+)")
 _NOISE = (", sharding=", ", metadata=", ", frontend_attributes=", ", backend_config=")
 
@@ -84,6 +85,8 @@ class Before:
             if instruction.opcode == "parameter":
                 continue
             operands = tuple(numbers.get(o, o) for o in graph.operands[instruction.name])
+            if instruction.opcode in _COMMUTATIVE:
+                operands = tuple(sorted(operands))
             text = instruction.operand_text if not operands else ""
             code = (instruction.opcode, instruction.shape, self._code(instruction), text, operands)
             numbers[instruction.name] = seen.setdefault(code, instruction.name)

@@ -15,7 +15,7 @@ _FRAME = re.compile(r"stack_frame_id=(\d+)")
 
 @dataclass(frozen=True)
 class Warnings:
-    """The keys of the values that were rematerialised in full, and the text that is not about it."""
+    """The keys of the values that were rematerialised in full, and the rest of the text."""
 
     keys: frozenset[Key]
     left: str

@@ -6,6 +6,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
+from operator import mul
 
 from shardnb.compiler.hlo import Instruction
 
@@ -17,7 +19,9 @@ _LIST = re.compile(r"\[([^\]]*)\]")
 _FACTOR = re.compile(r"[a-z](?:_\d+)?")
 _SIZE = re.compile(r"([a-z](?:_\d+)?)=(\d+)")
 _KIND = re.compile(r"(\w+)=\{([^}]*)\}")
-_OP = re.compile(r"\s*(?:%[\w:, %]+ = )?\"?(?:stablehlo|sdy|mhlo|chlo)\.([a-z_]+)\"?(.*)$", re.DOTALL)
+_OP = re.compile(
+    r"\s*(?:%[\w:, %]+ = )?\"?(?:stablehlo|sdy|mhlo|chlo)\.([a-z_]+)\"?(.*)$", re.DOTALL
+)
 _TENSOR = re.compile(r"tensor<((?:\d+x)*)[^<>]*(?:<[^<>]*>)?>")
 _DIGITS = re.compile(r"-?\d+")
 _OPCODES = {"dot_general": "dot", "broadcast_in_dim": "broadcast"}
@@ -78,8 +82,10 @@ def _tensors(text: str) -> tuple[tuple[Factors, ...], ...]:
     )
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Entry:
+    """A rule as it was printed, with what tells its operation."""
+
     operands: tuple[Shape, ...] | None
     numbers: str
     rule: str
@@ -93,6 +99,10 @@ class Rules:
         default_factory=lambda: defaultdict(list)
     )
     _parsed: dict[str, Rule | None] = field(default_factory=dict)
+
+    def add(self, opcode: str, results: tuple[Shape, ...], entry: _Entry) -> None:
+        """Note the rule of an operation with results of these shapes."""
+        self._entries[opcode, results].append(entry)
 
     def of(self, instruction: Instruction, operands: tuple[Shape, ...]) -> Rule | None:
         """Give the rule of an HLO instruction with operands of these shapes.
@@ -128,8 +138,7 @@ def read_rules(text: str) -> Rules:
         types = line[line.rfind("} : ") + 3 :]
         operands, results = _types(types, name)
         opcode = _OPCODES.get(name, name)
-        entry = _Entry(operands, _numbers(line[:at]), line[at:end + 1])
-        rules._entries[opcode, results].append(entry)
+        rules.add(opcode, results, _Entry(operands, _numbers(line[:at]), line[at : end + 1]))
     return rules
 
 
@@ -175,42 +184,52 @@ def _numbers(text: str) -> str:
 
 def _marks(instruction: Instruction) -> list[str]:
     """Say in Shardy's notation what tells operations of one kind and shape apart."""
-    give = instruction.attribute
     opcode = instruction.opcode
-
-    def listed(name: str) -> str:
-        return ",".join(_DIGITS.findall(give(name) or ""))
-
     if opcode == "dot":
-        pairs = f"[{listed('lhs_contracting_dims')}]x[{listed('rhs_contracting_dims')}]"
-        batch = f"[{listed('lhs_batch_dims')}]x[{listed('rhs_batch_dims')}]"
-        return [f"contracting_dims={pairs}", f"batching_dims={batch}"]
-    if opcode in ("transpose", "broadcast", "reverse"):
-        return [f"dims=[{listed('dimensions')}]"]
-    if opcode == "reduce":
-        return [f"dimensions=[{listed('dimensions')}]"]
-    if opcode == "concatenate":
-        return [f"dim={listed('dimensions')}"]
-    if opcode == "sort":
-        return [f"dimension={listed('dimensions')}"]
+        return [
+            f"contracting_dims={_pair(instruction, 'contracting')}",
+            f"batching_dims={_pair(instruction, 'batch')}",
+        ]
     if opcode == "slice":
-        return [re.sub(r"[\s{}]", "", give("slice") or "").replace("],[", ",")]
-    return []
+        return [re.sub(r"[\s{}]", "", instruction.attribute("slice") or "").replace("],[", ",")]
+    mark = _DIMENSIONS.get(opcode)
+    return [mark.format(_listed(instruction, "dimensions"))] if mark else []
 
 
-ELEMENTWISE = frozenset(
-    "abs add and atan2 cbrt ceil clamp compare complex convert copy cosine divide erf exponential "
-    "exponential-minus-one floor imag is-finite log log-plus-one logistic maximum minimum multiply "
-    "negate not or popcnt power real reduce-precision remainder round-nearest-afz "
-    "round-nearest-even rsqrt select shift-left shift-right-arithmetic shift-right-logical sign "
-    "sine sqrt subtract tan tanh xor bitcast-convert".split()
+_DIMENSIONS = {
+    "transpose": "dims=[{}]",
+    "broadcast": "dims=[{}]",
+    "reverse": "dims=[{}]",
+    "reduce": "dimensions=[{}]",
+    "concatenate": "dim={}",
+    "sort": "dimension={}",
+}
+
+
+def _pair(instruction: Instruction, kind: str) -> str:
+    left, right = (_listed(instruction, f"{side}_{kind}_dims") for side in ("lhs", "rhs"))
+    return f"[{left}]x[{right}]"
+
+
+def _listed(instruction: Instruction, name: str) -> str:
+    return ",".join(_DIGITS.findall(instruction.attribute(name) or ""))
+
+
+_ELEMENTWISE = (
+    "abs add and atan2 bitcast-convert cbrt ceil clamp compare complex convert copy "
+    "cosine divide erf exponential exponential-minus-one floor imag is-finite log log- "
+    "plus-one logistic maximum minimum multiply negate not or popcnt power real reduce- "
+    "precision remainder round-nearest-afz round-nearest-even rsqrt select shift-left "
+    "shift-right-arithmetic shift-right-logical sign sine sqrt subtract tan tanh xor "
 )
+ELEMENTWISE = frozenset(_ELEMENTWISE.split())
+"""The operations that work element by element."""
 
 
 def _plain(
     instruction: Instruction, operands: tuple[Shape, ...], results: tuple[Shape, ...]
 ) -> Rule | None:
-    """Give the rule of what has but one: element by element, a transpose, a broadcast, a reshape."""
+    """Give the rule of what has but one: element by element, transpose, broadcast, reshape."""
     opcode = instruction.opcode
     if len(results) != 1:
         return None
@@ -230,79 +249,29 @@ def _plain(
 
 
 def _reshape(source: Shape, result: Shape) -> Rule | None:
-    """Pair the dimensions that a reshape keeps, and cut into factors those that it joins or splits."""
-    left, right = [list(dim) for dim in _runs(source)], [list(dim) for dim in _runs(result)]
-    factors: list[tuple[str, int]] = []
-    out: tuple[list[Factors], list[Factors]] = ([], [])
-    i = j = 0
-    while i < len(source) or j < len(result):
-        pair = [], []
-        a = b = 1
-        lefts: list[int] = []
-        rights: list[int] = []
-        while True:
-            if i < len(source) and (a <= b or j >= len(result)):
-                a *= source[i]
-                lefts.append(source[i])
-                i += 1
-            elif j < len(result):
-                b *= result[j]
-                rights.append(result[j])
-                j += 1
-            if a == b and rights and lefts:
-                break
-            if i >= len(source) and j >= len(result):
-                break
-        if a != b:
+    """Cut into factors what a reshape joins or splits; None where sizes do not cut each other."""
+    ends = sorted({*accumulate(source, mul), *accumulate(result, mul)})
+    sizes: list[int] = []
+    before = 1
+    for end in ends:
+        if before == 0 or end % before:
             return None
-        del pair
-        group = _common(lefts, rights, len(factors))
-        if group is None:
-            return None
-        new, l_dims, r_dims = group
-        factors += new
-        out[0].extend(l_dims)
-        out[1].extend(r_dims)
-    del left, right
-    return Rule((tuple(out[0]),), (tuple(out[1]),), tuple(factors))
+        sizes += [end // before] if end > before else []
+        before = end
+    named = tuple((f"i_{number}", size) for number, size in enumerate(sizes))
+    return Rule((_assigned(source, named),), (_assigned(result, named),), named)
 
 
-def _runs(shape: Shape) -> list[tuple[int, ...]]:
-    return [(size,) for size in shape]
-
-
-def _common(
-    lefts: list[int], rights: list[int], first: int
-) -> tuple[list[tuple[str, int]], list[Factors], list[Factors]] | None:
-    cuts = sorted({_product(lefts[:n]) for n in range(1, len(lefts) + 1)}
-                  | {_product(rights[:n]) for n in range(1, len(rights) + 1)})
-    sizes, before = [], 1
-    for cut in cuts:
-        if cut % before:
-            return None
-        if cut > before:
-            sizes.append(cut // before)
-        before = cut
-    names = [(f"i_{first + n}", size) for n, size in enumerate(sizes)]
-    return names, _assign(lefts, names), _assign(rights, names)
-
-
-def _assign(dims: list[int], names: list[tuple[str, int]]) -> list[Factors]:
-    found: list[Factors] = []
-    at = 0
-    for size in dims:
+def _assigned(shape: Shape, named: tuple[tuple[str, int], ...]) -> tuple[Factors, ...]:
+    """Give each dimension the factors that it is made of."""
+    left = iter(named)
+    dims: list[Factors] = []
+    for size in shape:
         mine: list[str] = []
         product = 1
-        while product < size and at < len(names):
-            mine.append(names[at][0])
-            product *= names[at][1]
-            at += 1
-        found.append(tuple(mine))
-    return found
-
-
-def _product(values: list[int]) -> int:
-    total = 1
-    for value in values:
-        total *= value
-    return total
+        while product < size:
+            name, factor = next(left)
+            mine.append(name)
+            product *= factor
+        dims.append(tuple(mine))
+    return tuple(dims)

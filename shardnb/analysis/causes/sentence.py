@@ -4,35 +4,42 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shardnb.analysis.causes.verdict import CARRY, DISAGREE, ELSEWHERE, NO_FORM, TWO_DIMS, Verdict
+from shardnb.analysis.causes.verdict import (
+    CARRY,
+    DISAGREE,
+    ELSEWHERE,
+    NO_FORM,
+    TWO_DIMS,
+    Verdict,
+)
 from shardnb.report.model import Collective, Spec
 from shardnb.report.spec import spec_text
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a sentence is made of. `spec` is where the producer lies, `other_spec` the operand
-    that disagrees; `summed` are the producer's dimensions that the consumer sums over."""
+    """What a sentence is made of.
 
-    producer: str | None
-    consumer: str | None
-    spec: Spec | None
-    own: bool
-    line: int | None
+    `spec` is where the producer lies, `own` says that the consumer's own result is meant, and
+    `other` is the operand that disagrees, which lies as `other_spec`.
+    """
+
+    producer: str | None = None
+    consumer: str | None = None
+    spec: Spec | None = None
+    own: bool = False
+    line: int | None = None
     other: str | None = None
     other_spec: Spec | None = None
-    summed: frozenset[int] = frozenset()
 
 
 def sentence(collective: Collective, verdict: Verdict, facts: Facts) -> str:
     """Write the sentence of a collective."""
-    head = f"{collective.kind}{_axes(collective)} of {facts.producer or 'a value'} {_size(collective)}"
-    because = _because(collective, verdict, facts)
-    return f"{head}{_target(facts)}: {because}." if because else f"{head}{_target(facts)}."
-
-
-def _axes(collective: Collective) -> str:
-    return f"[{','.join(collective.axes)}]" if collective.axes else ""
+    axes = f"[{','.join(collective.axes)}]" if collective.axes else ""
+    what = facts.producer or "a value"
+    head = f"{collective.kind}{axes} of {what} {_size(collective)}{_target(facts)}"
+    because = _Because(collective, verdict, facts).text()
+    return f"{head}: {because}." if because else f"{head}."
 
 
 def _size(collective: Collective) -> str:
@@ -41,6 +48,11 @@ def _size(collective: Collective) -> str:
 
 
 def _bytes(count: int) -> str:
+    """Write a number of bytes.
+
+    >>> _bytes(262144), _bytes(1536)
+    ('256 KiB', '1.5 KiB')
+    """
     value, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
     while value >= 1024 and len(units) > 1:
         value /= 1024
@@ -56,54 +68,78 @@ def _target(facts: Facts) -> str:
     return f" {word} {facts.consumer}{place}"
 
 
-def _because(collective: Collective, verdict: Verdict, facts: Facts) -> str:
-    over = " and ".join(collective.axes or ()) or "the devices"
-    dims = _dims(verdict, facts)
-    lies = f"{facts.producer} is split over {over} on {dims}" if dims else f"{facts.producer} is split over {over}"
-    asked = verdict.asked_by == "requested"
-    if verdict.reason == "partial-sum":
-        return f"each device has a partial result, as {facts.consumer} reduces over a dimension that is split over {over}"
-    if verdict.reason == "conflict":
-        return f"{lies}, {_conflict(verdict, facts, over)}"
-    if verdict.reason == "output-spec":
-        who = "a stated sharding puts it elsewhere" if asked else "its declared placement is another"
-        return f"{lies}, {who}{_needed(verdict)}"
-    if verdict.reason == "whole-axis":
-        tail = f"the partitioner has no split form of {facts.consumer} here" if verdict.detail == NO_FORM else f"{facts.consumer} needs all of it"
-        return f"{lies}, {tail}"
-    if verdict.reason == "reshape":
-        return f"{lies}, and the split does not fit the dimensions that a reshape joins or cuts"
-    if verdict.reason == "uneven":
-        return f"{lies}, and its size does not divide by the devices"
-    if verdict.reason == "halo":
-        return f"{lies}, and {facts.consumer} takes elements that other devices hold"
-    return "why it is there is not known" if verdict.reason == "unknown" else ""
+@dataclass(frozen=True)
+class _Because:
+    """The clause behind the colon, by reason."""
 
+    collective: Collective
+    verdict: Verdict
+    facts: Facts
 
-def _conflict(verdict: Verdict, facts: Facts, over: str) -> str:
-    other = facts.other
-    if verdict.detail == TWO_DIMS:
-        return f"and {over} already splits another dimension of {other or 'what it meets'}"
-    if verdict.detail == DISAGREE:
-        return f"{other or 'the other operand'} {_state(facts.other_spec)}"
-    if verdict.detail == ELSEWHERE:
-        return f"the result lies elsewhere{_needed(verdict)}"
-    return "and the loop carries it in another placement" if verdict.detail == CARRY else "another placement is wanted"
+    def text(self) -> str:
+        reason = self.verdict.reason
+        if reason is None:
+            return "the program calls it" if self.verdict.asked_by == "called" else ""
+        if reason == "partial-sum":
+            return self._partial_sum()
+        if reason == "unknown":
+            return "why it is there is not known"
+        return f"{self._lies()}, {self._then()}"
 
+    @property
+    def _over(self) -> str:
+        return " and ".join(self.collective.axes or ()) or "the devices"
 
-def _state(spec: Spec | None) -> str:
-    if spec is None:
-        return "lies otherwise"
-    return f"lies as {spec_text(spec)}" if any(spec) else "is whole"
+    def _partial_sum(self) -> str:
+        if self.verdict.asked_by == "called":
+            return f"the program adds up what each device along {self._over} holds"
+        what = self.facts.consumer or "the operation"
+        return f"{what} reduces over what is split over {self._over}, each device its part"
 
+    def _lies(self) -> str:
+        dims = self._dims()
+        what = self.facts.producer or "the value"
+        return f"{what} is split over {self._over}{f' on {dims}' if dims else ''}"
 
-def _needed(verdict: Verdict) -> str:
-    return f": {spec_text(verdict.needed)}" if verdict.needed is not None else ""
+    def _dims(self) -> str:
+        dims = self.verdict.dims
+        if dims and set(dims) <= self.verdict.summed:
+            return "its contracting dim"
+        return f"dim {' and '.join(map(str, dims))}" if dims else ""
 
+    def _then(self) -> str:
+        consumer = self.facts.consumer or "its consumer"
+        clauses = {
+            "conflict": self._conflict(),
+            "output-spec": f"a sharding that you wrote puts it elsewhere{self._needed()}",
+            "whole-axis": self._whole(consumer),
+            "reshape": "which does not fit the dimensions that a reshape joins or cuts",
+            "uneven": "and its size does not divide by the devices",
+            "halo": f"{consumer} takes elements that other devices hold",
+        }
+        return clauses[self.verdict.reason or ""]
 
-def _dims(verdict: Verdict, facts: Facts) -> str:
-    if not verdict.dims:
-        return ""
-    if facts.summed and set(verdict.dims) <= facts.summed:
-        return "its contracting dim"
-    return "dim " + " and ".join(map(str, verdict.dims))
+    def _whole(self, consumer: str) -> str:
+        if self.verdict.detail == NO_FORM:
+            return f"the partitioner has no split form of {consumer} here"
+        return f"{consumer} needs all of it"
+
+    def _conflict(self) -> str:
+        other = self.facts.other or "what it meets"
+        clauses = {
+            TWO_DIMS: f"{self._over} also splits another dimension of {other}",
+            DISAGREE: f"{other} {self._state()}",
+            ELSEWHERE: f"the result lies elsewhere{self._needed()}",
+            CARRY: f"the loop carries it in another placement{self._needed()}",
+        }
+        return clauses.get(self.verdict.detail or "", "another placement is wanted")
+
+    def _state(self) -> str:
+        spec = self.facts.other_spec
+        if spec is None:
+            return "lies otherwise"
+        return f"lies as {spec_text(spec)}" if any(spec) else "is whole"
+
+    def _needed(self) -> str:
+        needed = self.verdict.needed
+        return f": {spec_text(needed)}" if needed is not None else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from shardnb.analysis.causes.edges import Stated, primitive
+from shardnb.analysis.causes.edges import Stated
 
 _PARAMETERS = ("out_sharding", "sharding")
 
@@ -13,8 +13,8 @@ _PARAMETERS = ("out_sharding", "sharding")
 def read_stated(jaxpr: Any, *, explicit: bool, results: bool) -> Stated:
     """Find the operations whose `out_sharding` was given, and keep whether results were stated."""
     if not explicit:
-        return Stated(False, results)
-    return Stated(True, results, frozenset(_operations(jaxpr)))
+        return Stated(results=results)
+    return Stated(explicit=True, results=results, operations=frozenset(_operations(jaxpr)))
 
 
 def _operations(jaxpr: Any) -> Iterator[tuple[str, str, int]]:
@@ -34,6 +34,3 @@ def _lines(equation: Any) -> Iterator[tuple[str, str, int]]:
     traceback = equation.source_info.traceback
     for frame in traceback.frames if traceback is not None else ():
         yield name, frame.file_name, frame.line_num
-
-
-__all__ = ["primitive", "read_stated"]

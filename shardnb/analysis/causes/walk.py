@@ -16,8 +16,8 @@ _DEPTH = 4
 class Move:
     """What a collective moves, for whom; values and instructions are those before partitioning.
 
-    `own` says that it completes the result of `consumer` itself, `again` that the operation runs
-    once more on what was gathered, `variant` that the producer was computed in another layout
+    `own` says that it completes the result of `consumer` itself, `direct` that what that computed
+    enters as it is, `again` that the operation runs once more on what was gathered, `variant` that the producer was computed in another layout
     than its declared one. `result` is the number of the computation's result that takes it.
     `sliced` says that a block is cut out of what was gathered before the consumer takes it.
     `sent` is the shape of what enters the first collective of the move, `chain` those before this.
@@ -29,6 +29,7 @@ class Move:
     consumer: str | None = None
     own: bool = False
     again: bool = False
+    direct: bool = False
     variant: bool = False
     result: int | None = None
     sliced: bool = False
@@ -58,7 +59,11 @@ class _Walk:
         if mine and (self._repeats(_name(mine[0])) or self._sums()):
             name = _name(mine[0])
             again = not self._sums()
-            return Move(self._before, collective, mine[0], name, own=True, again=again)
+            source = _name(found.after.operands[collective.name][0])
+            direct = found.own.get(source) == name and found.after.keys[source] == key
+            return Move(
+                self._before, collective, mine[0], name, own=True, again=again, direct=direct
+            )
         return self._forward(values)
 
     def _sums(self) -> bool:

@@ -1,0 +1,228 @@
+"""A moved operand and the operation that takes it: which of them could not stay as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from shardnb.analysis.causes.factors import Factors, Split, results_of
+from shardnb.analysis.causes.graph import Graph
+from shardnb.analysis.causes.origins import Origins, Pieces
+from shardnb.analysis.causes.rules import ELEMENTWISE, Rule
+from shardnb.analysis.causes.verdict import (
+    DISAGREE,
+    ELSEWHERE,
+    NO_FORM,
+    TWO_DIMS,
+    UNKNOWN,
+    Verdict,
+)
+from shardnb.compiler.hlo import Instruction
+from shardnb.report.model import Spec
+
+_WINDOWS = frozenset(("convolution", "reduce-window", "select-and-scatter"))
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """An operation `node` with a rule, and its operand `at`, from whose `dims` axes are moved.
+
+    `permute` says that blocks change places, so that devices exchange and nothing is gathered.
+    """
+
+    origins: Origins
+    graph: Graph
+    node: Instruction
+    rule: Rule
+    at: int
+    dims: Sequence[int]
+    moved: Pieces
+    permute: bool = False
+
+    @property
+    def _factors(self) -> Factors:
+        return self.origins.factors
+
+    @cached_property
+    def _operands(self) -> tuple[str, ...]:
+        return self.graph.operands[self.node.name]
+
+    @cached_property
+    def _splits(self) -> list[Split]:
+        return self._factors.operands(self.graph, self.node, self.rule)
+
+    @cached_property
+    def _results(self) -> list[Split]:
+        return self._factors.results(self.graph, self.node, self.rule)
+
+    @cached_property
+    def _here(self) -> frozenset[str]:
+        """The factors that the moved axes split in the operand."""
+        names = {f for dim in self.dims for f in self.rule.operands[self.at][dim]}
+        return frozenset(f for f in names if self.moved & set(self._mine.get(f, ())))
+
+    @property
+    def _mine(self) -> Split:
+        return self._splits[self.at]
+
+    @cached_property
+    def _gathered(self) -> Spec:
+        layout = self._factors.program.layout(self.graph, self._operands[self.at])
+        return self._factors.without((layout and layout.spec) or (), self.moved)
+
+    def verdict(self) -> Verdict:
+        """Give the reason by the kind of the factor: whole, exchanged, cut, or free."""
+        rule, here = self.rule, self._here
+        if not here or any(not rule.operands[self.at][dim] for dim in self.dims):
+            return Verdict("whole-axis", needed=self._gathered)
+        bound = rule.whole | rule.exchanges
+        if self.permute and (bound & here or self.node.opcode in _WINDOWS):
+            return Verdict("halo")
+        if rule.whole & here:
+            return Verdict("whole-axis", needed=self._gathered)
+        if rule.exchanges & here:
+            return exchange(self._factors, self.graph, self.node, self._gathered)
+        if self.node.opcode == "reshape" and self._is_cut():
+            return Verdict("reshape", needed=self._gathered)
+        return self._free()
+
+    def _is_cut(self) -> bool:
+        """Whether a reshape joins or cuts one of the dimensions."""
+        mine = self.rule.operands[self.at]
+        names = {f for dim in self.dims for f in mine[dim]}
+        joined = (len(dim) > 1 and names & set(dim) for out in self.rule.results for dim in out)
+        return any(joined) or any(len(mine[dim]) > 1 for dim in self.dims)
+
+    def _free(self) -> Verdict:
+        """Judge a dimension that could have stayed split, had all agreed."""
+        for other in self._others:
+            if self._wants(other):
+                return self._conflict(TWO_DIMS, other)
+        unlike = [other for other in self._others if self._differs(other)]
+        for other in unlike:
+            if any(self._splits[other].get(factor) for factor in self._here):
+                return self._conflict(DISAGREE, other)
+        if self._result_differs() or (self._result_wants() and not unlike):
+            verdict = declared(self._declared_at(), self._needed())
+            if verdict is not UNKNOWN:
+                return verdict
+        elif not unlike:
+            return self._no_form()
+        return self._conflict(DISAGREE, unlike[0]) if unlike else UNKNOWN
+
+    def _no_form(self) -> Verdict:
+        """Judge what all agree on: element by element there is always a split form."""
+        if self.permute or self.node.opcode in ELEMENTWISE:
+            return UNKNOWN
+        return Verdict("whole-axis", detail=NO_FORM, needed=self._needed())
+
+    def _conflict(self, kind: str, other: int) -> Verdict:
+        summed = frozenset(
+            dim
+            for dim, names in enumerate(self.rule.operands[self.at])
+            if set(names) & self.rule.reductions
+        )
+        return Verdict(
+            "conflict",
+            detail=kind,
+            needed=self._needed(),
+            other=self._operands[other],
+            summed=summed,
+        )
+
+    @cached_property
+    def _others(self) -> list[int]:
+        """The operands whose placement is their own: no constants, not the same one again."""
+        program, mine = self._factors.program, self._operands[self.at]
+        return [
+            number
+            for number, operand in enumerate(self._operands[: len(self.rule.operands)])
+            if number != self.at
+            and operand != mine
+            and not program.is_constant(self.graph, operand)
+        ]
+
+    def _wants(self, other: int) -> bool:
+        """Whether another operand has the same axes on another dimension, and by itself."""
+        return any(
+            self.origins.grounded(self.graph, self._operands[other], dim, self.moved)
+            for dim, names in enumerate(self.rule.operands[other])
+            if self._here.isdisjoint(names)
+        )
+
+    def _differs(self, other: int) -> bool:
+        """Whether an operand that shares the factors is split along them in another way."""
+        split, names = self._splits[other], {f for dim in self.rule.operands[other] for f in dim}
+        return any(f in names and split.get(f, ()) != self._mine.get(f, ()) for f in self._here)
+
+    def _result_differs(self) -> bool:
+        return any(
+            split.get(factor, ()) != self._mine.get(factor, ())
+            for split, dims in zip(self._results, self.rule.results, strict=False)
+            for factor in self._here
+            if any(factor in dim for dim in dims)
+        )
+
+    def _result_wants(self) -> bool:
+        """Whether a result has the same axes on another dimension."""
+        return any(
+            self.moved & set(parts)
+            for split in self._results
+            for factor, parts in split.items()
+            if factor not in self._here
+        )
+
+    def _declared_at(self) -> Declared:
+        return Declared(self.origins, self.graph, self.node, self.rule, self._here, self.moved)
+
+    def _needed(self) -> Spec:
+        """Give where the operand is needed: as the result and the other operands lie."""
+        wanted: Split = {}
+        others = (split for number, split in enumerate(self._splits) if number != self.at)
+        for split in (*self._results, *others):
+            for factor, parts in split.items():
+                wanted.setdefault(factor, parts)
+        kept = {f: parts for f, parts in self._mine.items() if f not in self._here}
+        return self._factors.spec(
+            [part for f in dim for part in wanted.get(f, kept.get(f, ()))]
+            for dim in self.rule.operands[self.at]
+        )
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The results of an operation whose declared placement asks for axes, or for none, `here`."""
+
+    origins: Origins
+    graph: Graph
+    node: Instruction
+    rule: Rule
+    here: frozenset[str]
+    moved: Pieces
+
+
+def declared(asked: Declared, needed: Spec | None) -> Verdict:
+    """Judge what only the declared result asks for: find what declared it."""
+    results = asked.origins.factors.results(asked.graph, asked.node, asked.rule)
+    values = results_of(asked.node)
+    for value, dims, split in zip(values, asked.rule.results, results, strict=False):
+        for dim, names in enumerate(dims):
+            taken = any(asked.moved & set(split.get(name, ())) for name in names)
+            if not taken and asked.here.isdisjoint(names):
+                continue
+            origin = asked.origins.of(asked.graph, value, dim, asked.moved, split=taken)
+            if origin is not None and origin.stated:
+                return Verdict("output-spec", "requested", ELSEWHERE, needed)
+            if origin is not None:
+                return Verdict("conflict", detail=TWO_DIMS, needed=needed, other=origin.value)
+    return UNKNOWN
+
+
+def exchange(factors: Factors, graph: Graph, node: Instruction, needed: Spec | None) -> Verdict:
+    """Judge what neighbours would exchange, had the partitioner not gathered it."""
+    layouts = [factors.program.layout(graph, value) for value in results_of(node)]
+    pairs = zip(layouts, node.arrays, strict=False)
+    divides = all(layout is None or layout.divides(shape) for layout, (_, shape) in pairs)
+    uneven = not divides and node.opcode != "concatenate"
+    return Verdict("uneven" if uneven else "whole-axis", needed=needed)
