@@ -74,8 +74,9 @@ class Texts:
         if not pieces:
             function: Callable[..., Any] = cell
             return function
-        text = self._texts[cell.file].edited(pieces)
-        edited: Callable[..., Any] = cell.edited(lambda _: _parsed(text))
+        written = self._texts[cell.file]
+        before, after = _parsed(written), _parsed(written.edited(pieces))
+        edited: Callable[..., Any] = cell.edited(lambda given: _body(given, before, after))
         return edited
 
     @contextmanager
@@ -96,6 +97,17 @@ def _parsed(text: Text) -> ast.Module:
     """Give the tree of a text with the lines of its file."""
     tree = ast.parse(text.text)
     return ast.increment_lineno(tree, text.shift) if text.shift else tree
+
+
+def _body(given: ast.Module, before: ast.Module, after: ast.Module) -> ast.Module:
+    """Give what a cell asked for of its edited tree.
+
+    A cell may keep its last expression apart: it is there only where an edit changed it.
+    """
+    apart = len(after.body) == len(given.body) + 1
+    if apart and ast.dump(before.body[-1]) == ast.dump(after.body[-1]):
+        return ast.Module(after.body[:-1], [])
+    return after
 
 
 def _codes(code: CodeType) -> dict[tuple[str, int], CodeType]:
