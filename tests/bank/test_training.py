@@ -56,9 +56,7 @@ def causes(plan: str) -> Causes:
         out_specs=(specs, moment_specs, P()),
     )
     optimized, mesh = hlo.parse(program.optimized), grid.describe()
-    found = find_collectives(
-        optimized, mesh, lambda _: (), hlo.parse(program.dumps.partitioned)
-    )
+    found = find_collectives(optimized, mesh, lambda _: (), hlo.parse(program.dumps.partitioned))
     return explain_causes(found, optimized=optimized, dumps=program.dumps, mesh=mesh)
 
 

@@ -33,7 +33,7 @@ _STEPS = (
 _MOVERS = frozenset(_STEPS.split())
 """What the partitioner also writes as a step of its own."""
 
-_SINGLE_STEPS = frozenset("broadcast convert copy reshape slice transpose".split())
+_SINGLE_STEPS = frozenset(("broadcast", "convert", "copy", "reshape", "slice", "transpose"))
 """Those that hand one value on."""
 
 _STEM = re.compile(r"(?:\.clone)?(?:\.\d+)?$")

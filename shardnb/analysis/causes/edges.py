@@ -61,6 +61,14 @@ class Edges:
         operand = graph.operands[node.name][0]
         return self.stated.explicit and graph.node(operand).op_name == node.op_name != ""
 
+    def is_inserted(self, graph: Graph, node: Instruction) -> bool:
+        """Whether the compiler put in a copy that moves a value to another placement."""
+        if node.opcode != "copy" or self.is_edge(graph, node):
+            return False
+        operand = graph.operands[node.name][0]
+        before, after = (self.program.layout(graph, one) for one in (operand, node.name))
+        return before is not None and after is not None and before.spec != after.spec
+
     def asked_by(self, node: Instruction) -> AskedBy:
         """Say whether the user wrote a constraint, or JAX did for an Explicit type."""
         name = primitive(node.op_name)

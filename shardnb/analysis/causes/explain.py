@@ -160,7 +160,7 @@ class _Explainer:
         """Tell of what the partitioner made: both ends, and where they lie."""
         graph = move.graph
         value = graph.node(move.producer) if move.producer else None
-        node = value if verdict.own else graph.nodes.get(move.consumer or "")
+        node = value if verdict.own else graph.nodes.get(verdict.taker or move.consumer or "")
         consumer = self.names.operation(node) if node is not None else None
         if move.result is not None and not verdict.own:
             entry = graph.name == self.program.module.entry

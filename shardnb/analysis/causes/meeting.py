@@ -8,6 +8,7 @@ from functools import cached_property
 
 from shardnb.analysis.causes.factors import Factors, Split, results_of
 from shardnb.analysis.causes.graph import Graph
+from shardnb.analysis.causes.layouts import Layout
 from shardnb.analysis.causes.origins import Origins, Pieces
 from shardnb.analysis.causes.rules import ELEMENTWISE, Rule
 from shardnb.analysis.causes.verdict import (
@@ -28,7 +29,8 @@ _WINDOWS = frozenset(("convolution", "reduce-window", "select-and-scatter"))
 class Meeting:
     """An operation `node` with a rule, and its operand `at`, from whose `dims` axes are moved.
 
-    `permute` says that blocks change places, so that devices exchange and nothing is gathered.
+    `producer` is that operand as it lay before. `permute` says that blocks change places, so that
+    devices exchange and nothing is gathered.
     """
 
     origins: Origins
@@ -36,6 +38,7 @@ class Meeting:
     node: Instruction
     rule: Rule
     at: int
+    producer: str
     dims: Sequence[int]
     moved: Pieces
     permute: bool = False
@@ -62,14 +65,17 @@ class Meeting:
         names = {f for dim in self.dims for f in self.rule.operands[self.at][dim]}
         return frozenset(f for f in names if self.moved & set(self._mine.get(f, ())))
 
-    @property
+    @cached_property
+    def _layout(self) -> Layout | None:
+        return self._factors.program.layout(self.graph, self.producer)
+
+    @cached_property
     def _mine(self) -> Split:
-        return self._splits[self.at]
+        return self._factors.split(self._layout, self.rule.operands[self.at], self.rule)
 
     @cached_property
     def _gathered(self) -> Spec:
-        layout = self._factors.program.layout(self.graph, self._operands[self.at])
-        return self._factors.without((layout and layout.spec) or (), self.moved)
+        return self._factors.without((self._layout and self._layout.spec) or (), self.moved)
 
     def verdict(self) -> Verdict:
         """Give the reason by the kind of the factor: whole, exchanged, cut, or free."""
@@ -134,12 +140,12 @@ class Meeting:
     @cached_property
     def _others(self) -> list[int]:
         """The operands whose placement is their own: no constants, not the same one again."""
-        program, mine = self._factors.program, self._operands[self.at]
+        program = self._factors.program
         return [
             number
             for number, operand in enumerate(self._operands[: len(self.rule.operands)])
             if number != self.at
-            and operand != mine
+            and operand not in (self.producer, self._operands[self.at])
             and not program.is_constant(self.graph, operand)
         ]
 

@@ -9,7 +9,7 @@ from shardnb.analysis.causes.graph import Graph, graphs
 from shardnb.analysis.causes.layouts import Layout, LayoutReader
 from shardnb.compiler.hlo import Instruction, Module
 
-_COMMUTATIVE = frozenset("add multiply maximum minimum and or xor".split())
+_COMMUTATIVE = frozenset(("add", "multiply", "maximum", "minimum", "and", "or", "xor"))
 _APPLIED = re.compile(r"to_apply=%?([\w.\-]+)")
 _NOISE = (", sharding=", ", metadata=", ", frontend_attributes=", ", backend_config=")
 

@@ -60,7 +60,9 @@ class Judge:
             moved = frozenset(self.factors.pieces(permuted))
         if move.own:
             return self._partial(move, moved)
-        if move.collective.opcode in ("all-reduce", "reduce-scatter") or not self._is_block(move):
+        if move.collective.opcode in ("all-reduce", "reduce-scatter"):
+            return UNKNOWN
+        if not self._is_block(move, math.prod(piece[2] for piece in moved)):
             return UNKNOWN
         verdict = self._reshard(move, moved)
         if layout is None or layout.spec is None or verdict is UNKNOWN:
@@ -68,16 +70,22 @@ class Judge:
         spec = verdict.actual or layout.spec
         return replace(verdict, dims=tuple(self.factors.dims(spec, moved)))
 
-    def _is_block(self, move: Move) -> bool:
-        """Whether what is sent can be a block of the producer, or a part of one in a permute."""
+    def _is_block(self, move: Move, parts: int) -> bool:
+        """Whether what is sent can be a block of the producer.
+
+        In a permute it can be a piece of one, and before it is cut in `parts` it may be padded.
+        """
         array = move.graph.array(move.producer or "")
         layout = self.program.layout(move.graph, move.producer or "")
         if array is None or layout is None or move.sent is None or move.variant:
             return array is not None
-        size, whole = math.prod(move.sent), math.prod(layout.shard_shape(array[1]))
+        block = layout.shard_shape(array[1])
+        size, whole = math.prod(move.sent), math.prod(block)
         steps = (move.collective, *move.chain)
-        permuted = any(step.opcode == "collective-permute" for step in steps)
-        return size <= whole if permuted else size == whole
+        if any(step.opcode == "collective-permute" for step in steps):
+            return size <= whole
+        padded = (whole // dim * (-(-dim // parts) * parts) for dim in block if dim)
+        return size == whole or size in padded
 
     def _reshard(self, move: Move, moved: Pieces) -> Verdict:
         if move.variant:
@@ -114,7 +122,27 @@ class Judge:
             return self._at_edge(graph, node, layout)
         if node.opcode == "while":
             return self._into_loop(graph, node, producer, moved)
+        if self.edges.is_inserted(graph, node):
+            return self._at_inserted(move, node, layout.spec, moved)
         return self._taken(move, node, layout.spec, moved)
+
+    def _at_inserted(self, move: Move, node: Instruction, spec: Spec, moved: Pieces) -> Verdict:
+        """Judge a copy that the compiler put behind an operation, or before one, to move it."""
+        graph, producer = move.graph, move.producer or ""
+        made, wanted = graph.node(producer), self.program.layout(graph, node.name)
+        rule = self.factors.known(graph, made)
+        if rule is not None and wanted is not None and wanted.spec is not None:
+            dims = self.factors.dims(wanted.spec, moved)
+            here = frozenset(f for dim in dims for f in rule.results[0][dim])
+            verdict = self._own(move, made, rule, here, wanted.spec)
+            if verdict is not UNKNOWN:
+                return verdict
+        takers = graph.users.get(node.name, ())
+        if len(takers) != 1:
+            return UNKNOWN
+        taker = graph.nodes[takers[0]]
+        verdict = self._taken(move, taker, spec, moved)
+        return verdict if verdict is UNKNOWN else replace(verdict, taker=taker.name)
 
     def _taken(self, move: Move, node: Instruction, spec: Spec, moved: Pieces) -> Verdict:
         at = self._taken_at(move.graph, node, move.producer or "")
@@ -125,7 +153,9 @@ class Judge:
         if rule is None:
             return _without_rule(node, self.factors.without(spec, moved))
         permute = move.collective.opcode == "collective-permute"
-        meeting = Meeting(self.origins, move.graph, node, rule, at, dims, moved, permute)
+        meeting = Meeting(
+            self.origins, move.graph, node, rule, at, move.producer or "", dims, moved, permute
+        )
         return meeting.verdict()
 
     def _taken_at(self, graph: Graph, node: Instruction, producer: str) -> int | None:

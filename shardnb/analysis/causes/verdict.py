@@ -19,7 +19,8 @@ class Verdict:
 
     `dims` are the dimensions of the producer that are moved, `other` is the operand that disagrees,
     `summed` the producer's dimensions that the consumer sums over. `own` says that the producer's
-    own operation is what needed it, `actual` where the producer lay if not as declared.
+    own operation is what needed it, `taker` which instruction takes it behind a copy that the
+    compiler put in, `actual` where the producer lay if not as declared.
     """
 
     reason: str | None
@@ -30,6 +31,7 @@ class Verdict:
     other: str | None = None
     summed: frozenset[int] = frozenset()
     own: bool = False
+    taker: str | None = None
     actual: Spec | None = None
 
 

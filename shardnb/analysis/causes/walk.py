@@ -17,10 +17,11 @@ class Move:
     """What a collective moves, for whom; values and instructions are those before partitioning.
 
     `own` says that it completes the result of `consumer` itself, `direct` that what that computed
-    enters as it is, `again` that the operation runs once more on what was gathered, `variant` that the producer was computed in another layout
-    than its declared one. `result` is the number of the computation's result that takes it.
-    `sliced` says that a block is cut out of what was gathered before the consumer takes it.
-    `sent` is the shape of what enters the first collective of the move, `chain` those before this.
+    enters as it is, `again` that the operation runs once more on what was gathered, `variant` that
+    the producer was computed in another layout than its declared one. `result` is the number of
+    the computation's result that takes it. `sliced` says that a block is cut out of what was
+    gathered before the consumer takes it. `sent` is the shape of what enters the first collective
+    of the move, `chain` those before this.
     """
 
     graph: Graph
