@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +31,7 @@ def explain(
     out_specs: Tree = None,
     run: bool = False,
     fixes: bool | float = False,
+    origins: bool | None = None,
     **jit_options: Any,
 ) -> Report:
     """Compile a function for a mesh and give the report of what it sends and holds.
@@ -41,6 +44,8 @@ def explain(
     result. `jit_options` are `jax.jit`'s, such as `donate_argnums`. Nothing is allocated or run,
     except with `run=True`. `fixes` looks for edits that remove inferred collectives, each of
     them compiled, for 20 seconds or the number that it gives (see `Collective.fixes`).
+    `origins` says whether to seek where each sharding came from (None: unless the program is
+    large, as Shardy then runs once more for a while).
 
     Raises `ValueError` where a spec does not fit its argument or the mesh, and what JAX raises.
 
@@ -67,6 +72,7 @@ def explain(
         sources=_own_source(fn),
         files=_own_file(fn),
         names=_closure_names(fn),
+        origins=origins,
         jit_options=jit_options,
     )
     if fixes:
@@ -95,6 +101,7 @@ def compile_and_analyse(
     files: Mapping[str, int] | None = None,
     names: Mapping[int, str] | None = None,
     notes: Sequence[str] = (),
+    origins: bool | None = None,
     jit_options: Mapping[str, Any] | None = None,
 ) -> tuple[Program, Report]:
     """Build a program of named pytrees of arrays, and read its evidence into a report."""
@@ -108,17 +115,31 @@ def compile_and_analyse(
         **(jit_options or {}),
     )
     start = time.perf_counter()
-    report = analyse(
-        program,
-        grid.describe(),
-        title=title,
-        sources=sources,
-        files=files,
-        names=names,
-        notes=notes,
-    )
+    with _collector_paused():
+        report = analyse(
+            program,
+            grid.describe(),
+            title=title,
+            sources=sources,
+            files=files,
+            names=names,
+            notes=notes,
+            origins=origins,
+        )
     seconds = time.perf_counter() - start
     return program, replace(report, run=replace(report.run, explain_seconds=seconds))
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Keep Python's garbage collector off: reading a program makes many objects, and no cycles."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def explain_watched(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -59,3 +61,27 @@ def test_an_error_of_the_function_comes_as_it_is():
 def test_a_name_that_does_not_exist():
     with pytest.raises(AttributeError, match="no attribute 'explian'"):
         sn.explian  # noqa: B018
+
+
+def test_origins_are_sought_in_a_large_program_where_they_are_wanted(monkeypatch):
+    monkeypatch.setattr("shardnb.analysis.propagation.values.SIZE_LIMIT", 10)
+
+    def doubled(x):
+        y = x * 2
+        return y + 1
+
+    options = {"mesh": "data=8", "in_specs": P("data")}
+    assert sn.explain(doubled, X, **options).notes
+    report = sn.explain(doubled, X, origins=True, **options)
+    assert "data came from x" in report.why("y")
+
+
+def test_the_garbage_collector_is_left_as_it_was():
+    gc.disable()
+    try:
+        sn.explain(lambda x: x + 1, X, mesh="data=8")
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+    sn.explain(lambda x: x + 1, X, mesh="data=8")
+    assert gc.isenabled()

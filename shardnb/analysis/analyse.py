@@ -44,18 +44,20 @@ def analyse(
     files: Mapping[str, int] | None = None,
     names: Mapping[int, str] | None = None,
     notes: Sequence[str] = (),
+    origins: bool | None = None,
 ) -> Report:
     """Read the evidence of a program into a report.
 
     `sources` are the texts it was written in, the explained one first, and `files` says which of
     them a file name in a stack frame is. `names` names closed-over arrays by their `id`.
+    `origins` says whether to seek where each sharding came from (None: unless it is large).
     """
     located = Sources(sources, files)
     modules = _Modules.of(program)
     inputs, outputs = values.inputs(program, names or {}), values.outputs(program)
     causes = _causes(program, mesh, modules, located, inputs)
     pass_on(causes.warnings_left)
-    told = _values(program, mesh, modules, located, inputs, outputs)
+    told = _values(program, mesh, modules, located, inputs, outputs, origins)
     return Report(
         title=title,
         mesh=mesh,
@@ -126,6 +128,7 @@ def _values(
     located: Sources,
     inputs: Sequence[Value],
     outputs: Sequence[Value],
+    origins: bool | None,
 ) -> Explained:
     if modules.before is None:
         return Explained(())
@@ -136,6 +139,7 @@ def _values(
         modules.before,
         inputs=[value.name for value in inputs],
         outputs=[value.name for value in outputs],
+        origins=origins,
     )
 
 

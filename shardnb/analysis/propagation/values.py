@@ -16,8 +16,8 @@ from shardnb.report.model import Blocked, Location, Mesh, Origin, Spec, Step, Va
 from shardnb.report.spec import spec_text
 
 VALUE_LIMIT = 2000
-SIZE_LIMIT = 8_000_000
-"""Bytes of Shardy's module above which it is not run again for the reasons."""
+SIZE_LIMIT = 500_000
+"""Bytes of Shardy's module above which it is run again for the reasons only when asked to."""
 
 _WORDS = {
     "stablehlo.while": "loop",
@@ -42,11 +42,13 @@ def values_of(
     *,
     inputs: Sequence[str] = (),
     outputs: Sequence[str] = (),
+    origins: bool | None = None,
 ) -> Explained:
     """Give the values of the user's lines, each with its placement and why it has that one.
 
     `before` is the program right before partitioning: its placements are the compiled program's.
-    `inputs` and `outputs` are the names of `Report.inputs` and `Report.outputs`.
+    `inputs` and `outputs` are the names of `Report.inputs` and `Report.outputs`. `origins` says
+    whether the reasons are sought (None: unless the program is large, as that takes a while).
     """
     lines = Lines(before, sources)
     named = named_values(lines)
@@ -56,7 +58,7 @@ def values_of(
         named = named[:VALUE_LIMIT]
     reader = LayoutReader(mesh)
     values = [_value(one, reader) for one in named]
-    reasons = _reasons(program, mesh, before, notes) if named else None
+    reasons = _reasons(program, mesh, before, notes, origins) if named else None
     if reasons is None:
         inside = _manual(program, before)
         typed = (
@@ -105,12 +107,17 @@ class _Reasons:
     matched: dict[Leaf, int]
 
 
-def _reasons(program: Program, mesh: Mesh, before: hlo.Module, notes: list[str]) -> _Reasons | None:
+def _reasons(
+    program: Program, mesh: Mesh, before: hlo.Module, notes: list[str], origins: bool | None
+) -> _Reasons | None:
     stated = program.dumps.stated
-    if not stated or not any(axis.type == "auto" for axis in mesh.axes):
+    if not stated or origins is False or not any(axis.type == "auto" for axis in mesh.axes):
         return None
-    if len(stated) > SIZE_LIMIT:
-        notes.append("the program is too large to say where each sharding came from")
+    if len(stated) > SIZE_LIMIT and not origins:
+        notes.append(
+            "where each sharding came from was not sought in so large a program: "
+            "explain(..., origins=True) does"
+        )
         return None
     try:
         found = shardy.propagate(shardy.prepared(stated, program.dumps.propagated))
