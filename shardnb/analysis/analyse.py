@@ -57,7 +57,7 @@ def analyse(
     inputs, outputs = values.inputs(program, names or {}), values.outputs(program)
     causes = _causes(program, mesh, modules, located, inputs)
     pass_on(causes.warnings_left)
-    told = _values(program, mesh, modules, located, inputs, outputs, origins)
+    told = _values(program, mesh, modules, located, (inputs, outputs), origins=origins)
     return Report(
         title=title,
         mesh=mesh,
@@ -126,8 +126,8 @@ def _values(
     mesh: Mesh,
     modules: _Modules,
     located: Sources,
-    inputs: Sequence[Value],
-    outputs: Sequence[Value],
+    edges: tuple[Sequence[Value], Sequence[Value]],
+    *,
     origins: bool | None,
 ) -> Explained:
     if modules.before is None:
@@ -137,8 +137,8 @@ def _values(
         mesh,
         located,
         modules.before,
-        inputs=[value.name for value in inputs],
-        outputs=[value.name for value in outputs],
+        inputs=[value.name for value in edges[0]],
+        outputs=[value.name for value in edges[1]],
         origins=origins,
     )
 

@@ -58,7 +58,7 @@ def values_of(
         named = named[:VALUE_LIMIT]
     reader = LayoutReader(mesh)
     values = [_value(one, reader) for one in named]
-    reasons = _reasons(program, mesh, before, notes, origins) if named else None
+    reasons = _reasons(program, mesh, before, notes, origins=origins) if named else None
     if reasons is None:
         inside = _manual(program, before)
         typed = (
@@ -108,7 +108,7 @@ class _Reasons:
 
 
 def _reasons(
-    program: Program, mesh: Mesh, before: hlo.Module, notes: list[str], origins: bool | None
+    program: Program, mesh: Mesh, before: hlo.Module, notes: list[str], *, origins: bool | None
 ) -> _Reasons | None:
     stated = program.dumps.stated
     if not stated or origins is False or not any(axis.type == "auto" for axis in mesh.axes):
