@@ -87,11 +87,12 @@ class Text:
         return sum(start <= byte for start in self.starts) + self.shift
 
     def node(self, span: Span | None) -> ast.AST | None:
-        """Give the outermost node of the tree at some bytes."""
+        """Give the outermost node at some bytes; of a statement that is an expression, that."""
         if span is None or self.tree is None:
             return None
+        nodes = (n for n in ast.walk(self.tree) if hasattr(n, "lineno"))
         return next(
-            (n for n in ast.walk(self.tree) if hasattr(n, "lineno") and self.span(n) == span), None
+            (n for n in nodes if not isinstance(n, ast.Expr) and self.span(n) == span), None
         )
 
     def edited(self, pieces: Sequence[Piece]) -> Text:

@@ -48,7 +48,8 @@ def missing_collective(
         text = expression.text if expression else text
         place = line_of(state.origin, sources)
     collective, why, fix, other = _ways(output, axis, state, spec, text)
-    return MissingCollective(output, (axis,), collective, why, fix, other, place)
+    said = "" if text == "..." else text
+    return MissingCollective(output, (axis,), collective, why, fix, other, place, said)
 
 
 def _ways(

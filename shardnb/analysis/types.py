@@ -125,10 +125,17 @@ class _Reader:
 
     def _name(self, variable: Any) -> str:
         if isinstance(variable, core.Literal):
-            return str(np.asarray(variable.val).item())
+            return _literal(variable)
         if variable not in self._names:
             self._names[variable] = self._given.pop(0) if self._given else next(self._fresh)
         return self._names[variable]
+
+
+def _literal(literal: Any) -> str:
+    """Write a number; an array that the program closes over is only called one."""
+    if isinstance(literal.val, jax.Array) or np.ndim(literal.val):
+        return f"const:{literal.aval.str_short(True)}"  # noqa: FBT003 - short_dtypes
+    return str(np.asarray(literal.val).item())
 
 
 def _letters() -> Iterator[str]:

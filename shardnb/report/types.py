@@ -151,7 +151,7 @@ class MissingCollective:
     """A collective without which a result is not the same along the axes that its spec omits.
 
     `collective` is the function of `jax.lax`, or None where the body does not show which one is
-    meant. `location` is the line whose value is to pass through it.
+    meant. `expression`, at `location`, is what is to pass through it.
     """
 
     output: str
@@ -161,6 +161,7 @@ class MissingCollective:
     fix: str
     other_fix: str = ""
     location: Location | None = None
+    expression: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """Edits of source texts: what is written, and the way back from the edited text."""
 
-import ast
-
 import jax
 import jax.numpy as jnp
 import pytest
@@ -18,7 +16,6 @@ def expression(text, part=None, **names):
     part = part or text
     start = text.encode().index(part.encode())
     node = source.node((start, start + len(part.encode())))
-    node = node.value if isinstance(node, ast.Expr) else node
     return Expression(source, node, {**NAMES, **names})
 
 

@@ -3,8 +3,10 @@
 The fixes are applied to the text of the program and traced: what is proposed has to work.
 """
 
+import ast
 import re
 import textwrap
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +18,7 @@ from jax.sharding import PartitionSpec as P
 
 from shardnb.analysis.errors import attach, explain_error
 from shardnb.analysis.errors import explain as explaining
+from shardnb.compiler.private import full_tracebacks
 from shardnb.mesh import make_grid
 from shardnb.report.model import Source
 
@@ -169,6 +172,7 @@ def test_e5_a_missing_collective():
     assert (report.error, report.kind) == ("ValueError", "missing-collective")
     assert "'model'" in report.sentence
     assert report.fixes == ("c = jax.lax.psum(a @ b, 'model')",)
+    assert (report.location.line, report.expression) == (2, "a @ b")
     (candidate,) = report.candidates
     assert candidate.collectives == (("all-reduce", ("model",)),)
     cell.trace(cell.text.replace("c = a @ b", report.fixes[0]))
@@ -453,3 +457,82 @@ def test_explaining_leaves_no_trace_in_the_caches_of_jax():
 def test_the_report_names_the_cell_line_in_its_text():
     cell = Cell("def f(t):\n    return jnp.sort(t)", [f32(64)], [P("data")])
     assert "cell, line 2: return jnp.sort(t)" in str(cell.report)
+
+
+def test_names_that_hold_other_arrays_by_now_do_not_mislead():
+    # A cell's inputs are tracers while it is traced, and the user's arrays afterwards.
+    grid = make_grid("data=4,model=2", axes="explicit")
+    names = {**NAMES, "x": jnp.ones((8, 8)), "w": jnp.ones((8, 8))}
+    body = compile("y = x @ w\n", "<cell>", "exec")
+
+    def cell(x, w):
+        kept = names["x"], names["w"]
+        names["x"], names["w"] = x, w
+        try:
+            exec(body, names)  # noqa: S102 - a cell
+        finally:
+            names["x"], names["w"] = kept
+
+    args = [
+        jax.ShapeDtypeStruct((8, 8), jnp.float32, sharding=NamedSharding(grid.mesh, spec))
+        for spec in (P("data", "model"), P("model", None))
+    ]
+    with full_tracebacks(), jax.set_mesh(grid.mesh), pytest.raises(Exception) as caught:  # noqa: PT011
+        jax.jit(cell).trace(*args)
+    report = explain_error(
+        caught.value, sources=[Source("cell", "y = x @ w\n")], files={"<cell>": 0}, grid=grid
+    )
+    assert types(report) == [("x", (("data",), ("model",))), ("w", (("model",), ()))]
+    assert report.fixes[0] == "y = jnp.matmul(x, w, out_sharding=P('data', None))"
+
+
+def test_an_error_inside_a_library_stands_at_the_line_that_calls_it():
+    nnx = pytest.importorskip("flax.nnx")
+    graph, state = nnx.split(nnx.Linear(64, 64, use_bias=False, rngs=nnx.Rngs(0)))
+    grid = make_grid("data=4,model=2", axes="explicit")
+
+    def program(state, x):
+        layer = nnx.merge(graph, state)
+        return layer(x)
+
+    def shape(leaf, spec):
+        sharding = NamedSharding(grid.mesh, spec)
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
+
+    kernel = jax.tree.map(lambda leaf: shape(leaf, P("model", None)), state)
+    x = shape(jnp.ones((64, 64)), P("data", "model"))
+    with full_tracebacks(), jax.set_mesh(grid.mesh), pytest.raises(Exception) as caught:  # noqa: PT011
+        jax.jit(program).trace(kernel, x)
+    report = explain_error(caught.value, grid=grid)
+    assert report.kind == "ambiguous-contraction"
+    assert report.expression == "layer(x)"
+    assert report.location.line == program.__code__.co_firstlineno + 2
+
+
+def texts_of_jax():
+    """Give the texts of every ShardingTypeError in the installed JAX, as far as they are plain."""
+    for file in sorted(Path(jax.__file__).parent.rglob("_src/**/*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("ShardingTypeError"):
+                parts = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant)]
+                yield "".join(part for part in parts if isinstance(part, str))
+
+
+def test_every_text_of_a_sharding_type_error_gets_a_sentence():
+    try:
+        jax.jit(lambda x: jnp.sort(x)).trace(  # noqa: PLW0108
+            jax.ShapeDtypeStruct(
+                (8,),
+                jnp.float32,
+                sharding=NamedSharding(make_grid("data=4", "explicit").mesh, P("data")),
+            )
+        )
+    except Exception as error:  # noqa: BLE001 - for its class
+        kind = type(error)
+    found = list(texts_of_jax())
+    assert len(found) > 40
+    for text in found:
+        report = explain_error(kind(text))
+        assert report.error == "ShardingTypeError"
+        assert report.message == text
+        assert report.sentence

@@ -165,3 +165,11 @@ def test_a_report_of_a_shard_map_holds_the_varying_sets():
         lambda x: x * 2, x, mesh="data=4", axes="manual", in_specs=P("data"), out_specs=P("data")
     )
     assert report.typed[-1].binds[0].varying == ("data",)
+
+
+def test_an_array_that_is_closed_over_is_not_looked_into():
+    table = jnp.ones((64, 64))
+    x = jax.ShapeDtypeStruct((8, 64), jnp.float32)
+    report = explain(lambda x: x @ table, x, mesh="data=4", axes="explicit", in_specs=P("data"))
+    (line,) = (line for line in report.typed if line.primitive == "dot_general")
+    assert line.operands == ("x", "const:f32[64,64]")

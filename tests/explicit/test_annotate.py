@@ -1,5 +1,6 @@
 """From Auto to Explicit: what is proposed is applied to the text, and compiled by JAX alone."""
 
+import ast
 import inspect
 import re
 from collections import Counter
@@ -14,6 +15,7 @@ from jax.sharding import PartitionSpec as P
 
 from shardnb.explicit import to_explicit
 from shardnb.mesh import make_grid
+from shardnb.report.model import Source
 from tests.analysis.cases import CASES
 from tests.explicit import transformer
 
@@ -263,3 +265,39 @@ def test_a_plan_is_text():
     assert "write: return lax.dot(a, b, out_sharding=P('data', None))" in text
     assert "compiles to the same collectives" in text
     assert "identical but for the permission to choose the output" in text
+
+
+class Cell:
+    """A function made of a text that keeps its last expression apart, as a cell does."""
+
+    file = "<cell 3>"
+    __name__ = "cell"
+
+    def __init__(self, tree, last):
+        self.tree, self.last = tree, last
+
+    def edited(self, transform):
+        tree = transform(ast.Module(list(self.tree.body), []))
+        *body, end = tree.body if len(tree.body) > len(self.tree.body) else [*tree.body, self.last]
+        return Cell(ast.Module(body, []), end)
+
+    def __call__(self, x, w):
+        names = {"jnp": jnp, "jax": jax, "P": P, "x": x, "w": w}
+        exec(compile(self.tree, self.file, "exec"), names)  # noqa: S102 - a cell
+        return eval(compile(ast.Expression(self.last.value), self.file, "eval"), names)  # noqa: S307
+
+
+@pytest.mark.parametrize("text", ["y = x @ w\njnp.tanh(y)\n", "y = 2 * x\ny @ w\n"])
+def test_a_cell_is_made_again_of_its_annotated_text(text):
+    *body, last = ast.parse(text).body
+    plan = to_explicit(
+        Cell(ast.Module(body, []), last),
+        {"x": f32(64, 64), "w": f32(64, 64)},
+        make_grid(GRID),
+        in_specs={"x": P("data", "model"), "w": P("model", None)},
+        sources=[Source("cell 3", text)],
+        files={"<cell 3>": 0},
+    )
+    assert plan.same_collectives
+    assert [one.kind for one in plan.annotations] == ["out_sharding"]
+    assert "jnp.matmul(" in plan.texts[0].text

@@ -13,7 +13,7 @@ from shardnb.analysis.errors.evidence import Evidence
 from shardnb.analysis.values import dtype_name
 from shardnb.compiler import placement
 from shardnb.mesh import Grid
-from shardnb.report.model import Axis, Mesh, Value
+from shardnb.report.model import Axis, Location, Mesh, Value
 from shardnb.report.types import Candidate, SpecProblem
 
 
@@ -21,7 +21,8 @@ from shardnb.report.types import Candidate, SpecProblem
 class Draft:
     """The parts of an `ErrorReport` that depend on its kind.
 
-    `checked` says whether every fix was compiled. `mesh` is given where it is not the grid's.
+    `checked` says whether every fix was compiled. `mesh` is given where it is not the grid's,
+    `location` and `expression` where they are not those that raised.
     """
 
     kind: str
@@ -34,6 +35,8 @@ class Draft:
     mesh: Mesh | None = None
     other_mesh: Mesh | None = None
     problems: tuple[SpecProblem, ...] = ()
+    location: Location | None = None
+    expression: str = ""
 
 
 def value_of(name: str, aval: Any) -> Value:

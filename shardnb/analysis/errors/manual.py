@@ -66,6 +66,8 @@ def _unproven(evidence: Evidence, grid: Grid | None) -> Draft | None:
         candidates=tuple(_compiled(found, missing, grid)),
         checked=True,
         mesh=mesh_of(found["mesh"]),
+        location=next((one[0].location for one in missing if one[0].location), None),
+        expression=next((one[0].expression for one in missing if one[0].location), ""),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
@@ -70,11 +70,20 @@ def _mesh(evidence: Evidence, operation: Operation | None) -> Any:
 
 
 def _values(evidence: Evidence, operation: Operation | None) -> tuple[Value, ...]:
-    """Give the arrays at the user's line, else the operands by number."""
-    if evidence.arrays:
-        return tuple(value_of(name, aval) for name, aval in evidence.arrays.items())
-    avals = operation.avals if operation else ()
-    return tuple(value_of(f"operand {number}", aval) for number, aval in enumerate(avals))
+    """Give the arrays at the user's line, else the operands, by name where the line shows them.
+
+    A name may hold another array by now: then its type has no mesh.
+    """
+    arrays = evidence.arrays
+    if operation is None or (arrays and not _are_stale(arrays.values())):
+        return tuple(value_of(name, aval) for name, aval in arrays.items())
+    parts = [part_of(evidence, operation, number) for number in range(len(operation.avals))]
+    names = [ast.unparse(p) if p is not None else f"operand {i}" for i, p in enumerate(parts)]
+    return tuple(value_of(n, aval) for n, aval in zip(names, operation.avals, strict=True))
+
+
+def _are_stale(avals: Iterable[Any]) -> bool:
+    return any(aval.sharding.mesh.empty for aval in avals)
 
 
 def _told(evidence: Evidence, operation: Operation | None) -> tuple[str, str, str]:
@@ -87,7 +96,7 @@ def _told(evidence: Evidence, operation: Operation | None) -> tuple[str, str, st
                 return told
         twice = "DuplicateSpecError" in evidence.classes
         return _twice(said, operation) if twice else _unlike(said, operation, evidence)
-    return "other", _first_sentence(evidence.message), ""
+    return "other", _first_sentence(evidence.message) or "the placements do not meet", ""
 
 
 def _first_sentence(message: str) -> str:
@@ -337,6 +346,8 @@ def _traces(alone: Expression | None, evidence: Evidence, operation: Operation) 
     function = alone.as_function() if alone else None
     avals = [evidence.arrays.get(name) for name in function[0]] if function else []
     if function is None or not avals or any(aval is None for aval in avals):
+        return None
+    if _are_stale(aval for aval in avals if aval):
         return None
     shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=a.sharding) for a in avals if a]
     mesh = next(a.sharding.mesh for a in operation.avals if not a.sharding.mesh.empty)
