@@ -700,3 +700,13 @@ def sample_categorical(logits, seed):
 )
 def partial_with_static(x, w):
     return functools.reduce(jnp.add, [x * w, x[::-1] * w])
+
+
+@case(
+    M8,
+    ((32, 64), D),
+    ((64, 64), D),
+    expect="all-gather f32[64,64] | inferred conflict | w -> dot_general",
+)
+def gather_of_a_loop_invariant(x, w):
+    return lax.scan(lambda c, _: (jnp.tanh(c @ w), None), x, None, length=4)[0]
