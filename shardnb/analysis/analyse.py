@@ -31,6 +31,9 @@ from shardnb.report.model import (
 )
 from shardnb.report.typed import TypedLine
 
+_READABLE = 2_000_000
+"""Characters of an optimized program up to which its jaxpr and StableHLO are kept as text."""
+
 _TYPED_LIMIT = 5000
 """Equations up to which a report holds the typed view of its program."""
 
@@ -113,6 +116,7 @@ def _causes(
         found,
         optimized=modules.optimized,
         partitioned=modules.partitioned,
+        before=modules.before,
         dumps=program.dumps,
         mesh=mesh,
         input_names=_parameter_names(program, inputs),
@@ -206,15 +210,21 @@ def versions() -> dict[str, str]:
 
 
 def texts(program: Program) -> dict[str, str]:
-    """Give the texts of a program at every stage that was kept."""
-    found = {
-        "jaxpr": str(program.traced.jaxpr),
-        "stablehlo": program.lowered.as_text(),
+    """Give the texts of a program at every stage that was kept.
+
+    Those of JAX's own stages are written only for a program that somebody can still read.
+    """
+    found = {} if len(program.optimized) > _READABLE else _own_texts(program)
+    found |= {
         "before partitioning": program.dumps.before,
         "after partitioning": program.dumps.partitioned,
         "optimized": program.optimized,
     }
     return {name: text for name, text in found.items() if text}
+
+
+def _own_texts(program: Program) -> dict[str, str]:
+    return {"jaxpr": str(program.traced.jaxpr), "stablehlo": program.lowered.as_text()}
 
 
 def _parameter_names(program: Program, inputs: Sequence[Value]) -> list[str]:
