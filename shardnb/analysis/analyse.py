@@ -11,7 +11,7 @@ from importlib import metadata
 import jax
 
 from shardnb.analysis import findings, values
-from shardnb.analysis.causes import Causes, Stated, explain_causes, read_stated
+from shardnb.analysis.causes import Causes, Counts, Stated, explain_causes, read_stated
 from shardnb.analysis.collectives import find_collectives
 from shardnb.analysis.jaxprs import equations
 from shardnb.analysis.propagation import Explained, values_of
@@ -73,10 +73,27 @@ def analyse(
         typed=_typed(program, mesh, located),
         sources=located.texts(),
         versions=versions(),
-        notes=(*notes, *told.notes),
+        notes=(*notes, *told.notes, *_on_the_way(causes.counts)),
         run=Run(program.trace_seconds, program.compile_seconds),
         texts=texts(program),
     )
+
+
+def _on_the_way(counts: Counts | None) -> tuple[str, ...]:
+    """Say how many collectives there were at each stage, where the numbers differ."""
+    if counts is None or not (counts.differ or counts.combined or counts.moved):
+        return ()
+    called, made, left = (sum(n.values()) for n in (counts.called, counts.made, counts.left))
+    changes = (
+        (counts.combined, "are sent together with others"),
+        (counts.gone, "were merged with an equal one or simplified away"),
+        (counts.moved, "left the loop that they were made in"),
+    )
+    said = [f"{number} {what}" for number, what in changes if number]
+    numbers = (
+        f"collectives: {called} called, {made} made by the partitioner, {left} left at the end"
+    )
+    return ("; ".join((numbers, *said)),)
 
 
 def _typed(program: Program, mesh: Mesh, located: Sources) -> tuple[TypedLine, ...]:

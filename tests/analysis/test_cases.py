@@ -62,3 +62,9 @@ def test_a_collective_stands_at_its_line():
     report = sn.explain(two_lines, *case.args, mesh=case.mesh, in_specs=case.specs)
     (collective,) = report.collectives
     assert report.source.line(collective.line).strip() == "h = a @ b"
+
+
+def test_the_numbers_along_the_way_are_said_where_they_differ():
+    (note,) = report_of(CASES["23b combined"]).notes
+    assert "2 made by the partitioner, 2 left at the end; 2 are sent together" in note
+    assert report_of(CASES["3 contracting dimension split"]).notes == ()
