@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -20,6 +21,15 @@ from shardnb.analysis.edits import Piece, Text
 from shardnb.compiler.positions import Position
 
 ABSENT = object()
+_FUNCTIONS: dict[type[ast.operator], str] = {
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+    ast.Pow: "power",
+    ast.MatMult: "matmul",
+}
+_OPERATOR = re.compile(rb" *(?:\*\*|[-+*/@]) *")
 _LIFTED = "shardnb_array_"
 _PLAIN = (jax.Array, int, float, bool, str, tuple, ModuleType, type)
 _NOT_EVALUATED = ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom | ast.JoinedStr
@@ -162,11 +172,14 @@ class Expression:
         Its arrays have to come first; what follows them is written into a function of them.
         """
         node = self.node
+        name = f"{self.name_of(jax, 'jax')}.sharding.auto_axes"
+        stated = f", out_sharding={self.spec_text(spec)})"
+        if isinstance(node, ast.BinOp) and type(node.op) in _FUNCTIONS:
+            function = f"{self.name_of(jnp, 'jax.numpy')}.{_FUNCTIONS[type(node.op)]}"
+            return self._as_call(node, f"{name}({function}{stated}(", ")")
         if not isinstance(node, ast.Call) or not node.args or _is_at_call(node):
             return None
         owner = self.source.span(node.func)
-        name = f"{self.name_of(jax, 'jax')}.sharding.auto_axes"
-        stated = f", out_sharding={self.spec_text(spec)})"
         arrays = list(itertools.takewhile(lambda arg: not self._is_plain(arg), node.args))
         rest = [*node.args[len(arrays) :], *(keyword.value for keyword in node.keywords)]
         if not rest:
@@ -244,15 +257,20 @@ class Expression:
         return "\n".join(line.strip() for line in lines)
 
     def _matmul(self, node: ast.BinOp, keyword: str) -> tuple[Piece, ...]:
+        opening = f"{self.name_of(jnp, 'jax.numpy')}.matmul("
+        return self._as_call(node, opening, f", {keyword})")
+
+    def _as_call(self, node: ast.BinOp, opening: str, closing: str) -> tuple[Piece, ...]:
+        """Write an operator as a call of a function of its operands."""
         owner = self.source.span(node)
         start, end = self.source.span(node.left)[1], self.source.span(node.right)[0]
-        operator = self.source.data.index(b"@", start)
-        before = self.source.data[start:operator].rstrip(b" ")
-        after = self.source.data[operator + 1 : end].lstrip(b" ")
+        between = self.source.data[start:end]
+        operator = _OPERATOR.search(between)
+        first, last = operator.span() if operator else (0, len(between))
         return (
-            Piece(owner[0], owner[0], f"{self.name_of(jnp, 'jax.numpy')}.matmul(", owner),
-            Piece(start + len(before), end - len(after), ", ", owner),
-            Piece(owner[1], owner[1], f", {keyword})", owner),
+            Piece(owner[0], owner[0], opening, owner),
+            Piece(start + first, start + last, ", ", owner),
+            Piece(owner[1], owner[1], closing, owner),
         )
 
     def _get(self, node: ast.Subscript, keyword: str) -> tuple[Piece, ...]:

@@ -151,7 +151,9 @@ def _place(equation: Any, role: str) -> str:
 
 
 def _parameters(params: Mapping[str, Any]) -> str:
-    shown = ((key, params[key]) for key in _SHOWN if params.get(key) not in (None, ()))
+    stated = ((key, params.get(key)) for key in _SHOWN)
+    empty = ((), None)
+    shown = ((k, v) for k, v in stated if not any(v is nothing for nothing in empty))
     return ", ".join(f"{key}={_value(value)}" for key, value in shown)
 
 

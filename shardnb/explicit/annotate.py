@@ -11,7 +11,7 @@ from typing import Any
 from jax.sharding import PartitionSpec
 
 from shardnb.analysis.analyse import analyse
-from shardnb.analysis.compare import diff
+from shardnb.analysis.compare import diff, same_collectives
 from shardnb.analysis.divisibility import text as spec_text
 from shardnb.analysis.edits import Piece, Span, Text
 from shardnb.analysis.errors import explain_error
@@ -21,7 +21,8 @@ from shardnb.analysis.errors.ways import Trial, Way, as_spec
 from shardnb.analysis.expression import Expression
 from shardnb.analysis.sources import Sources
 from shardnb.compiler import Program, build, private
-from shardnb.explicit.choices import Choice, choices
+from shardnb.compiler.hlo import Frame
+from shardnb.explicit.choices import Choice, choices, typed
 from shardnb.explicit.texts import Texts
 from shardnb.fixes.retrace import quiet_retrace
 from shardnb.mesh import Grid, retyped
@@ -29,7 +30,7 @@ from shardnb.report.model import Collective, Location, Report, Source, Spec
 from shardnb.report.types import Annotation, Column, ErrorReport, ExplicitPlan
 
 Tree = Any
-_LIMIT = 100
+_LIMIT, _REFINED = 100, 6
 _Key = tuple[str, Span]
 """A file and the bytes of an expression in it."""
 
@@ -123,8 +124,8 @@ class _Pass:
         for _ in range(_LIMIT):
             program, error = self._traced()
             if program is not None:
-                return self._plan(program, None)
-            if error is None or not self._annotate(error):
+                return self._plan(self._refined(program), None)
+            if error is None or not self._helped(error):
                 break
         return self._plan(None, error)
 
@@ -153,6 +154,67 @@ class _Pass:
             unresolved=unresolved,
             texts=self.texts.edited(),
         )
+
+    def _refined(self, program: Program) -> Program:
+        """State placements that types took otherwise than propagation, if that sends the same.
+
+        JAX refuses none of these. Where the programs still differ, nothing of it is kept.
+        """
+        if self._sends_the_same(program):
+            return program
+        kept = {file: list(pieces) for file, pieces in self.texts.pieces.items()}
+        annotations, best, tried = list(self.annotations), program, set[_Key]()
+        while len(tried) < _REFINED:
+            found = next((d for d in self._divergences(best) if d[:2] not in tried), None)
+            if found is None:
+                break
+            file, span, spec = found
+            tried.add((file, span))
+            other = self._stated_at(file, span, spec)
+            if other is not None and self._sends_the_same(other):
+                return other
+            best = other or best
+        self.texts.pieces, self.annotations = kept, annotations
+        return program
+
+    def _sends_the_same(self, program: Program) -> bool:
+        return same_collectives(self.auto_report, self.stated.report(program, self.grid))
+
+    def _divergences(self, program: Program) -> Iterator[tuple[str, Span, Spec]]:
+        """Give the expressions whose results lie otherwise than propagation had them lie."""
+        results = {}
+        for choice in typed(program):
+            key = self._key_of(choice, edited=True)
+            if key is not None and not choice.backward:
+                results[key] = choice
+        for key, result in results.items():
+            here = [c for c in self._at_place(key) if c.shape == result.shape]
+            spec = here[-1].spec if here else None
+            if spec is not None and spec != result.spec:
+                yield *key, spec
+
+    def _stated_at(self, file: str, span: Span, spec: Spec) -> Program | None:
+        """Trace with the result of an expression stated; None, and unwritten, where JAX refuses."""
+        text = self.texts.text(file)
+        node = text.node(span) if text else None
+        if text is None or not isinstance(node, ast.expr):
+            return None
+        expression = Expression(text, node, self.texts.names(file))
+        wanted = as_spec(spec)
+        pieces = expression.with_out_sharding(wanted) or expression.with_reshard(node, wanted)
+        place = next(iter(self.located.locate((Frame(file, text.line_of(span[0])),))), None)
+        edit = _Edit(list(pieces), spec_text(wanted), from_auto=True)
+        self._write(file, text, expression, edit, place)
+        program, _ = self._traced()
+        if program is None:
+            self._undo(_Attempt((file, span), iter(()), [edit.pieces]))
+        return program
+
+    def _helped(self, error: Exception) -> bool:
+        try:
+            return self._annotate(error)
+        except Exception:  # noqa: BLE001 - then the error itself is what is told
+            return False
 
     def _annotate(self, error: Exception) -> bool:
         """Write an annotation where JAX refused; False where none is found."""
@@ -185,12 +247,20 @@ class _Pass:
         constraint = expression.as_reshard()
         if constraint is not None:
             yield _Edit(list(constraint), "as the constraint says", from_auto=True)
-        elif evidence.operation is not None:
-            yield from self._of_operation(evidence, evidence.operation, expression, key)
-        last = self._at_place(key)
-        free = expression.with_auto_axes(as_spec(last[-1].spec or ())) if last else None
-        if free is not None:
-            yield _Edit(list(free), spec_text(as_spec(last[-1].spec or ())), from_auto=True)
+        later = []
+        if constraint is None and evidence.operation is not None:
+            for edit in self._of_operation(evidence, evidence.operation, expression, key):
+                if edit.from_auto:
+                    yield edit
+                else:
+                    later.append(edit)
+        here = self._at_place(key)
+        if here and here[-1].spec is not None:
+            spec = as_spec(here[-1].spec)
+            free = expression.with_auto_axes(spec)
+            if free is not None:
+                yield _Edit(list(free), spec_text(spec), from_auto=True)
+        yield from later
 
     def _of_operation(
         self,
@@ -229,10 +299,9 @@ class _Pass:
         return position.file, span, text, Expression(text, node, evidence.names)
 
     def _at_place(self, key: _Key) -> list[Choice]:
-        """Give the known choices of propagation at a place, without those of gradients."""
-        file, span = key
-        known = (c for c in self.choices if c.spec is not None and not c.backward)
-        return [choice for choice in known if self._at(choice, file, span)]
+        """Give the choices of propagation at a place, without those of gradients."""
+        forward = (choice for choice in self.choices if not choice.backward)
+        return [choice for choice in forward if self._at(choice, *key)]
 
     def _chosen(self, operation: Operation, key: _Key) -> Spec | None:
         """Give what propagation chose for an operation at a place, if it always chose the same.
@@ -240,15 +309,20 @@ class _Pass:
         Where JAX raised before it came to a primitive, the last one there gives the result.
         """
         shape = Trial(operation, self.grid).shape()
-        here = [choice for choice in self._at_place(key) if choice.shape == shape]
+        here = [c for c in self._at_place(key) if c.shape == shape and c.spec is not None]
         if operation.expression is not None:
             return here[-1].spec if here else None
         specs = {c.spec for c in here if c.primitive == operation.name}
         return specs.pop() if len(specs) == 1 else None
 
     def _at(self, choice: Choice, file: str, span: Span) -> bool:
+        return self._key_of(choice, edited=False) == (file, span)
+
+    def _key_of(self, choice: Choice, *, edited: bool) -> _Key | None:
+        """Find the user's expression that wrote an equation, in the text as written."""
         own = next((p for p in choice.stack if self.located.locate((p.frame,))), None)
-        return own is not None and own.file == file and self.texts.span(own, edited=False) == span
+        span = self.texts.span(own, edited=edited) if own is not None else None
+        return (own.file, span) if own is not None and span is not None else None
 
     def _ways(
         self, operation: Operation, spec: Spec | None
@@ -262,11 +336,13 @@ class _Pass:
             stated = Way(result=as_spec(spec))
             if trial.is_taken(stated):
                 yield stated, None, True
+        sent = trial.sent_by_auto()
         if spec is not None:
             alike = [way for way in trial.taken_moves() if trial.result_of(way) == spec]
-            yield from ((one.way, None, True) for one in trial.measured(alike))
+            for one in trial.measured(alike):
+                if _alike(one.collectives, sent):
+                    yield one.way, None, True
         measured = [m for m in trial.ways() if not (m.way.result and m.way.result.unreduced)]
-        sent = trial.sent_by_auto()
         for one in sorted(measured, key=lambda m: (not m.chosen, not _alike(m.collectives, sent))):
             same = _alike(one.collectives, sent) and one.way.result is None
             moves = same and spec is not None and trial.result_of(one.way) != spec

@@ -17,7 +17,7 @@ from jax.extend import core
 
 from shardnb.analysis.causes.layouts import LayoutReader
 from shardnb.analysis.jaxprs import bare
-from shardnb.compiler import Program, hlo, private
+from shardnb.compiler import Program, hlo, placement, private
 from shardnb.compiler.dumps import recording
 from shardnb.compiler.positions import Position, of_equation
 from shardnb.report.model import Mesh, Spec
@@ -51,7 +51,7 @@ def choices(program: Program, mesh: Mesh) -> list[Choice]:
             stack,
             _shape(equation),
             specs.get(number),
-            backward="transpose(" in str(equation.source_info.name_stack),
+            backward=_is_backward(equation),
         )
         for number, (equation, stack) in enumerate(tagged.found)
     ]
@@ -59,6 +59,34 @@ def choices(program: Program, mesh: Mesh) -> list[Choice]:
 
 def _shape(equation: Any) -> tuple[int, ...]:
     return tuple(getattr(equation.outvars[0].aval, "shape", ())) if equation.outvars else ()
+
+
+def typed(program: Program) -> list[Choice]:
+    """Give the placements in the types of a program with Explicit axes, as choices."""
+    tagged = _Tagger()
+    tagged.jaxpr(program.traced.jaxpr, ())
+    return [
+        Choice(
+            equation.primitive.name,
+            stack,
+            _shape(equation),
+            _typed(equation),
+            backward=_is_backward(equation),
+        )
+        for equation, stack in tagged.found
+    ]
+
+
+def _typed(equation: Any) -> Spec | None:
+    aval = equation.outvars[0].aval if equation.outvars else None
+    if not isinstance(aval, jax.core.ShapedArray):
+        return None
+    entries = tuple(placement.entries(aval.sharding.spec))
+    return entries + ((),) * (len(aval.shape) - len(entries))
+
+
+def _is_backward(equation: Any) -> bool:
+    return "transpose(" in str(equation.source_info.name_stack)
 
 
 class _Tagger:
@@ -83,7 +111,8 @@ class _Tagger:
 
     def _parameter(self, value: Any, stack: tuple[Position, ...]) -> Any:
         if isinstance(value, tuple | list) and any(isinstance(bare(v), core.Jaxpr) for v in value):
-            return type(value)(self._parameter(part, stack) for part in value)
+            parts = [self._parameter(part, stack) for part in value]
+            return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
         if not isinstance(bare(value), core.Jaxpr):
             return value
         # JAX traces its own jitted functions once: what they hold points at their first call.

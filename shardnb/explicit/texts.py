@@ -37,6 +37,12 @@ class Texts:
         """Give the text of a file as the user wrote it."""
         return self._texts.get(file)
 
+    def names(self, file: str) -> dict[str, Any]:
+        """Give the names that the code of a file sees from outside of its functions."""
+        functions = self._functions.get(file)
+        found = functions[0].__globals__ if functions else getattr(self._cell, "namespace", {})
+        return dict(found)
+
     def span(self, position: Position, *, edited: bool) -> Span | None:
         """Give the bytes, in the text as written, of a position in it or in the edited one."""
         text = self._texts.get(position.file)

@@ -267,6 +267,30 @@ def test_a_plan_is_text():
     assert "identical but for the permission to choose the output" in text
 
 
+def merged(x):
+    return jnp.tanh(x.reshape(128, 32))
+
+
+def test_a_type_that_goes_another_way_than_propagation_is_stated_too():
+    # JAX takes the reshape as it is, and would move blocks where propagation gathers them.
+    plan = annotate(merged, (f32(8, 16, 32),), (P("data", "model", None),))
+    assert plan.same_collectives
+    (one,) = plan.annotations
+    assert one.kind == "out_sharding"
+
+
+def padded(x):
+    return jnp.pad(x, ((1, 1), (0, 0)))
+
+
+def test_what_explicit_types_cannot_say_is_told_to_send_otherwise():
+    # Auto pads 66 rows to 72 over 8 devices; no Explicit type has uneven blocks.
+    plan = annotate(padded, (f32(64, 16),), (P("data"),), mesh="data=8")
+    assert plan.unresolved is None
+    assert not plan.same_collectives
+    assert "compiles to other collectives" in str(plan)
+
+
 class Cell:
     """A function made of a text that keeps its last expression apart, as a cell does."""
 
