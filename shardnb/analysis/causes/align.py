@@ -13,12 +13,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from shardnb.analysis.causes.graph import Graph, Key, is_pass
 from shardnb.analysis.causes.program import Before
 from shardnb.analysis.collectives import KINDS
-from shardnb.compiler.hlo import Instruction
+from shardnb.compiler.hlo import Instruction, parse_shape
 
 Values = tuple[str, ...]
 
@@ -89,8 +90,7 @@ def align(program: Before, before: Graph, after: Graph) -> Alignment:
     return _Aligner(program, before, after).run()
 
 
-@dataclass(frozen=True)
-class _Fit:
+class _Fit(NamedTuple):
     """An old instruction that a new one may be: how many operands agree, and its shape."""
 
     old: Instruction
@@ -111,6 +111,7 @@ class _Aligner:
         self.found = Alignment(program, before, after)
         self.fixed: dict[str, str] = {}
         self.claimed: set[str] = set()
+        self.memory: dict[str, tuple[list[Values], list[_Fit]]] = {}
         self.index: dict[tuple[Key, str], list[Instruction]] = defaultdict(list)
         self.taking: dict[tuple[Key, str, int, str], list[Instruction]] = defaultdict(list)
         self.fed: dict[tuple[Key, str], list[Instruction]] = defaultdict(list)
@@ -139,11 +140,15 @@ class _Aligner:
 
     def run(self) -> Alignment:
         for _ in range(_PASSES):
-            known = len(self.fixed)
             self._pass()
-            if len(self.fixed) == known:
+            if all(self._is_told(new, old) for new, old in self.fixed.items()):
                 break
         return self.found
+
+    def _is_told(self, new: str, old: str) -> bool:
+        """Whether an instruction already stands for what was told of it, or for an equal one."""
+        own = self.found.own.get(new)
+        return own is not None and self._number(own) == self._number(old)
 
     def _pass(self) -> None:
         """Place every instruction, with what an earlier pass told."""
@@ -177,7 +182,7 @@ class _Aligner:
     def _place(self, new: Instruction) -> None:
         taken = [self.found.values(operand) for operand in self.after.operands[new.name]]
         key = self.after.keys[new.name]
-        fits = [] if _is_generated(new) or not key[0] else self._fits(new, taken, key)
+        fits = [] if _is_generated(new) or not key[0] else self._remembered(new, taken, key)
         if fits:
             values = self._ordered(new, [fit.old.name for fit in fits])
             if len({self._number(value) for value in values}) == 1:
@@ -211,24 +216,36 @@ class _Aligner:
     def _number(self, value: str) -> str:
         return self.numbers.get(value, value)
 
+    def _remembered(self, new: Instruction, taken: list[Values], key: Key) -> list[_Fit]:
+        """Give what fitted in an earlier pass, if the same values were taken there."""
+        known = self.memory.get(new.name)
+        if known is None or known[0] != taken or not known[1]:
+            known = self.memory[new.name] = taken, self._fits(new, taken, key)
+        return known[1]
+
     def _fits(self, new: Instruction, taken: list[Values], key: Key) -> list[_Fit]:
         """Give the instructions of the same kind that take the same values, best ones only."""
         fits = []
-        for old in self._likely(new, taken, key):
+        numbers = [frozenset(map(self._number, values)) for values in taken]
+        for old in self._likely(new, numbers, key):
+            agree = self._agree(old, numbers)
+            if agree is None:
+                continue
             exact = self._is_shard(new, old)
-            agree = self._agree(old, taken)
-            if agree is not None and self._trusted(new, old, exact=exact):
+            if self._trusted(new, old, exact=exact):
                 fits.append(_Fit(old, agree, exact))
         if not fits:
             return self._through_steps(new, taken, key) or self._only(new, key, taken)
         best = max(fit.rank for fit in fits)
         return [fit for fit in fits if fit.rank == best]
 
-    def _likely(self, new: Instruction, taken: Sequence[Values], key: Key) -> Iterator[Instruction]:
+    def _likely(
+        self, new: Instruction, numbers: Sequence[frozenset[str]], key: Key
+    ) -> Iterator[Instruction]:
         """Give the instructions of the same kind that take one of the same values first."""
         yield from self.taking.get((key, new.opcode, -1, ""), ())
-        for at, values in enumerate(taken):
-            for number in dict.fromkeys(map(self._number, values)):
+        for at, taken in enumerate(numbers):
+            for number in taken:
                 yield from self.taking.get((key, new.opcode, at, number), ())
 
     def _through_steps(self, new: Instruction, taken: list[Values], key: Key) -> list[_Fit]:
@@ -311,17 +328,16 @@ class _Aligner:
             for user in users
         )
 
-    def _agree(self, old: Instruction, taken: list[Values]) -> int | None:
+    def _agree(self, old: Instruction, numbers: Sequence[frozenset[str]]) -> int | None:
         """Count the operands that agree; None where one does not."""
         operands = self.before.operands[old.name]
-        if len(operands) != len(taken):
+        if len(operands) != len(numbers):
             return None
         agree = 0
-        for operand, values in zip(operands, taken, strict=True):
-            mine = self._number(operand)
-            if any(self._number(value) == mine for value in values):
+        for operand, taken in zip(operands, numbers, strict=True):
+            if self.numbers.get(operand, operand) in taken:
                 agree += 1
-            elif values or not self.program.is_constant(self.before, operand):
+            elif taken or not self.program.is_constant(self.before, operand):
                 return None
         return agree
 
@@ -335,7 +351,7 @@ class _Aligner:
                 self.fixed[name] = wanted
 
     def _is_shard(self, new: Instruction, old: Instruction) -> bool:
-        return self.program.shard_shapes(old) == tuple(shape for _, shape in new.arrays)
+        return self.program.shard_shapes(old) == _shapes(new.shape)
 
     def _carried(self, new: Instruction, taken: list[Values], key: Key) -> Values:
         if new.opcode == "select":
@@ -373,6 +389,11 @@ class _Aligner:
 _PASSES = 3
 _LIMIT = 8
 """A helper that carries more values than this says nothing."""
+
+
+@lru_cache(4096)
+def _shapes(text: str) -> tuple[tuple[int, ...], ...]:
+    return tuple(shape for _, shape in parse_shape(text))
 
 
 def _may_be_block(new: Instruction, old: Instruction) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from shardnb.analysis.causes.align import COLLECTIVES
 from shardnb.analysis.causes.graph import Key, key_of
-from shardnb.compiler.hlo import Instruction, Module
+from shardnb.compiler.hlo import Array, Instruction, Module
 from shardnb.report.model import Collective
 
 _PASSED = frozenset(("bitcast", "copy", "get-tuple-element", "reshape", "convert"))
@@ -25,6 +25,7 @@ class Matcher:
     _by_channel: dict[int, list[Instruction]] = field(init=False)
     _final: dict[int, list[Instruction]] = field(init=False)
     _bodies: frozenset[str] = field(init=False)
+    _nodes: dict[str, dict[str, Instruction]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Index the collectives of both programs by their channels."""
@@ -89,28 +90,33 @@ class Matcher:
         for at, member in enumerate(group):
             name = names[at] if len(names) == len(group) else ""
             key = keys[at] if at < len(keys) else ("", 0)
-            best = max(pool, key=lambda one: _score(one, member, name, key), default=None)
-            if best is not None and _score(best, member, name, key) > 0:
-                found[member.id] = best
-                pool.remove(best)
+            alike = pool.get((member.dtype, member.shape))
+            if alike:
+                best = max(alike, key=lambda entry: _score(entry[1], name, key))
+                found[member.id] = best[0]
+                alike.remove(best)
         return found
 
-    def _pool(self, kept: Instruction | None, kind: str, channel: int) -> list[Instruction]:
-        """Give the collectives that may have gone into a combined one, in order."""
+    def _pool(
+        self, kept: Instruction | None, kind: str, channel: int
+    ) -> dict[Array, list[tuple[Instruction, Key]]]:
+        """Give by shape the collectives that may have gone into a combined one, in order."""
+        pool: dict[Array, list[tuple[Instruction, Key]]] = defaultdict(list)
         if kept is None:
-            return []
-        return [
-            one
-            for number, ones in self._by_channel.items()
-            for one in ones
-            if one.opcode == kind
-            and one.computation == kept.computation
-            and (number == channel or number not in self._final)
-        ]
+            return pool
+        for number, ones in self._by_channel.items():
+            if number != channel and number in self._final:
+                continue
+            for one in ones:
+                if one.opcode == kind and one.computation == kept.computation:
+                    pool[one.arrays[0]].append((one, key_of(one)))
+        return pool
 
     def _operand_keys(self, final: Instruction) -> list[Key]:
-        nodes = {i.name: i for i in self.optimized.computations[final.computation]}
-        return [_source_key(operand, nodes) for operand in final.operands]
+        name = final.computation
+        if name not in self._nodes:
+            self._nodes[name] = {one.name: one for one in self.optimized.computations[name]}
+        return [_source_key(operand, self._nodes[name]) for operand in final.operands]
 
 
 def _channels(module: Module) -> dict[int, list[Instruction]]:
@@ -141,14 +147,10 @@ def _source_key(operand: str, nodes: dict[str, Instruction]) -> Key:
     return key_of(node) if node is not None else ("", 0)
 
 
-def _score(one: Instruction, member: Collective, name: str, key: Key) -> int:
-    """Weigh a candidate: the shape must fit, names and lines tell the rest."""
-    dtype, shape = one.arrays[0]
-    if (dtype, shape) != (member.dtype, member.shape):
-        return 0
-    op_name, frame = key_of(one)
-    named = bool(name) and op_name.endswith(name)
-    return 1 + 2 * named + 4 * ((op_name, frame) == key)
+def _score(mine: Key, name: str, key: Key) -> int:
+    """Weigh a candidate of the right shape: names and lines tell the rest."""
+    named = bool(name) and mine[0].endswith(name)
+    return 2 * named + 4 * (mine == key)
 
 
 def joined_names(op_name: str) -> list[str]:

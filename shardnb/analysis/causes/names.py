@@ -38,6 +38,8 @@ class Names:
             if node.opcode == "parameter":
                 outer = self.program.outside(here, name)
                 if outer is None:
+                    grown = here.array(name) != graph.array(value) and _is_scalar(node)
+                    view = view or ("broadcast" if grown else "")
                     name = self._parameter(here, node, view)
                     return f"carried {name}" if carried else name
                 carried = carried or self._is_carried(here, name)
@@ -78,6 +80,10 @@ class Names:
     def operation(self, node: Instruction) -> str:
         """Name an operation as JAX does."""
         return primitive(node.op_name) or node.opcode
+
+
+def _is_scalar(node: Instruction) -> bool:
+    return [shape for _, shape in node.arrays] == [()]
 
 
 def _is_view(node: Instruction) -> bool:

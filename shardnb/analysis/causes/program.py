@@ -23,6 +23,10 @@ class Before:
     graphs: dict[str, Graph] = field(init=False)
     callers: dict[str, tuple[Graph, Instruction]] = field(init=False)
     _numbers: dict[str, dict[str, str]] = field(default_factory=dict)
+    _texts: dict[tuple[str | None, str], tuple[Layout, ...]] = field(default_factory=dict)
+    _blocks: dict[tuple[str, tuple[Layout, ...]], tuple[tuple[int, ...], ...]] = field(
+        default_factory=dict
+    )
     _shapes: dict[tuple[str, str], tuple[tuple[int, ...], ...]] = field(default_factory=dict)
     _layouts: dict[tuple[str, str], tuple[Layout, ...]] = field(default_factory=dict)
 
@@ -121,8 +125,12 @@ class Before:
     def _leaves(self, instruction: Instruction) -> tuple[Layout, ...]:
         key = instruction.computation, instruction.name
         if key not in self._layouts:
-            ranks = tuple(len(shape) for _, shape in instruction.arrays)
-            self._layouts[key] = self.reader.leaves(instruction.attribute("sharding"), ranks)
+            text = _sharding(instruction.attributes)
+            known = self._texts.get((text, instruction.shape))
+            if known is None:
+                ranks = tuple(len(shape) for _, shape in instruction.arrays)
+                known = self._texts[text, instruction.shape] = self.reader.leaves(text, ranks)
+            self._layouts[key] = known
         return self._layouts[key]
 
     def layout(self, graph: Graph, value: str) -> Layout | None:
@@ -140,6 +148,20 @@ class Before:
         """Give the shapes of one device's blocks of an instruction's results."""
         key = instruction.computation, instruction.name
         if key not in self._shapes:
-            pairs = zip(instruction.arrays, self._leaves(instruction), strict=True)
-            self._shapes[key] = tuple(layout.shard_shape(shape) for (_, shape), layout in pairs)
+            leaves = self._leaves(instruction)
+            text = instruction.shape, leaves
+            if text not in self._blocks:
+                pairs = zip(instruction.arrays, leaves, strict=True)
+                self._blocks[text] = tuple(one.shard_shape(shape) for (_, shape), one in pairs)
+            self._shapes[key] = self._blocks[text]
         return self._shapes[key]
+
+
+def _sharding(attributes: str) -> str | None:
+    """Give the text of a sharding out of an instruction's attributes, None where it has none."""
+    start = attributes.find(", sharding=")
+    if start < 0:
+        return None
+    start += len(", sharding=")
+    ends = [at for noise in _NOISE[1:] if (at := attributes.find(noise, start)) >= 0]
+    return attributes[start : min(ends, default=len(attributes))]

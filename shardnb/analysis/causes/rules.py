@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate
 from operator import mul
 
@@ -87,7 +88,7 @@ class _Entry:
     """A rule as it was printed, with what tells its operation."""
 
     operands: tuple[Shape, ...] | None
-    numbers: str
+    text: str
     rule: str
 
 
@@ -115,7 +116,7 @@ class Rules:
         entries = [e for e in entries if e.operands is None or e.operands == operands]
         if len({entry.rule for entry in entries}) > 1:
             marks = _marks(instruction)
-            entries = [entry for entry in entries if all(mark in entry.numbers for mark in marks)]
+            entries = [e for e in entries if _has(e.text, marks)]
         texts = {entry.rule for entry in entries}
         if len(texts) == 1:
             return self._parse(texts.pop())
@@ -138,7 +139,7 @@ def read_rules(text: str) -> Rules:
         types = line[line.rfind("} : ") + 3 :]
         operands, results = _types(types, name)
         opcode = _OPCODES.get(name, name)
-        rules.add(opcode, results, _Entry(operands, _numbers(line[:at]), line[at : end + 1]))
+        rules.add(opcode, results, _Entry(operands, line[:at], line[at : end + 1]))
     return rules
 
 
@@ -159,6 +160,7 @@ def _operations(text: str) -> Iterator[tuple[str, str]]:
             yield match[1], line
 
 
+@lru_cache(1 << 12)
 def _types(text: str, name: str) -> tuple[tuple[Shape, ...] | None, tuple[Shape, ...]]:
     before, arrow, after = text.partition("->")
     if arrow:
@@ -173,6 +175,12 @@ def _shapes(text: str) -> tuple[Shape, ...]:
     )
 
 
+def _has(text: str, marks: Sequence[str]) -> bool:
+    written = _numbers(text)
+    return all(mark in written for mark in marks)
+
+
+@lru_cache(1 << 12)
 def _numbers(text: str) -> str:
     """Write the attributes of an operation so that two notations can be compared."""
     text = re.sub(r"\s", "", text)
