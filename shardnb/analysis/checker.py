@@ -22,7 +22,7 @@ from shardnb.analysis.values import dtype_name
 from shardnb.compiler import build, placement
 from shardnb.mesh import Grid
 from shardnb.report.model import Report
-from shardnb.report.types import MissingCollective, Shard, ShardMapCheck, SpecProblem, Step
+from shardnb.report.types import CheckStep, MissingCollective, Shard, ShardMapCheck, SpecProblem
 
 Tree = Any
 
@@ -303,12 +303,12 @@ def _steps(
     problems: Sequence[SpecProblem],
     error: Exception | None,
     results: list[Any] | None,
-) -> Iterator[Step]:
+) -> Iterator[CheckStep]:
     """Give JAX's checks one by one; those behind the first that fails were not reached by JAX."""
     for key, wrong in _wrongs(call, structure, problems, error, results):
         needs_body = key in ("body", "out-structure", "out-rank", "replication", "lower")
         reached = not needs_body or results is not None or bool(wrong)
-        yield Step(_STEPS[key], (not wrong) if reached else None, wrong)
+        yield CheckStep(_STEPS[key], (not wrong) if reached else None, wrong)
 
 
 def _wrongs(

@@ -126,7 +126,7 @@ def _candidate_text(candidate: Candidate) -> str:
 
 
 @dataclass(frozen=True)
-class Step:
+class CheckStep:
     """A check that `shard_map` makes, and whether it passed; None where it was not reached."""
 
     name: str
@@ -177,7 +177,7 @@ class ShardMapCheck:
     mesh: Mesh
     error: str = ""
     message: str = ""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[CheckStep, ...] = ()
     inputs: tuple[Shard, ...] = ()
     outputs: tuple[Shard, ...] = ()
     lines: tuple[TypedLine, ...] = ()
