@@ -319,13 +319,15 @@ def _wrongs(
     results: list[Any] | None,
 ) -> Iterator[tuple[str, str]]:
     yield "structure", structure
+    # JAX meets an axis used twice only while it lowers, and drops unused arguments before.
+    met = [p for p in problems if p.kind != "axis-twice" or error is not None]
     for kind in ("unknown-axis", "axis-twice", "rank", "uneven"):
-        yield kind, "; ".join(p.message for p in problems if p.kind == kind)
-    before = bool(structure or problems)
+        yield kind, "; ".join(p.message for p in met if p.kind == kind)
+    before = bool(structure or met)
     explicit = _mismatched(call, error) if results is None and not before else ""
     yield "type", explicit
     fails = error is not None and results is None and not before and not explicit
-    yield "body", str(error).partition("\n")[0] if fails else ""
+    yield "body", _said(error) if fails else ""
     if results is None:
         yield from ((key, "") for key in ("out-structure", "out-rank", "replication", "lower"))
         return
@@ -336,7 +338,12 @@ def _wrongs(
     unproven = {a for r, s in zip(results, specs, strict=True) for a in _unproven(call, r, s)}
     yield "replication", f"may differ along {', '.join(sorted(unproven))}" if unproven else ""
     told = before or unproven or any(long) or None in specs
-    yield "lower", "" if error is None or told else str(error).partition("\n")[0]
+    yield "lower", "" if told else _said(error)
+
+
+def _said(error: Exception | None) -> str:
+    """Give the first line of an exception, or its class where it says nothing."""
+    return "" if error is None else str(error).partition("\n")[0] or type(error).__name__
 
 
 def _mismatched(call: _Call, error: Exception | None) -> str:

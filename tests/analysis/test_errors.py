@@ -536,3 +536,9 @@ def test_every_text_of_a_sharding_type_error_gets_a_sentence():
         assert report.error == "ShardingTypeError"
         assert report.message == text
         assert report.sentence
+
+
+def test_an_out_spec_that_promises_another_pending_sum():
+    more = 'out_specs=P("data", None, unreduced={"model"})'
+    cell = Cell(MAPPED.format(more=more), [f32(256, 512), f32(512, 1024)], [P(), P()], axes="auto")
+    assert (cell.report.error, cell.report.kind) == ("ValueError", "unreduced-spec")

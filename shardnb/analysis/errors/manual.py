@@ -322,9 +322,9 @@ def _not_varying(evidence: Evidence, grid: Grid | None) -> Draft | None:
 def _unreduced_out(evidence: Evidence, grid: Grid | None) -> Draft | None:
     """Specs of a shard_map whose unreduced or reduced set is not that of the value."""
     del grid
-    if "equal to the" not in evidence.message or "reduced" not in evidence.message:
-        return None
-    if "shard_map" not in evidence.message:
+    wordings = ("_specs passed to shard_map should be", "educed in in_specs", "educed in out_specs")
+    about = "reduced" in evidence.message and "shard_map" in evidence.message
+    if not about or not any(wording in evidence.message for wording in wordings):
         return None
     return Draft(
         kind="unreduced-spec",
