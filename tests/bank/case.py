@@ -5,7 +5,7 @@ test. Each line of `expect` is one collective of the optimized program:
 
     KIND TYPE[SHAPE] | ASKED REASON | PRODUCER -> CONSUMER
 
-`-` stands for no reason, `*` for an end that is not judged; a number in front counts equal ones.
+`-` stands for no reason, `*` for what is not judged; a number in front counts equal ones.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def case(
     return add
 
 
-_LINE = re.compile(r"(?:(\d+) )?([a-z-]+) (\w+\[[\d,]*\]) \| (\S+) (\S+) \| (.+) -> (.+)")
+_LINE = re.compile(r"(?:(\d+) )?([a-z-]+) (\w+\[[\d,]*\]|\*) \| (\S+) (\S+) \| (.+) -> (.+)")
 
 
 def parse(text: str) -> Counter[Answer]:
