@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -149,13 +151,14 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _INSTRUCTION_LIMIT else text[:_INSTRUCTION_LIMIT] + " ..."
 
 
-def _shapes(partitioned: Module) -> dict[int, Array]:
-    return {
-        channel: instruction.arrays[0]
-        for instruction in partitioned.instructions()
-        if instruction.opcode == "all-to-all" and not instruction.is_tuple
-        if (channel := instruction.integer("channel_id")) is not None
-    }
+def _shapes(partitioned: Module) -> dict[int, list[Array]]:
+    """Give the shapes of the all-to-alls of each channel; those of a shard_map share one."""
+    shapes: dict[int, list[Array]] = defaultdict(list)
+    for instruction in partitioned.instructions():
+        channel = instruction.integer("channel_id")
+        if instruction.opcode == "all-to-all" and not instruction.is_tuple and channel is not None:
+            shapes[channel].append(instruction.arrays[0])
+    return shapes
 
 
 def _results(instruction: Instruction, kind: str, shapes: Mapping[int, Array]) -> tuple[Array, ...]:
@@ -165,10 +168,16 @@ def _results(instruction: Instruction, kind: str, shapes: Mapping[int, Array]) -
         arrays = arrays[count : 2 * count] or arrays
     in_pieces = instruction.is_tuple and "dimensions=" not in instruction.attributes
     if kind == "all-to-all" and in_pieces:
-        whole = shapes.get(instruction.integer("channel_id") or -1)
         dtype, shape = arrays[0]
-        return (whole or (dtype, (len(arrays), *shape)),)
+        pieces = dtype, (len(arrays), *shape)
+        known = shapes.get(instruction.integer("channel_id") or -1, ())
+        alike = (whole for whole in known if _size(whole) == _size(pieces))
+        return (next(alike, pieces),)
     return arrays
+
+
+def _size(array: Array) -> tuple[str, int]:
+    return array[0], math.prod(array[1])
 
 
 def _members(base: Collective, results: tuple[Array, ...], first: int) -> Iterator[Collective]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import pytest
+from jax.sharding import PartitionSpec as P
 
+import shardnb as sn
 from shardnb.analysis import analyse_hlo
 from shardnb.analysis.collectives import KINDS, find_collectives
 from shardnb.compiler import hlo
@@ -189,3 +193,20 @@ def test_a_text_without_a_mesh_has_the_devices_of_its_groups():
     report = analyse_hlo(text)
     assert (report.mesh.size, report.collectives[0].axes) == (8, None)
     assert "all-reduce" in str(report)
+
+
+def test_all_to_alls_of_one_channel_keep_their_own_shapes():
+    def body(x):
+        y = jax.lax.all_to_all(x, "data", 1, 0, tiled=True)
+        return jax.lax.all_to_all(jnp.concatenate([y, y], -1), "data", 0, 1, tiled=True)
+
+    report = sn.explain(
+        body,
+        jax.ShapeDtypeStruct((64, 8, 32), jnp.float32),
+        mesh="data=8",
+        axes="manual",
+        in_specs=P("data"),
+        out_specs=P("data"),
+    )
+    # A device holds 8 x 8 x 32: 8 KiB, and twice that once they are joined.
+    assert [c.bytes for c in report.collectives] == [8192, 16384]
