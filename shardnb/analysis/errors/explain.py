@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from shardnb.analysis.errors import manual, placing, sharding
+from shardnb.analysis.errors import manual, placing, sharding, uneven
 from shardnb.analysis.errors.draft import Draft
 from shardnb.analysis.errors.evidence import Evidence
 from shardnb.analysis.sources import Sources
@@ -61,7 +61,7 @@ def _draft(evidence: Evidence, grid: Grid | None) -> Draft | None:
     names = {kind.__name__ for kind in type(evidence.error).__mro__}
     if "ShardingTypeError" in names:
         return sharding.explain(evidence, grid)
-    for explainer in (*placing.EXPLAINERS, *manual.EXPLAINERS):
+    for explainer in (*uneven.EXPLAINERS, *placing.EXPLAINERS, *manual.EXPLAINERS):
         if explainer.error in names:
             draft = explainer.explain(evidence, grid)
             if draft is not None:

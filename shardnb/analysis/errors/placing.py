@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import jax
-import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from shardnb.analysis import divisibility
-from shardnb.analysis.divisibility import Stated, moved_bytes
+from shardnb.analysis.divisibility import moved_bytes
 from shardnb.analysis.divisibility import text as spec_text
 from shardnb.analysis.errors import sharding
 from shardnb.analysis.errors.draft import (
@@ -26,159 +23,10 @@ from shardnb.analysis.errors.draft import (
     value_on,
 )
 from shardnb.analysis.errors.evidence import Evidence
+from shardnb.analysis.errors.uneven import SPEC, numbers, read_spec
 from shardnb.analysis.values import dtype_name
 from shardnb.compiler import placement
 from shardnb.mesh import Grid
-from shardnb.report.types import SpecProblem
-
-_SPEC = re.compile(r"spec=(P\((?:[^()]|\([^()]*\))*\))")
-_SIZES = re.compile(r"'(\w+)': (\d+)")
-_FULL_SHAPE = re.compile(r"(?:full shape: |Got shape: )\(([\d, ]*)\)")
-_MAPPED = re.compile(
-    r"the passed args(\S+) of shape (\w+)\[([\d,]*)\](?:, where args\S+ is bound to \S+'s "
-    r"parameter '(\w+)',)? corresponds to in_specs\S* of value (P\(.*?\)), which maps"
-)
-_ENTRY = re.compile(r"'(\w+)'|None|\(([^()]*)\)")
-
-
-def _uneven(evidence: Evidence, grid: Grid | None) -> Draft | None:
-    """A dimension that the mesh axes do not divide."""
-    del grid
-    stated, sizes = _stated(evidence)
-    problems = divisibility.check(stated, sizes) if sizes else ()
-    problems = tuple(one for one in problems if one.kind == "uneven")
-    if not problems and not _FULL_SHAPE.search(evidence.message):
-        return None
-    return _divided(problems, stated, sizes, evidence)
-
-
-def _stated(evidence: Evidence) -> tuple[list[Stated], dict[str, int]]:
-    """Find the array's shape, its spec and the mesh: in the frames, else in the text."""
-    found = evidence.local("self", "global_shape")
-    shape = _FULL_SHAPE.search(evidence.message)
-    if found is not None and isinstance(found["self"], NamedSharding):
-        sharding = found["self"]
-        return [_one(evidence, tuple(found["global_shape"]), sharding.spec)], dict(
-            sharding.mesh.shape
-        )
-    spec = _SPEC.search(evidence.message)
-    if shape is None or spec is None:
-        return [], {}
-    sizes = {name: int(size) for name, size in _SIZES.findall(evidence.message)}
-    return [_one(evidence, _numbers(shape[1]), _read(spec[1]))], sizes
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(",") if part.strip())
-
-
-def _read(text: str) -> PartitionSpec:
-    """Read a spec as JAX prints it."""
-    entries: list[Any] = []
-    for match in _ENTRY.finditer(text[2:-1]):
-        axes = tuple(re.findall(r"'(\w+)'", match[0]))
-        entries.append(axes if match[2] is not None else axes[0] if axes else None)
-    return PartitionSpec(*entries)
-
-
-def _one(evidence: Evidence, shape: tuple[int, ...], spec: PartitionSpec) -> Stated:
-    """Name the array by the user's expression where that has one of this shape."""
-    known = {**evidence.arrays, **_hosts(evidence)}
-    name = next((text for text, one in known.items() if tuple(one.shape) == shape), "")
-    dtype = dtype_name(known[name].dtype) if name in known else "f32"
-    name = name or _called(evidence)
-    return Stated("input", name, shape, dtype, spec)
-
-
-def _called(evidence: Evidence) -> str:
-    """Name the array by JAX's own path, else by the first argument of the user's call."""
-    path = re.search(r"pytree key path (\S+?) was", evidence.message)
-    expression = evidence.expression
-    first = expression.parts[0] if expression and expression.parts else None
-    return path[1] if path else expression.text_of(first) if expression and first else "the array"
-
-
-def _hosts(evidence: Evidence) -> dict[str, Any]:
-    named = evidence.expression.named if evidence.expression else {}
-    arrays = np.ndarray | jax.ShapeDtypeStruct | jax.Array
-    return {text: value for text, value in named.items() if isinstance(value, arrays)}
-
-
-def _divided(
-    problems: Iterable[SpecProblem],
-    stated: list[Stated],
-    sizes: dict[str, int],
-    evidence: Evidence,
-) -> Draft:
-    problems = tuple(problems)
-    first = problems[0] if problems else None
-    sentence = first.message if first else evidence.message.partition("\n")[0]
-    return Draft(
-        kind="uneven",
-        sentence=sentence,
-        cause="A split cuts a dimension into equal blocks, one for each device along its axes. "
-        "The same holds under Auto and Explicit, and no type can say it: it is checked where the "
-        "array is made.",
-        values=tuple(value_on(s.name, s, s.spec, _Sizes(sizes)) for s in stated if sizes),
-        fixes=tuple(dict.fromkeys(_ways(problems))),
-        problems=problems,
-    )
-
-
-class _Sizes:
-    """The sizes of a mesh, where the mesh itself is not at hand."""
-
-    def __init__(self, shape: dict[str, int]) -> None:
-        self.shape = shape
-
-
-def _ways(problems: tuple[SpecProblem, ...]) -> Iterable[str]:
-    for one in problems:
-        if one.dim is None or one.divides is None:
-            continue
-        widths = [
-            f"(0, {one.padding})" if i == one.dim else "(0, 0)" for i in range(len(one.shape))
-        ]
-        yield f"jnp.pad({one.name}, [{', '.join(widths)}])"
-        if one.fitting:
-            yield f"a mesh of {', '.join(f'{name}={size}' for name, size in one.fitting)}"
-        if one.divides[0]:
-            yield f"{one.divides[0]} or {one.divides[1]} instead of {one.shape[one.dim]}"
-
-
-def _mapped(evidence: Evidence, grid: Grid | None) -> Draft | None:
-    """An argument of a shard_map that its in_specs do not divide."""
-    del grid
-    if "not evenly divisible" not in evidence.message:
-        return None
-    found = evidence.local("in_specs_flat", "dyn_args", "mesh")
-    if found is not None:
-        names = getattr(found.get("dbg"), "arg_names", None) or ()
-        stated = [
-            Stated("in_spec", _name(names, i), tuple(a.shape), dtype_name(a.dtype), spec)
-            for i, (a, spec) in enumerate(
-                zip(found["dyn_args"], found["in_specs_flat"], strict=True)
-            )
-        ]
-        sizes = dict(found["mesh"].shape)
-    else:
-        stated = [
-            Stated("in_spec", m[4] or f"args{m[1]}", _numbers(m[3]), dtype_name(m[2]), _read(m[5]))
-            for m in _MAPPED.finditer(evidence.message)
-        ]
-        sizes = _mesh_in(evidence.message)
-    return _divided(divisibility.check(stated, sizes), stated, sizes, evidence)
-
-
-def _name(names: Any, number: int) -> str:
-    return names[number] if number < len(names) else f"argument {number}"
-
-
-def _mesh_in(message: str) -> dict[str, int]:
-    found = re.search(r"mesh given has shape \(([\d, ]+)\) with .*? names \(([^)]*)\)", message)
-    if found is None:
-        return {}
-    return dict(zip(re.findall(r"'(\w+)'", found[2]), _numbers(found[1]), strict=True))
 
 
 def _constraint(evidence: Evidence, grid: Grid | None) -> Draft | None:
@@ -206,13 +54,13 @@ def _constraint(evidence: Evidence, grid: Grid | None) -> Draft | None:
 def _committed(evidence: Evidence, grid: Grid | None) -> Draft | None:
     """An argument whose sharding is not the one that in_shardings states."""
     del grid
-    specs = _SPEC.findall(evidence.message)
+    specs = SPEC.findall(evidence.message)
     if (
         "does not match the sharding on the respective arg" not in evidence.message
         or len(specs) < 2
     ):
         return None
-    wanted, own = (_read(spec) for spec in specs[:2])
+    wanted, own = (read_spec(spec) for spec in specs[:2])
     name, array = _lying_as(evidence, own)
     if array is None:
         return Draft("committed", "an argument lies otherwise than in_shardings says")
@@ -242,7 +90,7 @@ def _devices(evidence: Evidence, grid: Grid | None) -> Draft | None:
     del grid
     if "incompatible devices" not in evidence.message:
         return None
-    lists = [_numbers(text) for text in re.findall(r"device ids \[([\d, ]+)\]", evidence.message)]
+    lists = [numbers(text) for text in re.findall(r"device ids \[([\d, ]+)\]", evidence.message)]
     same = len(lists) == 2 and sorted(lists[0]) == sorted(lists[1])
     two = _two(evidence)
     sentence = (
@@ -322,7 +170,7 @@ def _too_large(evidence: Evidence, grid: Grid | None) -> Draft | None:
         else f"the mesh needs more devices than the machine has ({jax.device_count()})"
     )
     shape = re.search(r"mesh_shape \(([\d, ]+)\)|into shape \(([\d, ]+)\)", evidence.message)
-    sizes = _numbers(next(filter(None, shape.groups()))) if shape else ()
+    sizes = numbers(next(filter(None, shape.groups()))) if shape else ()
     axes = ",".join(f"axis{i}={size}" for i, size in enumerate(sizes)) or "data=4,model=2"
     return Draft(
         kind="devices-missing",
@@ -382,9 +230,9 @@ def _too_long(evidence: Evidence, grid: Grid | None) -> Draft | None:
     match = found or mapped
     if match is None:
         return None
-    spec = _SPEC.search(evidence.message) or re.search(r"is (P\(.*?\)) which has", evidence.message)
+    spec = SPEC.search(evidence.message) or re.search(r"is (P\(.*?\)) which has", evidence.message)
     rank = int(match[2])
-    shorter = spec_text(PartitionSpec(*_read(spec[1]).partitions[:rank])) if spec else "P()"
+    shorter = spec_text(PartitionSpec(*read_spec(spec[1]).partitions[:rank])) if spec else "P()"
     return Draft(
         kind="rank",
         sentence=f"a spec has {match[1]} entries, and its array has {rank} dimensions",
@@ -429,10 +277,8 @@ def _arguments(evidence: Evidence, grid: Grid | None) -> Draft | None:
 
 
 EXPLAINERS = (
-    Explainer("IndivisibleError", _uneven),
     Explainer("AssertionError", _constraint),
     Explainer("DuplicateSpecError", _twice),
-    Explainer("ValueError", _mapped),
     Explainer("ValueError", _committed),
     Explainer("ValueError", _devices),
     Explainer("ValueError", _too_large),
@@ -442,5 +288,4 @@ EXPLAINERS = (
     Explainer("ValueError", _arguments),
     Explainer("ValueError", _broadcast),
     Explainer("NotImplementedError", _broadcast),
-    Explainer("ValueError", _uneven),
 )
