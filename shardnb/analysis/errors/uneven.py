@@ -45,9 +45,8 @@ def _stated(evidence: Evidence) -> tuple[list[Stated], dict[str, int]]:
     shape = _FULL_SHAPE.search(evidence.message)
     if found is not None and isinstance(found["self"], NamedSharding):
         sharding = found["self"]
-        return [_one(evidence, tuple(found["global_shape"]), sharding.spec)], dict(
-            sharding.mesh.shape
-        )
+        one = _one(evidence, tuple(found["global_shape"]), sharding.spec)
+        return [one], dict(sharding.mesh.shape)
     spec = SPEC.search(evidence.message)
     if shape is None or spec is None:
         return [], {}
