@@ -22,12 +22,18 @@ from shardnb.report import Report
 
 if TYPE_CHECKING:
     from shardnb.engine import explain
+    from shardnb.modes import check_shard_map, to_explicit
     from shardnb.numeric import numeric_check
 
 __version__ = "0.1.0"
-__all__ = ["Report", "explain", "numeric_check"]
+__all__ = ["Report", "check_shard_map", "explain", "numeric_check", "to_explicit"]
 
-_HOMES = {"explain": "shardnb.engine", "numeric_check": "shardnb.numeric"}
+_HOMES = {
+    "check_shard_map": "shardnb.modes",
+    "explain": "shardnb.engine",
+    "numeric_check": "shardnb.numeric",
+    "to_explicit": "shardnb.modes",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -161,7 +161,7 @@ def _shapes(partitioned: Module) -> dict[int, list[Array]]:
     return shapes
 
 
-def _results(instruction: Instruction, kind: str, shapes: Mapping[int, Array]) -> tuple[Array, ...]:
+def _results(instruction: Instruction, kind: str, shapes: Mapping[int, list[Array]]) -> tuple[Array, ...]:
     arrays = instruction.arrays
     if instruction.opcode.endswith("-start") and kind != "all-reduce":
         count = len(instruction.operands)
@@ -170,7 +170,7 @@ def _results(instruction: Instruction, kind: str, shapes: Mapping[int, Array]) -
     if kind == "all-to-all" and in_pieces:
         dtype, shape = arrays[0]
         pieces = dtype, (len(arrays), *shape)
-        known = shapes.get(instruction.integer("channel_id") or -1, ())
+        known = shapes.get(instruction.integer("channel_id") or -1, [])
         alike = (whole for whole in known if _size(whole) == _size(pieces))
         return (next(alike, pieces),)
     return arrays
