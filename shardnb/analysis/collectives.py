@@ -161,7 +161,9 @@ def _shapes(partitioned: Module) -> dict[int, list[Array]]:
     return shapes
 
 
-def _results(instruction: Instruction, kind: str, shapes: Mapping[int, list[Array]]) -> tuple[Array, ...]:
+def _results(
+    instruction: Instruction, kind: str, shapes: Mapping[int, list[Array]]
+) -> tuple[Array, ...]:
     arrays = instruction.arrays
     if instruction.opcode.endswith("-start") and kind != "all-reduce":
         count = len(instruction.operands)
