@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from shardnb.compiler import private
+
 _PASSES = "shardy|spmd-partitioning"
 
 
@@ -75,8 +77,15 @@ def recording() -> Iterator[Recorder]:
 def captured_fd2() -> Iterator[list[str]]:
     """Catch what C++ writes to file descriptor 2, and give the descriptor back afterwards.
 
-    The text is passed on where the block raises, so that nothing is lost.
+    The text is passed on where the block raises, so that nothing is lost. One thread at a time:
+    two that took turns would give back each other's descriptor.
     """
+    with private.ALONE, _caught() as caught:
+        yield caught
+
+
+@contextmanager
+def _caught() -> Iterator[list[str]]:
     caught = [""]
     sys.stderr.flush()
     saved = os.dup(2)

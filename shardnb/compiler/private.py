@@ -17,6 +17,9 @@ import jaxlib
 
 _POST_SCHEDULER = 1
 
+ALONE = threading.RLock()
+"""Held while something of the whole process is changed for a compile: descriptor 2, the cache."""
+
 
 class NotAvailable(RuntimeError):
     """A part of JAX that shardnb needs is not in the installed version."""
@@ -94,12 +97,13 @@ def without_compilation_cache() -> Iterator[None]:
     cache: Any = importlib.import_module("jax._src.compilation_cache")
     if not hasattr(cache, "_cache_checked") or not hasattr(cache, "_cache_used"):
         raise NotAvailable("compiling beside the persistent cache")
-    saved = cache._cache_checked, cache._cache_used
-    cache._cache_checked, cache._cache_used = True, False
-    try:
-        yield
-    finally:
-        cache._cache_checked, cache._cache_used = saved
+    with ALONE:
+        saved = cache._cache_checked, cache._cache_used
+        cache._cache_checked, cache._cache_used = True, False
+        try:
+            yield
+        finally:
+            cache._cache_checked, cache._cache_used = saved
 
 
 def hlo_text(proto: bytes) -> str:
