@@ -10,7 +10,7 @@ from importlib import metadata
 
 import jax
 
-from shardnb.analysis import findings, values
+from shardnb.analysis import findings, loops, values
 from shardnb.analysis.causes import Causes, Counts, Stated, explain_causes, read_stated
 from shardnb.analysis.collectives import find_collectives
 from shardnb.analysis.jaxprs import equations
@@ -175,9 +175,10 @@ def _findings(
     partitioned = modules.partitioned
     return (
         *findings.silent_replication(outputs, mesh),
-        *findings.rematerialised(collectives),
-        *findings.of_collectives(collectives),
-        *(findings.accumulated_in_loops(partitioned, collectives) if partitioned else ()),
+        *findings.rematerialised(collectives, mesh),
+        *findings.of_collectives(collectives, mesh),
+        *(loops.accumulated_in_loops(partitioned, collectives) if partitioned else ()),
+        *(loops.unchanging_in_loops(partitioned, collectives) if partitioned else ()),
         *findings.lost_donations(modules.optimized, _donated(program, inputs)),
         *findings.replicated_inputs(inputs, mesh),
     )

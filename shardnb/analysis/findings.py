@@ -4,30 +4,40 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
-from shardnb.compiler.hlo import Instruction, Module
+from shardnb.compiler.hlo import Module
 from shardnb.report.model import Collective, Finding, Location, Mesh, Spec, Value
-from shardnb.report.spec import spec_text
+from shardnb.report.spec import grid_of, padding_bytes, placed_value, spec_text
 
 _LARGE = 1 << 20
 _ALIASED = re.compile(r"\((\d+), \{[\d, ]*\}")
-_PASSED_ON = ("transpose", "reshape", "copy", "convert", "bitcast", "all-reduce")
 
 
 def replicated_inputs(values: Sequence[Value], mesh: Mesh) -> Iterator[Finding]:
-    """Find inputs of 1 MiB or more, and of half of all inputs, that each device holds whole."""
+    """Find inputs of 1 MiB or more, and of half of all inputs, of which devices hold copies."""
     total = sum(value.shard_bytes for value in values)
     for value in values:
-        large = value.bytes >= _LARGE and 2 * value.bytes >= total
-        if large and mesh.size > 1 and value.shard_shape == value.shape:
+        large = value.shard_bytes >= _LARGE and 2 * value.shard_bytes >= total
+        copies = mesh.size // max(1, math.prod(grid_of(value, mesh)))
+        if large and copies > 1:
+            whole = value.shard_shape == value.shape
             yield Finding(
                 "replicated",
-                f"{value.name} is whole on each of {mesh.size} devices",
-                wasted_bytes=value.bytes * (mesh.size - 1),
+                f"{value.name} is whole on each of {mesh.size} devices"
+                if whole
+                else f"each block of {value.name} is on {copies} devices{_along(value, mesh)}",
+                wasted_bytes=value.shard_bytes * (mesh.size - mesh.size // copies),
             )
+
+
+def _along(value: Value, mesh: Mesh) -> str:
+    """Say along which axes an array is copied, where whole axes say it."""
+    if value.spec is None or any(":(" in axis for entry in value.spec for axis in entry):
+        return ""
+    free = [axis.name for axis in mesh.axes if axis.size > 1 and axis.name not in _axes(value.spec)]
+    return f" along {', '.join(free)}"
 
 
 def silent_replication(values: Sequence[Value], mesh: Mesh) -> Iterator[Finding]:
@@ -74,27 +84,40 @@ def lost_donations(module: Module, donated: Mapping[int, Value]) -> Iterator[Fin
             )
 
 
-def rematerialised(collectives: Sequence[Collective]) -> Iterator[Finding]:
+def rematerialised(collectives: Sequence[Collective], mesh: Mesh) -> Iterator[Finding]:
     """Find the full rematerialisations that the compiler itself warned of, counted by line."""
-    flagged = [c for c in collectives if c.full_remat]
-    counts = Counter((c.producer, c.producer_spec, c.needed_spec) for c in flagged)
-    first = {(c.producer, c.producer_spec, c.needed_spec): c for c in reversed(flagged)}
-    for key, count in counts.items():
-        one = first[key]
-        times = f" ({count} collectives)" if count > 1 else ""
+    groups: dict[tuple[object, ...], list[Collective]] = defaultdict(list)
+    for one in collectives:
+        if one.full_remat:
+            groups[one.producer, one.producer_spec, one.needed_spec, location_of(one)].append(one)
+    for members in groups.values():
+        one = members[0]
+        times = f" ({len(members)} collectives)" if len(members) > 1 else ""
         yield Finding(
             "full rematerialisation",
             f"{one.producer or 'a value'} goes from {spec_text(one.producer_spec)} to "
             f"{spec_text(one.needed_spec)}, and the compiler found no better way than to make it "
             f"whole on each device first{times}",
-            location=_location(one),
+            location=location_of(one),
+            values=tuple(_both_ends(one, mesh)),
         )
+
+
+def _both_ends(one: Collective, mesh: Mesh) -> Iterator[Value]:
+    """Give the moved array as it lies, and as it is needed, where that is known."""
+    for name, spec in (
+        (f"{one.producer}, as it lies", one.producer_spec),
+        (f"{one.producer}, as it is needed", one.needed_spec),
+    ):
+        if one.producer_shape is not None and spec is not None:
+            yield placed_value(name, one.dtype, one.producer_shape, spec, mesh)
 
 
 _LINE_OF = {
     "no partitioned form": "{kind} of {producer} stands before {consumer}, which has no "
     "partitioned form here: it runs whole on each device",
-    "uneven": "{producer} does not divide evenly: the compiler pads it or gives up its split",
+    "uneven": "{producer} does not divide evenly: the compiler pads it or gives up its split"
+    "{padding}",
     "output spec": "the output spec undoes a sharding: {producer} is {from_spec} and must be "
     "{to_spec}",
     "loop condition": "{kind} stands in the condition of a loop: it runs once a step, and the "
@@ -102,12 +125,12 @@ _LINE_OF = {
 }
 
 
-def of_collectives(collectives: Sequence[Collective]) -> Iterator[Finding]:
+def of_collectives(collectives: Sequence[Collective], mesh: Mesh) -> Iterator[Finding]:
     """Find what the reasons and places of collectives say, once for each line."""
     groups: dict[tuple[str, str | None, Location | None], list[Collective]] = defaultdict(list)
     for collective in collectives:
         for kind in _kinds(collective):
-            groups[kind, collective.producer, _location(collective)].append(collective)
+            groups[kind, collective.producer, location_of(collective)].append(collective)
     for (kind, _, location), members in groups.items():
         one = members[0]
         message = _LINE_OF[kind].format(
@@ -116,8 +139,29 @@ def of_collectives(collectives: Sequence[Collective]) -> Iterator[Finding]:
             consumer=one.consumer or "an operation",
             from_spec=spec_text(one.producer_spec),
             to_spec=spec_text(one.needed_spec),
+            padding=_padding_text(one, mesh),
         )
-        yield Finding(kind, message, location)
+        yield Finding(kind, message, location, wasted_bytes=_padding(one, mesh) or None)
+
+
+def _padding(one: Collective, mesh: Mesh) -> int:
+    """Give the bytes of padding in the array that a collective moves, as far as that is known."""
+    if one.reason != "uneven" or one.producer_shape is None or one.producer_spec is None:
+        return 0
+    lies = placed_value("", one.dtype, one.producer_shape, one.producer_spec, mesh)
+    return padding_bytes(lies, mesh)
+
+
+def _padding_text(one: Collective, mesh: Mesh) -> str:
+    """Say how many places are padded: `: 30 over 8 parts is padded to 32`."""
+    if not _padding(one, mesh):
+        return ""
+    lies = placed_value("", one.dtype, one.producer_shape or (), one.producer_spec or (), mesh)
+    grid = grid_of(lies, mesh)
+    sizes = zip(lies.shape, lies.shard_shape, grid, strict=True)
+    uneven = [(size, parts, cut * parts) for size, cut, parts in sizes if size != cut * parts]
+    said = (f"{size} over {parts} parts is padded to {whole}" for size, parts, whole in uneven)
+    return f": {', '.join(said)}"
 
 
 def _kinds(collective: Collective) -> Iterator[str]:
@@ -132,77 +176,7 @@ def _kinds(collective: Collective) -> Iterator[str]:
         yield "loop condition"
 
 
-def _location(collective: Collective) -> Location | None:
+def location_of(collective: Collective) -> Location | None:
+    """Give the line that a collective is told at: one of the explained text, else any."""
     frames = collective.frames
     return next((frame for frame in frames if frame.source == 0), frames[0] if frames else None)
-
-
-@dataclass(frozen=True)
-class _Use:
-    """The instructions that read each value of a computation."""
-
-    readers: Mapping[str, list[Instruction]]
-
-    @classmethod
-    def of(cls, body: Sequence[Instruction]) -> _Use:
-        readers: dict[str, list[Instruction]] = defaultdict(list)
-        for instruction in body:
-            for operand in instruction.operands:
-                readers[operand].append(instruction)
-        return cls(readers)
-
-    def only(self, name: str) -> Instruction | None:
-        """Give the one reader of a value, if there is just one."""
-        found = self.readers.get(name, [])
-        return found[0] if len(found) == 1 else None
-
-
-def accumulated_in_loops(
-    partitioned: Module, collectives: Sequence[Collective]
-) -> Iterator[Finding]:
-    """Find all-reduces in a loop whose results are only added up: one after the loop would do."""
-    by_channel = {c.channel: c for c in collectives if "while" in c.within}
-    for body in partitioned.computations.values():
-        reduces = [i for i in body if i.opcode == "all-reduce" and not i.is_tuple]
-        found = [i for i in reduces if i.integer("channel_id") in by_channel]
-        if found:
-            use = _Use.of(body)
-            for reduce in found:
-                if _only_added_up(reduce, body, use):
-                    yield _accumulation(by_channel[reduce.integer("channel_id")])
-
-
-def _accumulation(collective: Collective) -> Finding:
-    trips = collective.trips
-    saved = None if trips is None else collective.wire_bytes * (trips - 1)
-    return Finding(
-        "accumulation",
-        f"all-reduce in a loop whose results are only added up: "
-        f"{trips or 'an unknown number of'} are sent, and one after the loop would do "
-        "(accumulate the partial sums unreduced)",
-        _location(collective),
-        wasted_bytes=saved,
-    )
-
-
-def _only_added_up(reduce: Instruction, body: Sequence[Instruction], use: _Use) -> bool:
-    """Whether a value flows only into `carry + value`, the next value of that same carry."""
-    reader, name = use.only(reduce.name), reduce.name
-    while reader is not None and reader.opcode in _PASSED_ON:
-        name, reader = reader.name, use.only(reader.name)
-    if reader is None or reader.opcode != "add":
-        return False
-    carries = [operand for operand in reader.operands if operand != name]
-    root = next((i for i in body if i.is_root), body[-1])
-    if len(carries) != 1 or use.only(reader.name) is not root or root.opcode != "tuple":
-        return False
-    return _is_carry(carries[0], root.operands.index(reader.name), body, use)
-
-
-def _is_carry(name: str, index: int, body: Sequence[Instruction], use: _Use) -> bool:
-    parameter, _, element = name.partition("#")
-    by_name = {i.name: i for i in body if i.opcode in ("parameter", "get-tuple-element")}
-    found = by_name.get(parameter)
-    if found is not None and found.opcode == "get-tuple-element":
-        element = str(found.integer("index"))
-    return element == str(index) and use.only(name) is not None

@@ -178,6 +178,7 @@ class Collective:
     execution by the ring formula (see `shardnb.analysis.wire`), `trips` how often one call of the
     program runs it (None: the compiler does not know). `axes` are the mesh axes whose devices
     exchange, a part of an axis as `data:(4)2`, or None where the groups match no axes.
+    `producer_shape` is the shape of the whole array that is moved, before it was cut.
     """
 
     id: int
@@ -196,6 +197,7 @@ class Collective:
     full_remat: bool = False
     producer: str | None = None
     producer_spec: Spec | None = None
+    producer_shape: tuple[int, ...] | None = None
     consumer: str | None = None
     needed_spec: Spec | None = None
     phase: str | None = None
@@ -226,13 +228,18 @@ class Collective:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something worth knowing that is no collective, at its line, with its price in bytes."""
+    """Something worth knowing that is no collective, at its line, with its price in bytes.
+
+    `values` are the arrays that it is about, to be drawn: for a full rematerialisation the array
+    as it lies, and as it is needed.
+    """
 
     kind: str
     message: str
     location: Location | None = None
     wasted_bytes: int | None = None
     details: str = ""
+    values: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True)

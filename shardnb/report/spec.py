@@ -61,6 +61,28 @@ def grid_of(value: Value, mesh: Mesh) -> tuple[int, ...]:
     return tuple(math.prod(_size(axis, mesh) for axis in axes) for axes in value.spec)
 
 
+def placed_value(name: str, dtype: str, shape: tuple[int, ...], spec: Spec, mesh: Mesh) -> Value:
+    """Give an array as a spec places it on a mesh; blocks that do not divide are padded.
+
+    >>> from shardnb.report import Axis, Mesh
+    >>> mesh = Mesh((Axis("data", 4),), (0, 1, 2, 3))
+    >>> placed_value("x", "f32", (6, 8), (("data",), ()), mesh).shard_shape
+    (2, 8)
+    """
+    from shardnb.report.model import Value
+
+    entries = (*spec, *((),) * (len(shape) - len(spec)))
+    parts = (math.prod(_size(axis, mesh) for axis in axes) for axes in entries)
+    cut = tuple(-(-size // part) for size, part in zip(shape, parts, strict=True))
+    return Value(name, dtype, shape, entries, cut)
+
+
+def padding_bytes(value: Value, mesh: Mesh) -> int:
+    """Give the bytes by which the padded blocks of an array are more than the array."""
+    blocks = math.prod(grid_of(value, mesh))
+    return max(0, value.shard_bytes * blocks - value.bytes)
+
+
 def blocks_of(value: Value, mesh: Mesh) -> tuple[int, ...]:
     """Give for each position of the mesh the block that it holds, row-major over `grid_of`."""
     if value.spec is None:

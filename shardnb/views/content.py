@@ -46,11 +46,15 @@ class Table:
 
 @dataclass(frozen=True)
 class Remark:
-    """A finding: `head` names it with its line, `text` says it, `details` is for a second look."""
+    """A finding: `head` names it with its line, `text` says it, `details` is for a second look.
+
+    `values` are the arrays to draw beside it.
+    """
 
     head: str
     text: str
     details: str = ""
+    values: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -217,7 +221,8 @@ def _finding(finding: Finding, report: Report) -> Remark:
     place = f" {words.at(finding.location, report)}" if finding.location else ""
     price = "" if finding.wasted_bytes is None else f"  ({size(finding.wasted_bytes)} wasted)"
     details = "\n".join(map(clean, finding.details.splitlines()))
-    return Remark(f"{clean(finding.kind)}{place}", clean(finding.message) + price, details)
+    head = f"{clean(finding.kind)}{place}"
+    return Remark(head, clean(finding.message) + price, details, finding.values)
 
 
 def _about(report: Report) -> tuple[str, ...]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from shardnb.report import Collective, Report
+from shardnb.report import Collective, Mesh, Report, Value
 from shardnb.report.spec import spec_text
 from shardnb.views import palette, words
 from shardnb.views.code import Line, Part
@@ -26,7 +26,7 @@ from shardnb.views.markup import (
     tag,
     text,
 )
-from shardnb.views.picture import Gallery, pictures
+from shardnb.views.picture import Gallery, pictures, value_picture
 from shardnb.views.units import clean, count, size
 
 _TILES = 1800
@@ -85,7 +85,7 @@ def _fragment(report: Report, text_limit: int) -> str:
         *(_entry(entry, users) for entry in content.entries.shown),
         _rest(content.entries.rest),
         _arrays(content),
-        _facts(content),
+        _facts(content, report.mesh),
         _pictures(report),
         _values(content.values, content.reasons),
         _texts(report, text_limit),
@@ -132,11 +132,15 @@ def _badge(entry: Entry) -> str:
 
 
 def _entry(entry: Entry, users: dict[str, int]) -> str:
-    name = f"{mono(entry.head, 'font-weight: 600')} {text(entry.at)}"
+    # A sentence of its own names the collective and its line already.
+    whole = entry.because.startswith(entry.name) and len(entry.members) == 1
+    because = entry.because.removeprefix(entry.name) if whole else entry.because
+    name = mono(entry.head, "font-weight: 600") + ("" if whole else f" {text(entry.at)}")
     amount = f" ({text(entry.sends)})" if not entry.placed or len(entry.members) > 1 else ""
-    said = " ".join((entry.because, *entry.further))
+    said = text(" ".join((because, *entry.further)))
     fixes = "".join(block(f"Try: {_fix(fix)}", "margin-left: 32px") for fix in entry.fixes)
-    return details(f"{name}{amount}: {text(said)}", _inside(entry, users)) + fixes
+    lead = f"{name}{amount}{'' if whole else ': '}"
+    return details(f"{lead}{said}", _inside(entry, users)) + fixes
 
 
 def _fix(fix: str) -> str:
@@ -223,9 +227,9 @@ def _kept(value: str) -> str:
     return "white-space: nowrap" if len(value) <= _SHORT else ""
 
 
-def _facts(content: Content) -> str:
+def _facts(content: Content, mesh: Mesh) -> str:
     rows = [_fact("memory", text(content.memory))]
-    rows += [_fact("finding", _finding(finding)) for finding in content.findings]
+    rows += [_fact("finding", _finding(finding, mesh)) for finding in content.findings]
     rows += [_fact("note", text(note)) for note in content.notes]
     if content.about:
         rows.append(_fact("about", text(" ".join(content.about)), FAINT))
@@ -240,10 +244,16 @@ def _label(label: str) -> str:
     return cell(tag("b", label), "white-space: nowrap; min-width: 58px")
 
 
-def _finding(finding: Remark) -> str:
+def _finding(finding: Remark, mesh: Mesh) -> str:
     head = f"{tag('b', text(finding.head))}: " if finding.head else ""
     more = details(tag("span", "details", FAINT), code(finding.details)) if finding.details else ""
-    return head + text(finding.text) + more
+    return head + text(finding.text) + _drawn(finding.values, mesh) + more
+
+
+def _drawn(values: Sequence[Value], mesh: Mesh) -> str:
+    """Draw arrays side by side."""
+    bounds = Bounds(tiles=_TILES // 8)
+    return block("".join(grid(value_picture([value], mesh, bounds)) for value in values))
 
 
 def _pictures(report: Report) -> str:

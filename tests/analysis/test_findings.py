@@ -106,3 +106,47 @@ def test_numbers_of_parameters_survive_unused_and_lifted_arrays():
     options = {"in_specs": (P(), P("data")), "donate_argnums": (1,)}
     assert findings(step, f32(4, 4), f32(8, 8), kind="donation", **options) == []
     assert jax.devices()
+
+
+def test_a_full_rematerialisation_shows_both_placements():
+    def steps(x):
+        y = lax.with_sharding_constraint(x.reshape(8, 8, 32), P("data", None, "model"))
+        return lax.with_sharding_constraint(jnp.tanh(y), P(None, ("model", "data")))
+
+    report = sn.explain(steps, f32(64, 32), mesh="data=4,model=2", in_specs=P("data"))
+    (finding,) = [f for f in report.findings if f.kind == "full rematerialisation"]
+    assert finding.message.endswith("(2 collectives)")
+    assert [(v.shape, v.spec, v.shard_shape) for v in finding.values] == [
+        ((8, 8, 32), (("data",), (), ("model",)), (2, 8, 16)),
+        ((8, 8, 32), ((), ("model", "data"), ()), (8, 1, 32)),
+    ]
+
+
+def test_uneven_blocks_say_what_they_pad():
+    def doubled(x):
+        return 2 * lax.with_sharding_constraint(jnp.sin(x), P("data"))
+
+    (finding,) = findings(doubled, f32(30, 16), kind="uneven")
+    assert finding.message.endswith(": 30 over 8 parts is padded to 32")
+    assert finding.wasted_bytes == 2 * 16 * 4
+
+
+def test_a_gather_of_this_steps_weights_is_needed():
+    def steps(x, ws):
+        def step(x, w):
+            return jnp.tanh(x @ lax.with_sharding_constraint(w, P())), None
+
+        return lax.scan(step, x, ws)[0]
+
+    args = f32(16, 64), f32(4, 64, 64)
+    specs = (P("data"), P(None, "data"))
+    assert findings(steps, *args, kind="loop", in_specs=specs) == []
+
+
+def test_copies_along_an_axis():
+    report = sn.explain(
+        jnp.dot, f32(8, 1024), f32(1024, 1024), mesh="data=4,model=2", in_specs=(P(), P("model"))
+    )
+    (finding,) = [f for f in report.findings if f.kind == "replicated"]
+    assert "is on 4 devices along data" in finding.message
+    assert finding.wasted_bytes == 3 * 1024 * 1024 * 4

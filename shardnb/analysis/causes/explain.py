@@ -175,8 +175,12 @@ class _Explainer:
         )
         told = node if node is not None else value
         name = told.op_name if told is not None else ""
-        flagged = replace(collective, full_remat=self._is_rematerialised(move, value, verdict))
-        return self._written(flagged, verdict, facts, name or collective.op_name, told)
+        moved = replace(
+            collective,
+            full_remat=self._is_rematerialised(move, value, verdict),
+            producer_shape=_shape(value),
+        )
+        return self._written(moved, verdict, facts, name or collective.op_name, told)
 
     def _spec(self, graph: Graph, value: str | None) -> Spec | None:
         layout = self.program.layout(graph, value) if value else None
@@ -214,6 +218,10 @@ class _Explainer:
             phase=phase_of(op_name, differentiated=self.differentiated),
             why=sentence(collective, verdict, replace(facts, line=line)),
         )
+
+
+def _shape(value: hlo.Instruction | None) -> tuple[int, ...] | None:
+    return None if value is None or value.is_tuple or not value.arrays else value.arrays[0][1]
 
 
 def _counts(

@@ -35,7 +35,7 @@ class Facts:
 
 def sentence(collective: Collective, verdict: Verdict, facts: Facts) -> str:
     """Write the sentence of a collective."""
-    axes = f"[{','.join(collective.axes)}]" if collective.axes else ""
+    axes = f"[{', '.join(collective.axes)}]" if collective.axes else ""
     what = facts.producer or "a value"
     head = f"{collective.kind}{axes} of {what} {_size(collective)}{_target(facts)}"
     because = _Because(collective, verdict, facts).text()
