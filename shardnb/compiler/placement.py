@@ -102,12 +102,21 @@ def stated(args: dict[str, Tree], specs: dict[str, Tree]) -> Iterator[tuple[str,
 
 
 def own_sharding(leaf: Any, mesh: jax.sharding.Mesh) -> NamedSharding:
-    """Give an array's own sharding if it is on this mesh, else a replicated one."""
+    """Give an array's own sharding if it is on this mesh, else a replicated one.
+
+    A mesh of the same axes on devices of another kind is this mesh: the program is compiled for
+    hardware that the array does not lie on.
+    """
     own = getattr(leaf, "sharding", None)
     if isinstance(own, NamedSharding) and own.mesh.shape == mesh.shape:
-        same = isinstance(own.mesh, jax.sharding.AbstractMesh) or same_devices(own.mesh, mesh)
-        return NamedSharding(mesh, own.spec) if same else NamedSharding(mesh, PartitionSpec())
+        return NamedSharding(mesh, own.spec if _stands_for(own.mesh, mesh) else PartitionSpec())
     return NamedSharding(mesh, PartitionSpec())
+
+
+def _stands_for(own: Any, mesh: jax.sharding.Mesh) -> bool:
+    if isinstance(own, jax.sharding.AbstractMesh) or same_devices(own, mesh):
+        return True
+    return bool(own.devices.flat[0].platform != mesh.devices.flat[0].platform)
 
 
 def same_devices(one: jax.sharding.Mesh, other: jax.sharding.Mesh) -> bool:

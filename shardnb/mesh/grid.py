@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import jax
-import numpy as np
 from jax.sharding import AxisType, NamedSharding
 
 from shardnb.mesh.grammar import MeshSpec, axis_type, parse_mesh
-from shardnb.mesh.targets import devices_for
+from shardnb.mesh.targets import devices_for, target_name
+from shardnb.mesh.topologies import is_topology
 from shardnb.report import model
 
 _TYPES = {"auto": AxisType.Auto, "explicit": AxisType.Explicit, "manual": AxisType.Auto}
@@ -37,6 +37,7 @@ class Grid:
         """Give the mesh as a report holds it."""
         devices: Sequence[jax.Device] = list(self.mesh.devices.flat)
         coords = tuple(tuple(device.coords) for device in devices if hasattr(device, "coords"))
+        cores = tuple(getattr(device, "core_on_chip", 0) for device in devices)
         return model.Mesh(
             axes=tuple(self._axis(*item) for item in zip(*self._parts(), strict=True)),
             device_ids=tuple(device.id for device in devices),
@@ -45,6 +46,7 @@ class Grid:
             kind=devices[0].device_kind,
             emulated=devices[0].platform == "cpu",
             coords=coords if len(coords) == len(devices) else None,
+            cores=cores if any(cores) else None,
         )
 
     def _parts(self) -> tuple[Sequence[str], Sequence[int], Sequence[AxisType]]:
@@ -64,25 +66,32 @@ def make_grid(
 
     `mesh` is a text such as `data=4,model=2`, a `jax.sharding.Mesh` (taken as it is; `axes`
     retypes it), or None: the mesh in the shardings of `args`, else the one of `jax.set_mesh`.
-    Raises `ValueError` where there is none, with the form.
+    `on` names the devices of a text, and lays the axes of another mesh on a TPU topology.
+    Raises `ValueError` where there is no mesh, with the form.
     """
     if isinstance(mesh, Grid):
         return mesh
     if isinstance(mesh, str):
-        return _laid(parse_mesh(mesh, axes), on or "cpu")
+        return _laid(parse_mesh(mesh, axes), target_name(on or "cpu"))
     found = mesh if mesh is not None else _mesh_of(args) or _ambient()
     if found is None:
         raise ValueError(
             "no mesh is given and the arguments are on none: say mesh='data=4,model=2'"
         )
+    if on is not None and is_topology(on):
+        return retyped(_laid(_spec(found), target_name(on)), axes)
     return retyped(Grid(found, target=_target(found)), axes)
+
+
+def _spec(mesh: jax.sharding.Mesh) -> MeshSpec:
+    parts = zip(mesh.axis_names, mesh.axis_sizes, mesh.axis_types, strict=True)
+    return MeshSpec(tuple(model.Axis(name, size, _NAMES[kind]) for name, size, kind in parts))
 
 
 @lru_cache(maxsize=64)
 def _laid(spec: MeshSpec, target: str) -> Grid:
-    devices = np.array(devices_for(target, spec.size), dtype=object)
     mesh = jax.sharding.Mesh(
-        devices.reshape([axis.size for axis in spec.axes]),
+        devices_for(target, [axis.size for axis in spec.axes]),
         tuple(axis.name for axis in spec.axes),
         axis_types=tuple(_TYPES[axis.type] for axis in spec.axes),
     )

@@ -1,27 +1,43 @@
-"""The devices that a mesh is laid on: emulated, attached, and later compile-only ones."""
+"""The devices that a mesh is laid on: emulated, attached, or those of a TPU topology."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cache
 
 import jax
+import numpy as np
 
 from shardnb.compiler import private
+from shardnb.mesh import topologies
+from shardnb.mesh.topologies import Devices
 
-TARGETS = ("cpu", "attached")
+TARGETS = ("cpu", "attached", *topologies.NAMES)
+"""Those that are there on every machine, and some TPU topologies."""
 
 
-def devices_for(target: str, count: int) -> Sequence[jax.Device]:
-    """Give `count` devices of a target.
+def devices_for(target: str, sizes: Sequence[int]) -> Devices:
+    """Give the devices of a target as an array of shape `sizes`.
 
     `cpu` emulates any number beside the kernel's own backend; `attached` takes the first of
-    `jax.devices()`. Raises `ValueError` for an unknown target or too few devices.
+    `jax.devices()`; a TPU topology such as `v5e:2x4` has devices that one can only compile for.
+    Raises `ValueError` for an unknown target, or where the number of devices does not fit.
     """
+    if topologies.is_topology(target):
+        return topologies.laid_out(target, sizes)
     provider = _PROVIDERS.get(target)
     if provider is None:
-        raise ValueError(f"{target!r} is no target; the targets are {', '.join(TARGETS)}")
-    return provider(count)
+        raise ValueError(
+            f"{target!r} is no target; the targets are {', '.join(_PROVIDERS)}, "
+            "or a TPU topology such as v5e:2x4"
+        )
+    return np.array(provider(math.prod(sizes)), dtype=object).reshape(tuple(sizes))
+
+
+def target_name(target: str) -> str:
+    """Give the one name of a target: a TPU topology by its chips."""
+    return topologies.canonical(target) if topologies.is_topology(target) else target
 
 
 @cache

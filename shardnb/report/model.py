@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from shardnb.report import dtypes, places
+from shardnb.report.cost import Cost, Work
 from shardnb.report.typed import TypedLine
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ class Mesh:
     """A named grid of devices.
 
     `target` is what `on=` said (`cpu`, `attached`, `v5e:2x4`), `kind` the devices' own name.
-    `coords` are the physical coordinates by position, where the devices have them.
+    `coords` are the physical coordinates of the chip by position, where the devices have them,
+    and `cores` which core of its chip each is, where chips have several.
     """
 
     axes: tuple[Axis, ...]
@@ -61,6 +63,7 @@ class Mesh:
     kind: str = "cpu"
     emulated: bool = False
     coords: tuple[tuple[int, ...], ...] | None = None
+    cores: tuple[int, ...] | None = None
 
     @property
     def size(self) -> int:
@@ -276,7 +279,8 @@ class Report:
     """What one program sends, who asked for it, why, and what it holds.
 
     `title` names the program. `sources[0]` is the text that was explained. `typed` is its jaxpr
-    with a placement in every type, where its axes are explicit or manual. `run` and `texts`
+    with a placement in every type, where its axes are explicit or manual. `work` is what one
+    device computes, `cost` the seconds on the mesh's hardware (None on CPU). `run` and `texts`
     differ from run to run and take no part in equality. `texts` holds the programs themselves
     (`jaxpr`, `stablehlo`, `before`, `partitioned`, `optimized`), where they were kept.
     """
@@ -293,6 +297,8 @@ class Report:
     versions: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     typed: tuple[TypedLine, ...] = ()
+    work: Work | None = None
+    cost: Cost | None = None
     run: Run = field(default_factory=Run, compare=False)
     texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     version: int = SCHEMA_VERSION
@@ -337,6 +343,25 @@ class Report:
         from shardnb.report.diff import diff
 
         return diff(self, other)
+
+    def on_hardware(self, name: str) -> Report:
+        """Give a copy with the seconds that the program would take on other hardware.
+
+        `name` is a chip such as `v5e` or `h100`, or a TPU slice such as `v5e:2x4`. The seconds
+        are by formulas, and `cost.assumptions` says which. Raises `ValueError` with the names.
+        """
+        from shardnb import cost
+
+        return cost.on_hardware(self, name)
+
+    def roofline(self) -> Figure:
+        """Draw what bounds the step: computing, memory or communication.
+
+        Raises `ValueError` where the report has no seconds (see `on_hardware`).
+        """
+        from shardnb.views import roofline
+
+        return roofline.draw(self)
 
     def figure(self) -> Figure:
         """Draw the device grids and the collectives in matplotlib."""

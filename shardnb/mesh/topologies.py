@@ -1,0 +1,245 @@
+"""TPU topologies: devices that programs are compiled for, with no TPU attached."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax.experimental import mesh_utils, topologies
+from numpy.typing import NDArray
+
+Devices = NDArray[np.object_]
+
+FORM = "a TPU topology is written as v5e:2x4 (its chips) or v5e-8 (as its machine type)"
+
+_GRID = re.compile(r"([a-z]\w*)[:=](\d+(?:x\d+)*)")
+_NUMBERED = re.compile(r"([a-z]\w*)-(\d+)")
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A kind of TPU: its name, the dimensions of its torus, and what the number in `v4-8` counts.
+
+    `counted` is how many of what is counted one chip has: 2 where the number counts cores.
+    """
+
+    name: str
+    dimensions: int
+    counted: int
+
+    def grid(self, number: int) -> tuple[int, ...] | None:
+        """Give the chips of the machine type with this number, or None where there is none.
+
+        >>> GENERATIONS["v4"].grid(32), GENERATIONS["v5e"].grid(8)
+        ((2, 2, 4), (2, 4))
+        """
+        chips, left = divmod(number, self.counted)
+        if left or chips < 1 or chips & (chips - 1):
+            return None
+        doublings, dims = chips.bit_length() - 1, self.dimensions
+        sizes = [2 ** ((doublings + i) // dims) for i in range(dims)]
+        return tuple(sorted(sizes, reverse=dims == 3 and chips < 8))
+
+
+GENERATIONS = {
+    kind.name: kind
+    for kind in (
+        Generation("v2", 2, 2),
+        Generation("v3", 2, 2),
+        Generation("v4", 3, 2),
+        Generation("v5e", 2, 1),
+        Generation("v5p", 3, 2),
+        Generation("v6e", 2, 1),
+        Generation("tpu7x", 3, 2),
+    )
+}
+_ALIASES = {"v5litepod": "v5e", "v7x": "tpu7x"}
+
+NAMES = (
+    "v2:2x2",
+    "v3:4x4",
+    "v3:32x32",
+    "v4:2x2x1",
+    "v4:4x4x4",
+    "v4:8x8x16",
+    "v5e:2x2",
+    "v5e:2x4",
+    "v5e:4x4",
+    "v5e:8x8",
+    "v5e:16x16",
+    "v5p:2x2x1",
+    "v5p:2x2x2",
+    "v5p:4x4x4",
+    "v5p:8x8x8",
+    "v6e:2x4",
+    "v6e:4x4",
+    "v6e:16x16",
+    "tpu7x:2x2x1",
+    "tpu7x:2x2x2",
+    "tpu7x:4x4x4",
+)
+"""Some topologies, for those who choose by Tab."""
+
+
+def is_topology(text: str) -> bool:
+    """Whether a text is meant as a TPU topology: `v5e:2x4`, `v5e-8`, also one that is not there."""
+    return bool(_GRID.fullmatch(text) or _NUMBERED.fullmatch(text))
+
+
+def canonical(text: str) -> str:
+    """Write a topology by its chips.
+
+    Raises `ValueError` with the right form.
+
+    >>> canonical("v5e-8"), canonical("v5litepod-8"), canonical("v5p=2x2x2")
+    ('v5e:2x4', 'v5e:2x4', 'v5p:2x2x2')
+    """
+    match = _GRID.fullmatch(text) or _NUMBERED.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no TPU topology; {FORM}")
+    kind = GENERATIONS.get(_ALIASES.get(match[1], match[1]))
+    if kind is None:
+        raise ValueError(f"{match[1]!r} is no TPU; there are {', '.join(GENERATIONS)}")
+    sizes = _sizes(match[2]) if "-" not in text else kind.grid(int(match[2]))
+    if sizes is None:
+        known = (f"{kind.name}-{kind.counted * 2**i}" for i in (2, 3, 5, 7))
+        raise ValueError(f"{text!r} is no TPU machine; there are {', '.join(known)} and others")
+    return f"{kind.name}:{'x'.join(map(str, sizes))}"
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split("x"))
+
+
+def laid_out(name: str, sizes: Sequence[int]) -> Devices:
+    """Give the devices of a topology as an array of shape `sizes`, an axis on neighbouring chips.
+
+    JAX chooses the layout, as `jax.make_mesh` does on the machine itself. Where a chip has two
+    devices, these are neighbours too. Raises `ValueError` where the number of devices is another.
+    """
+    devices = topology(canonical(name))
+    if len(devices) != math.prod(sizes):
+        raise ValueError(_misfit(canonical(name), len(devices), sizes))
+    return _by_chip(devices, sizes) if _has_pairs(devices) else _on_torus(devices, sizes)
+
+
+def _on_torus(devices: Sequence[Any], sizes: Sequence[int]) -> Devices:
+    grid: Devices = mesh_utils.create_device_mesh(
+        tuple(sizes), list(devices), allow_split_physical_axes=True
+    )
+    return grid
+
+
+def _has_pairs(devices: Sequence[Any]) -> bool:
+    """Whether these are single cores of v4 chips: JAX itself lays only whole chips of this kind."""
+    return devices[0].device_kind == "TPU v4" and any(device.core_on_chip for device in devices)
+
+
+def _by_chip(devices: Sequence[Any], sizes: Sequence[int]) -> Devices:
+    """Lay the chips; the second core of each comes beside the first, on the last even axis."""
+    axis = max(i for i, size in enumerate(sizes) if size % 2 == 0)
+    halved = [size // 2 if i == axis else size for i, size in enumerate(sizes)]
+    chips = _on_torus([device for device in devices if device.core_on_chip == 0], halved)
+    second = {tuple(device.coords): device for device in devices if device.core_on_chip}
+    others = np.empty(chips.shape, dtype=object)
+    for place, device in np.ndenumerate(chips):
+        others[place] = second[tuple(device.coords)]
+    return np.stack([chips, others], axis=axis + 1).reshape(tuple(sizes))
+
+
+def _misfit(name: str, count: int, sizes: Sequence[int]) -> str:
+    """Say that a mesh has another number of devices than a topology, and what would fit."""
+    wanted = math.prod(sizes)
+    fitting = " or ".join(_factorings(count, len(sizes)))
+    kind = GENERATIONS[name.partition(":")[0]]
+    per_chip = count // math.prod(_sizes(name.partition(":")[2]))
+    grid = kind.grid(wanted * kind.counted // per_chip) if wanted % per_chip == 0 else None
+    other = f"; {kind.name}:{'x'.join(map(str, grid))} has {wanted}" if grid else ""
+    pairs = f" ({per_chip} on each chip)" if per_chip > 1 else ""
+    return (
+        f"a mesh of {' x '.join(map(str, sizes))} has {wanted} devices, and {name} has "
+        f"{count}{pairs}: {fitting} fits it{other}"
+    )
+
+
+def _factorings(count: int, parts: int, limit: int = 6) -> list[str]:
+    """Give the ways to write a number as a product of so many, those of even sizes first."""
+    divisors = [d for d in range(1, count + 1) if count % d == 0]
+    found = (
+        (*first, count // math.prod(first))
+        for first in itertools.product(divisors, repeat=parts - 1)
+        if count % math.prod(first) == 0
+    )
+    ordered = sorted(itertools.islice(found, 2000), key=lambda sizes: (max(sizes), sizes[::-1]))
+    return [" x ".join(map(str, sizes)) for sizes in ordered[:limit]]
+
+
+@cache
+def topology(name: str) -> tuple[Any, ...]:
+    """Give the compile-only devices of a topology, such as `v5e:2x4`.
+
+    Raises `ValueError` where libtpu is not installed, or knows no such topology.
+    """
+    try:
+        with _quiet_libtpu():
+            return tuple(topologies.get_topology_desc(name, platform="tpu").devices)
+    except RuntimeError as error:
+        if "not installed" in str(error):
+            raise ValueError(
+                f"{name} needs the TPU compiler: pip install 'shardnb[tpu]' (no TPU is needed)"
+            ) from error
+        raise ValueError(f"the TPU compiler knows no {name}: {_said(error)}") from error
+
+
+def _said(error: RuntimeError) -> str:
+    return str(error).partition("\n")[0].removeprefix("INVALID_ARGUMENT: ").strip()
+
+
+_ENVIRONMENT = {
+    # No TPU is sought on this machine, or asked for over the network.
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-8",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    # Other processes may compile as well.
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "true",
+    # Nothing is written to descriptor 2 or to files.
+    "TPU_STDERR_LOG_LEVEL": "3",
+    "TPU_MIN_LOG_LEVEL": "3",
+    "TPU_LOG_DIR": "disabled",
+}
+
+
+@contextmanager
+def _quiet_libtpu() -> Iterator[None]:
+    """Set what libtpu reads from the environment as it is loaded; what was there comes back.
+
+    A machine with a TPU keeps its own environment, and JAX starts its TPU first.
+    """
+    if _chips_attached():
+        jax.devices()
+        yield
+        return
+    saved = {name: os.environ.get(name) for name in _ENVIRONMENT}
+    os.environ.update(_ENVIRONMENT)
+    try:
+        yield
+    finally:
+        for name, value in saved.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _chips_attached() -> bool:
+    return any(Path("/dev").glob("accel[0-9]*")) or any(Path("/dev/vfio").glob("[0-9]*"))
