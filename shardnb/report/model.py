@@ -174,6 +174,19 @@ class Fix:
 
 
 @dataclass(frozen=True)
+class Overlap:
+    """What a device computes between the start and the end of an asynchronous collective.
+
+    `ops` counts the operations that are scheduled there, `names` says which, each once. `cycles`
+    is the compiler's own estimate of them, None where it gives none.
+    """
+
+    ops: int = 0
+    names: tuple[str, ...] = ()
+    cycles: int | None = None
+
+
+@dataclass(frozen=True)
 class Collective:
     """One exchange between devices in the optimized program.
 
@@ -182,6 +195,9 @@ class Collective:
     program runs it (None: the compiler does not know). `axes` are the mesh axes whose devices
     exchange, a part of an axis as `data:(4)2`, or None where the groups match no axes.
     `producer_shape` is the shape of the whole array that is moved, before it was cut.
+    `made_as` is the kind that the partitioner made, where the compiler sends another. `algorithm`
+    is the compiler's name of how it sends it, `overlap` what runs meanwhile (None: it is not
+    asynchronous, or that is not known).
     """
 
     id: int
@@ -212,6 +228,9 @@ class Collective:
     op_name: str = ""
     instruction: str = ""
     channel: int | None = None
+    made_as: str | None = None
+    algorithm: str | None = None
+    overlap: Overlap | None = None
 
     @property
     def bytes(self) -> int:
