@@ -17,8 +17,10 @@ from shardnb.analysis.jaxprs import equations
 from shardnb.analysis.propagation import Explained, values_of
 from shardnb.analysis.sources import Sources
 from shardnb.analysis.types import typed_program
+from shardnb.analysis.work import work_of
 from shardnb.compiler import Program, hlo, placement, private
 from shardnb.compiler.dumps import pass_on
+from shardnb.cost import priced
 from shardnb.report.model import (
     Collective,
     Finding,
@@ -61,7 +63,7 @@ def analyse(
     causes = _causes(program, mesh, modules, located, inputs)
     pass_on(causes.warnings_left)
     told = _values(program, mesh, modules, located, (inputs, outputs), origins=origins)
-    return Report(
+    report = Report(
         title=title,
         mesh=mesh,
         inputs=inputs,
@@ -71,12 +73,14 @@ def analyse(
         findings=_findings(program, mesh, modules, causes.collectives, inputs, outputs),
         memory=_memory(program),
         typed=_typed(program, mesh, located),
+        work=work_of(program.optimized, modules.optimized),
         sources=located.texts(),
         versions=versions(),
         notes=(*notes, *told.notes, *_on_the_way(causes.counts)),
         run=Run(program.trace_seconds, program.compile_seconds),
         texts=texts(program),
     )
+    return priced(report)
 
 
 def _on_the_way(counts: Counts | None) -> tuple[str, ...]:
@@ -202,15 +206,17 @@ def analyse_hlo(
     found = find_collectives(module, mesh or _unnamed(module.num_partitions), located.locate)
     named = (position for c in found for group in c.groups for position in group)
     devices = max(module.num_partitions, max(named, default=0) + 1)
-    return Report(
+    report = Report(
         title=title or module.name,
         mesh=mesh or _unnamed(devices),
         collectives=found,
+        work=work_of(text, module),
         sources=located.texts(),
         versions=versions(),
         notes=tuple(notes),
         texts={"optimized": text},
     )
+    return priced(report)
 
 
 def _unnamed(devices: int) -> Mesh:

@@ -70,6 +70,8 @@ class Content:
     values: Table
     reasons: tuple[str, ...]
     memory: str
+    cost: str
+    assumptions: tuple[str, ...]
     findings: tuple[Remark, ...]
     notes: tuple[str, ...]
     about: tuple[str, ...]
@@ -87,6 +89,8 @@ def content_of(report: Report) -> Content:
         values=_table(report.values, report.mesh, "value"),
         reasons=_reasons(report),
         memory=_memory(report.memory, len(report.outputs)),
+        cost=words.bound(report.cost) if report.cost else "",
+        assumptions=tuple(map(clean, report.cost.assumptions)) if report.cost else (),
         findings=_findings(report),
         notes=tuple(map(clean, report.notes)),
         about=_about(report),

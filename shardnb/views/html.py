@@ -229,11 +229,18 @@ def _kept(value: str) -> str:
 
 def _facts(content: Content, mesh: Mesh) -> str:
     rows = [_fact("memory", text(content.memory))]
+    if content.cost:
+        rows.append(_fact("time", _cost(content)))
     rows += [_fact("finding", _finding(finding, mesh)) for finding in content.findings]
     rows += [_fact("note", text(note)) for note in content.notes]
     if content.about:
         rows.append(_fact("about", text(" ".join(content.about)), FAINT))
     return table(rows)
+
+
+def _cost(content: Content) -> str:
+    said = "".join(block(text(sentence)) for sentence in content.assumptions)
+    return text(content.cost) + details(tag("span", "how it is estimated", FAINT), said)
 
 
 def _fact(label: str, body: str, style: str = "") -> str:

@@ -130,6 +130,7 @@ def _wrapped(text: str, first: int, later: int) -> list[str]:
 def _facts(content: Content) -> str:
     lines = [*_tables([("inputs", content.inputs), ("outputs", content.outputs)])]
     lines += _labelled("memory", content.memory)
+    lines += _labelled("time", content.cost)
     for finding in content.findings:
         head = f"{finding.head}: " if finding.head else ""
         lines += _labelled("finding", f"{head}{finding.text}")

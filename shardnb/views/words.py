@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from shardnb.report import Collective, Fix, Location, Report
+from shardnb.report.cost import Cost
 from shardnb.report.spec import spec_text
 from shardnb.views.units import change, clean, count, seconds, size
 
@@ -26,6 +27,12 @@ ASKED = {
     "requested": "A sharding that you wrote asks for it.",
     "inferred": "Asked by nobody.",
     MADE: "The partitioner made it; who asked for it is not known.",
+}
+
+_PARTS = {
+    "compute": "to compute at least",
+    "memory": "for memory at most",
+    "communication": "to communicate",
 }
 
 
@@ -166,3 +173,18 @@ def fix(edit: Fix) -> str:
     left = "no collective" if not after else f"{count(after, 'collective')}, not {before:,}, {sent}"
     memory = change(edit.memory_bytes[1] - edit.memory_bytes[0])
     return f"{clean(edit.edit)}  ({left}, {memory} a device; compiled)"
+
+
+def bound(cost: Cost) -> str:
+    """Say what a step takes on its hardware and what bounds it, in one line."""
+    parts = [f"{seconds(took)} {_PARTS[name]}" for name, took in cost.parts.items() if took]
+    limit = f"{cost.bound}-bound" if cost.bound else "what bounds it is not known"
+    left = f"; {count(cost.unpriced, 'collective')} without seconds" if cost.unpriced else ""
+    as_if = "as if on " if cost.assumed else "on "
+    axes = f" ({_by(cost.by_axis)})" if len(cost.by_axis) > 1 else ""
+    said = f"{as_if}{cost.hardware}: {limit}: {', '.join(parts)}{axes}, by formulas{left}"
+    return clean(said)
+
+
+def _by(parts: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {seconds(took)}" for name, took in parts.items())

@@ -1,0 +1,124 @@
+"""Hardware as its makers describe it. What no source says stays None.
+
+All figures are of one chip: floating-point operations a second for dense bf16, bytes of memory,
+and bytes a second. A link's is one way; it carries as much the other way at the same time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+GiB = 2**30
+_HOP = 1e-6
+
+Wraps = Literal["pod", "cubes"]
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """A chip and what joins it to others.
+
+    `kinds` are JAX's names of its devices, `devices` how many of them one chip is. A TPU has
+    links along `dims` physical dimensions, closed to rings along a dimension as long as the
+    `pod`'s, or where every dimension is a multiple of 4 (`wraps` is `cubes`); `hop` is the
+    seconds of one hop. A GPU (`dims` is 0) reaches the others of its `node` over a switch, and
+    those beyond at `network` bytes a second.
+    """
+
+    name: str
+    short: str
+    kinds: tuple[str, ...]
+    flops: float | None
+    memory: int | None
+    memory_bandwidth: float | None
+    link: float | None
+    source: str
+    dims: int = 0
+    devices: int = 1
+    wraps: Wraps = "pod"
+    pod: tuple[int, ...] = ()
+    hop: float | None = None
+    node: int = 8
+    network: float | None = None
+
+
+_BOOK = '"How to Scale Your Model", chapter 2 (ICI) and 3 (1 us a hop)'
+_CLOUD = "the Cloud TPU documentation's page on {} (flops, HBM)"
+_PAPER = (
+    '"A Domain-Specific Supercomputer for Training Deep Neural Networks", CACM 2020; '
+    f"{_BOOK.replace('chapter 2 (ICI) and 3', 'chapter 3')}"
+)
+_DATASHEET = "NVIDIA's {} datasheet (flops without sparsity, HBM, NVLink), {} datasheet (network)"
+
+
+def _cloud(page: str) -> str:
+    return f"{_CLOUD.format(page)}; {_BOOK}"
+
+
+HARDWARE: tuple[Hardware, ...] = (
+    Hardware(
+        "TPU v2", "v2", ("TPU v2",), 46e12, 16 * GiB, 700e9, 62e9, _PAPER,
+        dims=2, devices=2, pod=(16, 16), hop=_HOP,
+    ),
+    Hardware(
+        "TPU v3", "v3", ("TPU v3",), 123e12, 32 * GiB, 900e9, 82e9, _PAPER,
+        dims=2, devices=2, pod=(32, 32), hop=_HOP,
+    ),
+    Hardware(
+        "TPU v4", "v4", ("TPU v4",), 275e12, 32 * GiB, 1200e9, 45e9, _cloud("v4"),
+        dims=3, wraps="cubes", hop=_HOP,
+    ),
+    Hardware(
+        "TPU v5e", "v5e", ("TPU v5 lite", "TPU v5e"), 197e12, 16 * GiB, 819e9, 45e9,
+        _cloud("v5e"), dims=2, pod=(16, 16), hop=_HOP,
+    ),
+    Hardware(
+        "TPU v5p", "v5p", ("TPU v5", "TPU v5p"), 459e12, 95 * GiB, 2765e9, 90e9,
+        _cloud("v5p"), dims=3, wraps="cubes", hop=_HOP,
+    ),
+    Hardware(
+        "TPU v6e", "v6e", ("TPU v6 lite", "TPU v6e"), 918e12, 32 * GiB, 1638e9, 90e9,
+        _cloud("v6e"), dims=2, pod=(16, 16), hop=_HOP,
+    ),
+    Hardware(
+        "TPU7x", "tpu7x", ("TPU7x", "TPU v7x"), 2307e12, 192 * GiB, 7380e9, 100e9,
+        "the Cloud TPU documentation's page on TPU7x (flops, HBM, ICI of a chip over its 6 links);"
+        ' "How to Scale Your Model", chapter 3 (1 us a hop)',
+        dims=3, devices=2, wraps="cubes", hop=_HOP,
+    ),
+    Hardware(
+        "NVIDIA A100 40GB SXM", "a100-40gb", ("NVIDIA A100-SXM4-40GB",),
+        312e12, 40 * 10**9, 1555e9, 300e9, _DATASHEET.format("A100", "DGX A100"), network=25e9,
+    ),
+    Hardware(
+        "NVIDIA A100 80GB SXM", "a100", ("NVIDIA A100-SXM4-80GB",),
+        312e12, 80 * 10**9, 2039e9, 300e9, _DATASHEET.format("A100", "DGX A100"), network=25e9,
+    ),
+    Hardware(
+        "NVIDIA H100 SXM", "h100", ("NVIDIA H100 80GB HBM3",),
+        989e12, 80 * 10**9, 3350e9, 450e9, _DATASHEET.format("H100", "DGX H100"), network=50e9,
+    ),
+    Hardware(
+        "NVIDIA H200 SXM", "h200", ("NVIDIA H200",),
+        989e12, 141 * 10**9, 4800e9, 450e9, _DATASHEET.format("H200", "DGX H200"), network=50e9,
+    ),
+    Hardware(
+        "NVIDIA B200", "b200", ("NVIDIA B200",),
+        2250e12, 180 * 10**9, 8000e9, 900e9, _DATASHEET.format("HGX B200", "DGX B200"),
+        network=50e9,
+    ),
+)  # fmt: skip
+
+
+def find_hardware(name: str) -> Hardware | None:
+    """Give the hardware that JAX calls by a device kind, or people by a short name.
+
+    >>> find_hardware("TPU v5 lite").name, find_hardware("H100").name, find_hardware("cpu")
+    ('TPU v5e', 'NVIDIA H100 SXM', None)
+    """
+    wanted = name.strip().lower()
+    for hardware in HARDWARE:
+        if wanted in (hardware.short, hardware.name.lower(), *map(str.lower, hardware.kinds)):
+            return hardware
+    return None

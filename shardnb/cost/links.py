@@ -1,0 +1,202 @@
+"""Which physical links the devices of a group exchange over, from their coordinates."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from shardnb.cost.hardware import Hardware
+from shardnb.report.model import Groups, Mesh
+
+Coords = tuple[int, ...]
+_TOPOLOGY = re.compile(r"[\w.]+:(\d+(?:x\d+)*)")
+_NAMES = "xyz"
+
+
+@dataclass(frozen=True)
+class Line:
+    """Chips in a row along a physical dimension: `stride` links apart, closed to a ring or not."""
+
+    dim: int
+    size: int
+    stride: int = 1
+    ring: bool = False
+
+    @property
+    def hops(self) -> int:
+        """Links between the two chips of it that are furthest from each other."""
+        return (self.size // 2 if self.ring else self.size - 1) * self.stride
+
+    def __str__(self) -> str:
+        shape = "ring" if self.ring else "line"
+        apart = f", every {self.stride}." if self.stride > 1 else ""
+        return f"a {shape} of {self.size} chips along {_NAMES[self.dim]}{apart}"
+
+
+@dataclass(frozen=True)
+class Route:
+    """What the chips of a group exchange over: the lines whose product they are.
+
+    `per_chip` devices of each of the `chips` belong to a group, and `sharers` groups at a time
+    use the same chips.
+    """
+
+    chips: int
+    per_chip: int
+    sharers: int
+    lines: tuple[Line, ...]
+
+    def __str__(self) -> str:
+        shared = f", whose links {self.sharers} groups share" if self.sharers > 1 else ""
+        return " x ".join(map(str, self.lines)) + shared
+
+    @property
+    def hops(self) -> int:
+        """Links from one end to the other."""
+        return sum(line.hops for line in self.lines)
+
+
+@dataclass(frozen=True)
+class Torus:
+    """Chips on a grid of `shape`, and the coordinates of each device by its position."""
+
+    shape: tuple[int, ...]
+    rings: tuple[bool, ...]
+    coords: tuple[Coords, ...]
+
+    @classmethod
+    def of(cls, mesh: Mesh, hardware: Hardware) -> Torus | None:
+        """Give the torus of a mesh whose devices have coordinates.
+
+        The slice is the one that the target names, else the least that holds the devices.
+        """
+        if not mesh.coords or not hardware.dims:
+            return None
+        low = [min(axis) for axis in zip(*mesh.coords, strict=True)]
+        coords = tuple(
+            tuple(at - least for at, least in zip(place, low, strict=True)) for place in mesh.coords
+        )
+        least = [max(axis) + 1 for axis in zip(*coords, strict=True)]
+        named = topology(mesh.target) or ()
+        shape = tuple(map(max, itertools.zip_longest(least, named, fillvalue=1)))
+        return cls(shape, rings(shape, hardware), coords)
+
+    @cached_property
+    def devices(self) -> int:
+        """How many devices one chip is."""
+        return max(Counter(self.coords).values())
+
+    def route(self, groups: Groups) -> Route | None:
+        """Say what groups exchange over: the slowest of them, or None where a group is no box."""
+        found = {self._route(group) for group in groups}
+        if None in found or not found:
+            return None
+        return min((route for route in found if route), key=_capacity)
+
+    def _route(self, group: Sequence[int]) -> Route | None:
+        held = Counter(self.coords[position] for position in group)
+        values = [sorted(set(axis)) for axis in zip(*held, strict=True)]
+        if math.prod(map(len, values)) != len(held) or len(set(held.values())) > 1:
+            return None
+        lines = [self._line(dim, found) for dim, found in enumerate(values) if len(found) > 1]
+        per_chip = next(iter(held.values()))
+        known = tuple(line for line in lines if line)
+        if len(known) < len(lines):
+            return None
+        return Route(len(held), per_chip, self.devices // per_chip, known)
+
+    def _line(self, dim: int, values: Sequence[int]) -> Line | None:
+        steps = {b - a for a, b in itertools.pairwise(values)}
+        if len(steps) > 1:
+            return None
+        stride = steps.pop()
+        ring = self.rings[dim] and len(values) * stride == self.shape[dim]
+        return Line(dim, len(values), stride, ring)
+
+    def ring_loads(self, groups: Groups) -> tuple[int, int]:
+        """Send around each group in its own order: how many share the busiest link one way.
+
+        The first number is for sending one way around, the second for both ways at a time.
+        """
+        there = [*_around(groups), *_around([group[::-1] for group in groups])]
+        one = self.permutation(there[: len(there) // 2])[1]
+        return one, self.permutation(there)[1]
+
+    def permutation(self, pairs: Iterable[Sequence[int]]) -> tuple[int, int]:
+        """Give the most hops of a pair, and the most pairs that one link carries one way."""
+        load: Counter[tuple[Coords, Coords]] = Counter()
+        longest = 0
+        for source, target in pairs:
+            way = list(self._way(self.coords[source], self.coords[target]))
+            longest = max(longest, len(way))
+            load.update(way)
+        return longest, max(load.values(), default=0)
+
+    def _way(self, source: Coords, target: Coords) -> Iterator[tuple[Coords, Coords]]:
+        """Go from chip to chip, one dimension after the other, the shorter way round."""
+        here = source
+        for dim, goal in enumerate(target):
+            step = self._step(dim, here[dim], goal)
+            while here[dim] != goal:
+                at = (here[dim] + step) % self.shape[dim]
+                there = (*here[:dim], at, *here[dim + 1 :])
+                yield here, there
+                here = there
+
+    def _step(self, dim: int, at: int, goal: int) -> int:
+        up = (goal - at) % self.shape[dim]
+        if self.rings[dim]:
+            return 1 if up <= self.shape[dim] - up else -1
+        return 1 if goal > at else -1
+
+
+def _around(groups: Iterable[Sequence[int]]) -> Iterator[tuple[int, int]]:
+    for group in groups:
+        yield from zip(group, [*group[1:], group[0]], strict=True)
+
+
+def _capacity(route: Route) -> float:
+    ways = sum((2 if line.ring else 1) / line.stride for line in route.lines)
+    return ways / route.sharers
+
+
+def rings(shape: Sequence[int], hardware: Hardware) -> tuple[bool, ...]:
+    """Say along which dimensions a slice of this shape has wraparound links.
+
+    >>> from shardnb.cost.hardware import find_hardware
+    >>> rings((8, 16), find_hardware("v5e")), rings((4, 4, 8), find_hardware("v4"))
+    ((False, True), (True, True, True))
+    >>> rings((2, 2, 4), find_hardware("v4"))
+    (False, False, False)
+    """
+    if hardware.wraps == "cubes":
+        whole = len(shape) == hardware.dims and all(size % 4 == 0 for size in shape)
+        return (whole,) * len(shape)
+    return tuple(
+        size == full for size, full in itertools.zip_longest(shape, hardware.pod[: len(shape)])
+    )
+
+
+def topology(target: str) -> tuple[int, ...] | None:
+    """Read the shape of a slice out of a target such as `v5e:2x4`."""
+    match = _TOPOLOGY.fullmatch(target.strip())
+    return tuple(map(int, match[1].split("x"))) if match else None
+
+
+def laid(mesh: Mesh, shape: Sequence[int], devices: int) -> tuple[Coords, ...]:
+    """Give coordinates on a slice to the devices of a mesh, in their order, row by row.
+
+    Raises `ValueError` where the slice has another number of devices.
+    """
+    chips = list(itertools.product(*(range(size) for size in shape)))
+    if len(chips) * devices != mesh.size:
+        raise ValueError(
+            f"the mesh has {mesh.size} devices, and a slice of "
+            f"{'x'.join(map(str, shape))} chips has {len(chips) * devices}"
+        )
+    return tuple(chip for chip in chips for _ in range(devices))

@@ -1,0 +1,206 @@
+"""A report gets its seconds: those of each collective, and those of the whole step."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from shardnb.cost.hardware import HARDWARE, Hardware, find_hardware
+from shardnb.cost.links import Torus, laid, topology
+from shardnb.cost.seconds import ON_SWITCH, ON_TORUS, Time, on_switch, on_torus
+from shardnb.report.cost import Cost
+from shardnb.report.model import Collective, Mesh, Report
+
+_PEAK = "compute: the operations at the peak for bf16; wider types take longer"
+_MEMORY = "memory: every operation reads and writes memory; what stays on the chip makes it less"
+_OVERLAP = "the step: between the longest part alone and all parts one after the other"
+_NO_BOX = "chips that are no box, from each to the next in the order of the mesh"
+_LATENCY = "an exchange takes 1 us for each hop at least"
+
+
+def priced(report: Report) -> Report:
+    """Give a report its seconds, where the table has its hardware; else the report as it is.
+
+    An emulated mesh gets none: see `on_hardware`.
+    """
+    hardware = None if report.mesh.emulated else find_hardware(report.mesh.kind)
+    if hardware is None:
+        return report
+    return _Pricing(report.mesh, hardware).of(report)
+
+
+def on_hardware(report: Report, name: str) -> Report:
+    """Give a copy with the seconds that a report's program would take on other hardware.
+
+    `name` is a chip (`v5e`, `h100`), or a TPU slice (`v5e:2x4`) on which the devices lie row by
+    row; without a slice each mesh axis lies along a physical dimension of its own. The program
+    stays the one that was compiled, which the compiler for that hardware may not have made.
+    Raises `ValueError` with the names that there are, or the number of devices.
+    """
+    short, _, _ = name.partition(":")
+    hardware = find_hardware(short)
+    if hardware is None:
+        known = ", ".join(one.short for one in HARDWARE)
+        raise ValueError(f"{name!r} is no hardware that is known; there are {known}")
+    mesh, how = _as_if(report.mesh, hardware, topology(name))
+    said = f"compiled for {report.mesh.kind}, priced as if for {hardware.name}: {how}"
+    return _Pricing(mesh, hardware, (said,)).of(report)
+
+
+def _as_if(mesh: Mesh, hardware: Hardware, shape: tuple[int, ...] | None) -> tuple[Mesh, str]:
+    """Lay a mesh on a hardware, and say how."""
+    if not hardware.dims:
+        return replace(mesh, coords=None), f"devices in their order, {hardware.node} to a node"
+    if shape is not None:
+        slice_of = "x".join(map(str, shape))
+        how = f"devices in their order, row by row on a slice of {slice_of} chips"
+        target = f"{hardware.short}:{slice_of}"
+        return replace(mesh, coords=laid(mesh, shape, hardware.devices), target=target), how
+    sizes = [axis.size for axis in mesh.axes if axis.size > 1] or [1]
+    if len(sizes) > hardware.dims or hardware.devices > 1 or not mesh.axes:
+        dims = "x".join(["4"] * hardware.dims)
+        raise ValueError(
+            f"how the mesh would lie on {hardware.name} is open (each chip has {hardware.dims} "
+            f"dimensions and {hardware.devices} devices): name a slice, as {hardware.short}:{dims}"
+        )
+    how = "each mesh axis along a physical dimension of its own"
+    target = f"{hardware.short}:{'x'.join(map(str, sizes))}"
+    return replace(mesh, coords=laid(mesh, sizes, 1), target=target), how
+
+
+@dataclass(frozen=True)
+class _Pricing:
+    """Prices reports of a mesh on a hardware; `said` are assumptions to begin with."""
+
+    mesh: Mesh
+    hardware: Hardware
+    said: tuple[str, ...] = ()
+
+    def of(self, report: Report) -> Report:
+        torus = Torus.of(self.mesh, self.hardware)
+        if self.hardware.dims and torus is None:
+            return report
+        times = {c.id: self._time(c, torus) for c in report.collectives}
+        collectives = tuple(_together(report.collectives, times))
+        cost = self._cost(replace(report, collectives=collectives), torus)
+        return replace(report, collectives=collectives, cost=cost)
+
+    def _time(self, collective: Collective, torus: Torus | None) -> Time | None:
+        if not collective.wire_bytes:
+            return Time(0.0)
+        if torus is None:
+            return on_switch(collective, self.hardware)
+        return on_torus(collective, torus, self.hardware)
+
+    def _cost(self, report: Report, torus: Torus | None) -> Cost:
+        hardware, chip = self.hardware, torus.devices if torus else 1
+        peak = hardware.flops and hardware.flops / chip
+        bandwidth = hardware.memory_bandwidth and hardware.memory_bandwidth / chip
+        work, collectives = report.work, report.collectives
+        known = [c for c in collectives if c.seconds is not None and c.trips is not None]
+        return Cost(
+            hardware=hardware.name,
+            source=hardware.source,
+            communication_seconds=sum(_total(c) for c in known),
+            compute_seconds=work.flops / peak if work and peak else None,
+            memory_seconds=work.accessed_bytes / bandwidth if work and bandwidth else None,
+            by_axis=_sums((axes_label(c), _total(c)) for c in known),
+            by_phase=_sums((c.phase or "", _total(c)) for c in known if _has_phases(known)),
+            links=_links(known, torus),
+            peak_flops=peak,
+            memory_bandwidth=bandwidth,
+            assumptions=tuple(self._assumptions(report, torus)),
+            assumed=bool(self.said),
+            unpriced=len(collectives) - len(known),
+        )
+
+    def _assumptions(self, report: Report, torus: Torus | None) -> Iterator[str]:
+        yield from self.said
+        hardware = self.hardware
+        yield f"{hardware.name}: figures from {hardware.source}"
+        if report.collectives:
+            yield from _formulas(report.collectives, hardware, torus)
+        if torus is not None and torus.devices > 1:
+            yield f"{torus.devices} devices share a chip, its links and its memory"
+        if report.work is None:
+            yield "compute and memory: not known, the compiler's count is missing"
+            return
+        yield _PEAK
+        if report.work.uncounted:
+            yield f"compute and memory: without {report.work.uncounted} custom calls"
+        yield _MEMORY
+        yield _OVERLAP
+
+
+def _formulas(
+    collectives: Sequence[Collective], hardware: Hardware, torus: Torus | None
+) -> Iterator[str]:
+    formulas = ON_SWITCH if torus is None else ON_TORUS
+    for kind in sorted({c.kind for c in collectives}):
+        yield f"{kind}: {formulas.get(kind, 'no formula is known')}"
+    if hardware.link is not None:
+        yield f"w, what a link carries one way: {hardware.link / 1e9:g} GB/s"
+    if torus is not None:
+        yield "V: the bytes of the whole array over a group of m chips; a chip sends both ways"
+        yield _wraparound(torus)
+        yield _LATENCY
+    elif hardware.network is not None:
+        yield f"between nodes of {hardware.node}: {hardware.network / 1e9:g} GB/s for each GPU"
+        yield "no latency is counted"
+
+
+def _wraparound(torus: Torus) -> str:
+    shape = "x".join(map(str, torus.shape))
+    closed = [name for name, ring in zip("xyz", torus.rings, strict=False) if ring]
+    if not closed:
+        return f"a slice of {shape} chips has no wraparound"
+    return f"a slice of {shape} chips has wraparound along {' and '.join(closed)}"
+
+
+def _together(
+    collectives: Iterable[Collective], times: Mapping[int, Time | None]
+) -> Iterator[Collective]:
+    """Give each collective its seconds; those that are sent as one share the least."""
+    for collective in collectives:
+        time = times[collective.id]
+        if time is None:
+            yield replace(collective, seconds=None)
+            continue
+        parts = [times.get(other) for other in (collective.id, *collective.combined_with)]
+        moving = sum(part.moving for part in parts if part)
+        whole = max(moving, time.hops)
+        share = time.moving / moving if moving else 1 / len(parts)
+        yield replace(collective, seconds=whole * share)
+
+
+def _total(collective: Collective) -> float:
+    return (collective.seconds or 0.0) * (collective.trips or 0)
+
+
+def axes_label(collective: Collective) -> str:
+    """Name the mesh axes that a collective goes over, or say that its groups match none."""
+    return ", ".join(collective.axes) if collective.axes else "other groups"
+
+
+def _has_phases(collectives: Sequence[Collective]) -> bool:
+    return any(c.phase for c in collectives)
+
+
+def _sums(items: Iterable[tuple[str, float]]) -> dict[str, float]:
+    sums: defaultdict[str, float] = defaultdict(float)
+    for name, seconds in items:
+        sums[name] += seconds
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+
+def _links(collectives: Sequence[Collective], torus: Torus | None) -> dict[str, str]:
+    """Say for each set of axes what its exchanges ride on."""
+    if torus is None:
+        return {}
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for collective in collectives:
+        if collective.kind != "collective-permute" and collective.wire_bytes:
+            route = torus.route(collective.groups)
+            found[axes_label(collective)][str(route) if route else _NO_BOX] += 1
+    return {axes: routes.most_common(1)[0][0] for axes, routes in found.items()}

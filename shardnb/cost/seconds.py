@@ -1,0 +1,137 @@
+"""Seconds of one collective by a formula, for chips on a torus and for GPUs behind a switch.
+
+V is the bytes of the whole array over a group of m chips, w what a link carries one way. A ring
+offers a chip 2w and a line w (its ends have one neighbour); the lines of a group add up. Groups
+that are no box send around in the order of the mesh, over links that several of them may share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shardnb.cost.hardware import Hardware
+from shardnb.cost.links import Line, Route, Torus
+from shardnb.report.model import Collective, Groups
+
+ON_TORUS = {
+    "all-gather": "V·(m-1)/m over the links of a chip",
+    "reduce-scatter": "V·(m-1)/m over the links of a chip",
+    "all-reduce": "2·V·(m-1)/m over the links of a chip",
+    "all-to-all": "V/(8w) on a ring and V/(4w) on a line, the longest of a group",
+    "ragged-all-to-all": "that of an all-to-all, the most it can be",
+    "collective-permute": "bytes times the pairs that share a link, each the shortest way, over w",
+    "collective-broadcast": "bytes over w",
+}
+ON_SWITCH = {
+    "all-gather": "bytes sent by the ring formula over w",
+    "reduce-scatter": "bytes sent by the ring formula over w",
+    "all-reduce": "bytes sent by the ring formula over w",
+    "all-to-all": "bytes sent to others over w",
+    "ragged-all-to-all": "that of an all-to-all, the most it can be",
+    "collective-permute": "bytes over w",
+    "collective-broadcast": "bytes over w",
+}
+
+
+@dataclass(frozen=True)
+class Time:
+    """Seconds for the bytes, and the least that the hops take: the greater of them counts."""
+
+    moving: float
+    hops: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """The seconds of one execution."""
+        return max(self.moving, self.hops)
+
+
+def on_torus(collective: Collective, torus: Torus, hardware: Hardware) -> Time | None:
+    """Give the seconds of a collective over links, or None where no formula fits its groups."""
+    if hardware.link is None:
+        return None
+    hop = hardware.hop or 0.0
+    if collective.kind == "collective-permute":
+        hops, load = torus.permutation(collective.groups)
+        return Time(collective.bytes * load / hardware.link, hops * hop) if load else None
+    turns = 2 if collective.kind == "all-reduce" else 1
+    route = torus.route(collective.groups)
+    if route is None:
+        return _around(collective, torus, hardware.link, turns * hop)
+    if not route.lines:
+        return None
+    moving = _moving(collective, route, hardware.link)
+    return None if moving is None else Time(moving, turns * route.hops * hop)
+
+
+def _moving(collective: Collective, route: Route, link: float) -> float | None:
+    kind, size, chips = collective.kind, collective.bytes, route.chips
+    share = (chips - 1) / chips
+    over = sum(_ways(line) for line in route.lines) * link / route.sharers
+    if kind == "all-gather":
+        return size * share / over
+    if kind == "reduce-scatter":
+        return size * chips * route.per_chip * share / over
+    if kind == "all-reduce":
+        return 2 * size * share / over
+    if kind in ("all-to-all", "ragged-all-to-all"):
+        held = size * route.per_chip * route.sharers
+        return max(held * line.size / (4 * _ways(line)) for line in route.lines) / link
+    if kind == "collective-broadcast":
+        return size * route.sharers / link
+    return None
+
+
+def _around(collective: Collective, torus: Torus, link: float, hop: float) -> Time | None:
+    """Give the seconds around groups that are no box: each chip to the next of its group."""
+    if len({torus.coords[at] for at in collective.groups[0]}) < len(collective.groups[0]):
+        return None
+    if collective.kind not in ("all-gather", "reduce-scatter", "all-reduce"):
+        return None
+    one, both = torus.ring_loads(collective.groups)
+    chips = len(collective.groups[0])
+    furthest = torus.permutation(collective.groups[0][i : i + 2] for i in range(chips - 1))[0]
+    moving = collective.wire_bytes * min(one, both / 2) / link
+    return Time(moving, furthest * (chips - 1) * hop)
+
+
+def _ways(line: Line) -> float:
+    """Count the one-way links that a chip has along a line for its own group."""
+    return (2 if line.ring else 1) / line.stride
+
+
+def on_switch(collective: Collective, hardware: Hardware) -> Time | None:
+    """Give the seconds of a collective between GPUs, some of them perhaps in other nodes."""
+    if hardware.link is None or collective.kind not in ON_SWITCH:
+        return None
+    inside = collective.wire_bytes / hardware.link
+    nodes, members = _nodes(collective.groups, hardware.node)
+    if nodes == 1:
+        return Time(inside)
+    if hardware.network is None:
+        return None
+    return Time(max(inside, _abroad(collective, nodes, members) / hardware.network))
+
+
+def _nodes(groups: Groups, node: int) -> tuple[int, int]:
+    """Give over how many nodes a group lies at most, and how many of it a node holds at least."""
+    nodes, members = 1, node
+    for group in groups:
+        held = [position // node for position in group]
+        found = set(held)
+        nodes = max(nodes, len(found))
+        members = min(members, *(held.count(one) for one in found))
+    return nodes, members
+
+
+def _abroad(collective: Collective, nodes: int, members: int) -> float:
+    """Give the bytes that one GPU sends to other nodes, or takes from them."""
+    kind, size = collective.kind, collective.bytes
+    share = (nodes - 1) / nodes
+    if kind == "reduce-scatter":
+        return size * len(collective.groups[0]) * share / members
+    if kind == "all-gather":
+        return size * share / members
+    if kind == "all-reduce":
+        return 2 * size * share / members
+    return size * share if "all-to-all" in kind else size
