@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from shardnb.analysis.fused import Fused, Key, algorithm_of, fused_collectives
 from shardnb.analysis.groups import AxisFinder
+from shardnb.analysis.kinds import KINDS, is_generated, kind_of
+from shardnb.analysis.overlap import overlaps
 from shardnb.analysis.wire import wire_bytes
 from shardnb.compiler.hlo import Array, Frame, Instruction, Module
 from shardnb.report.model import Collective, Location, Mesh
 
-KINDS = (
-    "all-reduce",
-    "all-gather",
-    "reduce-scatter",
-    "all-to-all",
-    "ragged-all-to-all",
-    "collective-permute",
-    "collective-broadcast",
-)
+__all__ = ["KINDS", "Place", "find_collectives"]
+
 _CALLERS = ("while", "conditional", "call", "fusion", "async-start", "custom-call")
-_OPCODES = {kind + suffix: kind for kind in KINDS for suffix in ("", "-start")}
 _INSTRUCTION_LIMIT = 2000
 
 Locate = Callable[[tuple[Frame, ...]], tuple[Location, ...]]
@@ -44,32 +39,83 @@ def find_collectives(
 ) -> tuple[Collective, ...]:
     """List the collectives of an optimized module.
 
-    An async pair counts once, a combined one by its members. `partitioned` is the program right
-    after partitioning: it has the shape of an all-to-all, which CPU cuts into a tuple.
+    An asynchronous one counts once, a combined one by its members. `partitioned` is the program
+    right after partitioning: it has the shape of an all-to-all, which CPU cuts into a tuple, and
+    the partitioner's marks, some of which TPU loses.
     """
-    finder, places = AxisFinder(mesh), _places(module)
-    shapes = _shapes(partitioned) if partitioned else {}
+    finder, places, fused = AxisFinder(mesh), _places(module), fused_collectives(module)
+    between, made = overlaps(module, fused), _Made.of(partitioned)
     found: list[Collective] = []
-    seen: set[tuple[str, int]] = set()
-    for instruction in _in_order(module):
-        kind = _OPCODES.get(instruction.opcode)
-        if kind is None or _is_copy(instruction, kind, seen):
-            continue
+    for instruction in _once(_in_order(module), fused):
         place = places.get(instruction.computation, Place())
-        base = _collective(instruction, kind, finder, place)
-        base = replace(base, frames=locate(module.frames(instruction)))
-        found += _members(base, _results(instruction, kind, shapes), len(found))
+        base = replace(
+            _collective(instruction, finder, place),
+            frames=locate(module.frames(instruction)),
+            overlap=between.get(instruction.name),
+        )
+        if base.channel in made.generated:
+            base = replace(base, generated=True)
+        results = _results(instruction, base.kind, made.all_to_alls)
+        part = fused.get(instruction.computation)
+        if part is not None:
+            base, results = _in_fusion(base, results, part)
+        found += _members(base, results, len(found))
     return tuple(found)
 
 
-def _is_copy(instruction: Instruction, kind: str, seen: set[tuple[str, int]]) -> bool:
-    """Whether a fusion that runs in steps repeats a collective that was already listed."""
-    channel = instruction.integer("channel_id")
-    if channel is None or "async_collective_fusion" not in instruction.computation:
-        return False
-    repeated = (kind, channel) in seen
-    seen.add((kind, channel))
-    return repeated
+def _in_fusion(
+    base: Collective, results: tuple[Array, ...], part: Fused
+) -> tuple[Collective, tuple[Array, ...]]:
+    """Give a collective as the fusion around it sends it."""
+    base = replace(
+        base,
+        algorithm=base.algorithm or algorithm_of(part.fusion),
+        generated=base.generated or is_generated(part.fusion),
+    )
+    scattered = part.scattered()
+    if scattered is None:
+        return base, results
+    return replace(base, kind="reduce-scatter", made_as=base.kind), scattered
+
+
+def _once(instructions: Iterable[Instruction], fused: Mapping[str, Fused]) -> Iterator[Instruction]:
+    """Give the collectives: one that TPU runs in steps, each a fusion, only where it starts."""
+    seen: set[Key] = set()
+    for instruction in instructions:
+        if kind_of(instruction) is None:
+            continue
+        part = fused.get(instruction.computation)
+        if part is not None and part.key is not None:
+            if part.key in seen:
+                continue
+            seen.add(part.key)
+        yield instruction
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What the program right after partitioning tells of the channels.
+
+    The shapes of the all-to-alls of each (those of a shard_map share one), and which of them are
+    the partitioner's own.
+    """
+
+    all_to_alls: Mapping[int, list[Array]]
+    generated: frozenset[int]
+
+    @classmethod
+    def of(cls, partitioned: Module | None) -> _Made:
+        shapes: dict[int, list[Array]] = defaultdict(list)
+        generated = set()
+        for one in partitioned.instructions() if partitioned else ():
+            channel = one.integer("channel_id") if kind_of(one) else None
+            if channel is None:
+                continue
+            if is_generated(one):
+                generated.add(channel)
+            if one.opcode == "all-to-all" and not one.is_tuple:
+                shapes[channel].append(one.arrays[0])
+        return cls(shapes, frozenset(generated))
 
 
 def _places(module: Module) -> dict[str, Place]:
@@ -124,9 +170,8 @@ def _in_order(module: Module) -> Iterator[Instruction]:
                 stack.append(iter(module.computations[called]))
 
 
-def _collective(
-    instruction: Instruction, kind: str, finder: AxisFinder, place: Place
-) -> Collective:
+def _collective(instruction: Instruction, finder: AxisFinder, place: Place) -> Collective:
+    kind = kind_of(instruction) or instruction.opcode
     permute = kind == "collective-permute"
     text = instruction.attribute("source_target_pairs" if permute else "replica_groups") or "{}"
     groups = finder.groups(text, permute=permute)
@@ -139,26 +184,17 @@ def _collective(
         shape=(),
         wire_bytes=0,
         trips=place.trips,
-        generated='is_spmd_generated="true"' in instruction.attributes,
+        generated=is_generated(instruction),
         within=place.within,
         op_name=instruction.op_name,
         instruction=_shortened(instruction.text),
         channel=instruction.integer("channel_id"),
+        algorithm=algorithm_of(instruction),
     )
 
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _INSTRUCTION_LIMIT else text[:_INSTRUCTION_LIMIT] + " ..."
-
-
-def _shapes(partitioned: Module) -> dict[int, list[Array]]:
-    """Give the shapes of the all-to-alls of each channel; those of a shard_map share one."""
-    shapes: dict[int, list[Array]] = defaultdict(list)
-    for instruction in partitioned.instructions():
-        channel = instruction.integer("channel_id")
-        if instruction.opcode == "all-to-all" and not instruction.is_tuple and channel is not None:
-            shapes[channel].append(instruction.arrays[0])
-    return shapes
 
 
 def _results(

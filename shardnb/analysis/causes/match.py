@@ -64,11 +64,11 @@ class Matcher:
 
     def _single(self, collective: Collective) -> Instruction | None:
         """Give the collective of a channel; those that the program calls may share one."""
-        ones = [
-            one
-            for one in self._by_channel.get(collective.channel or 0, ())
-            if one.opcode.removesuffix("-start") == collective.kind
-        ]
+        made = self._by_channel.get(collective.channel or 0, ())
+        kind = collective.made_as or collective.kind
+        ones = [one for one in made if one.opcode.removesuffix("-start") == kind]
+        if not ones and len(made) == 1:
+            return made[0]  # TPU sends it as another kind
         if len(ones) < 2:
             return ones[0] if ones else None
         name = collective.instruction.partition(" = ")[0].lstrip("%")
@@ -82,33 +82,38 @@ class Matcher:
     def _members(self, group: list[Collective]) -> dict[int, Instruction]:
         channel = group[0].channel or 0
         final = self._final[channel][0]
-        kept = self._by_channel.get(channel)
-        pool = self._pool(kept[0] if kept else None, group[0].kind, channel)
+        pool = self._pool(group[0], channel)
         names = joined_names(final.op_name)
         keys = self._operand_keys(final)
         found: dict[int, Instruction] = {}
         for at, member in enumerate(group):
             name = names[at] if len(names) == len(group) else ""
             key = keys[at] if at < len(keys) else ("", 0)
-            alike = pool.get((member.dtype, member.shape))
+            whole = final.arrays[at] if member.made_as else (member.dtype, member.shape)
+            alike = pool.get(whole)
             if alike:
                 best = max(alike, key=lambda entry: _score(entry[1], name, key))
                 found[member.id] = best[0]
                 alike.remove(best)
         return found
 
-    def _pool(
-        self, kept: Instruction | None, kind: str, channel: int
-    ) -> dict[Array, list[tuple[Instruction, Key]]]:
-        """Give by shape the collectives that may have gone into a combined one, in order."""
+    def _pool(self, first: Collective, channel: int) -> dict[Array, list[tuple[Instruction, Key]]]:
+        """Give by shape the collectives that may have gone into a combined one, in order.
+
+        They are of the kind, and in the computation, of the member whose channel it kept. TPU may
+        give a channel of its own to what it makes outside of loops.
+        """
         pool: dict[Array, list[tuple[Instruction, Key]]] = defaultdict(list)
-        if kept is None:
+        kept = next(iter(self._by_channel.get(channel, ())), None)
+        if kept is None and first.within:
             return pool
+        kind = kept.opcode if kept is not None else first.made_as or first.kind
+        computation = kept.computation if kept is not None else self.partitioned.entry
         for number, ones in self._by_channel.items():
             if number != channel and number in self._final:
                 continue
             for one in ones:
-                if one.opcode == kind and one.computation == kept.computation:
+                if one.opcode == kind and one.computation == computation:
                     pool[one.arrays[0]].append((one, key_of(one)))
         return pool
 
