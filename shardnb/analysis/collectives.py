@@ -11,6 +11,7 @@ from shardnb.analysis.fused import Fused, Key, algorithm_of, fused_collectives
 from shardnb.analysis.groups import AxisFinder
 from shardnb.analysis.kinds import KINDS, is_generated, kind_of
 from shardnb.analysis.overlap import overlaps
+from shardnb.analysis.trips import trip_count
 from shardnb.analysis.wire import wire_bytes
 from shardnb.compiler.hlo import Array, Frame, Instruction, Module
 from shardnb.report.model import Collective, Location, Mesh
@@ -53,7 +54,7 @@ def find_collectives(
             frames=locate(module.frames(instruction)),
             overlap=between.get(instruction.name),
         )
-        if base.channel in made.generated:
+        if made.by_compiler(base):
             base = replace(base, generated=True)
         results = _results(instruction, base.kind, made.all_to_alls)
         part = fused.get(instruction.computation)
@@ -96,26 +97,36 @@ def _once(instructions: Iterable[Instruction], fused: Mapping[str, Fused]) -> It
 class _Made:
     """What the program right after partitioning tells of the channels.
 
-    The shapes of the all-to-alls of each (those of a shard_map share one), and which of them are
-    the partitioner's own.
+    `all_to_alls` are the shapes of those of each (a shard_map's share one), `generated` says
+    which channels are the partitioner's own, `called` which kinds the program calls itself.
     """
 
     all_to_alls: Mapping[int, list[Array]]
-    generated: frozenset[int]
+    generated: Mapping[int, bool]
+    called: frozenset[str]
 
     @classmethod
     def of(cls, partitioned: Module | None) -> _Made:
         shapes: dict[int, list[Array]] = defaultdict(list)
-        generated = set()
+        generated, called = {}, set()
         for one in partitioned.instructions() if partitioned else ():
-            channel = one.integer("channel_id") if kind_of(one) else None
-            if channel is None:
+            kind = kind_of(one)
+            channel = one.integer("channel_id") if kind else None
+            if kind is None or channel is None:
                 continue
-            if is_generated(one):
-                generated.add(channel)
+            generated[channel] = is_generated(one)
+            if not generated[channel]:
+                called.add(kind)
             if one.opcode == "all-to-all" and not one.is_tuple:
                 shapes[channel].append(one.arrays[0])
-        return cls(shapes, frozenset(generated))
+        return cls(shapes, generated, frozenset(called))
+
+    def by_compiler(self, collective: Collective) -> bool:
+        """Whether the program surely does not call it: TPU makes some after partitioning."""
+        channel, made = collective.channel, self.generated
+        if not made or channel is None:
+            return False
+        return made.get(channel, (collective.made_as or collective.kind) not in self.called)
 
 
 def _places(module: Module) -> dict[str, Place]:
@@ -127,7 +138,8 @@ def _places(module: Module) -> dict[str, Place]:
             continue
         for instruction in module.computations[name]:
             for role, called in _called(instruction):
-                places[called] = _plus(places.get(called), _inner(here, instruction, role))
+                inner = _inner(module, here, instruction, role)
+                places[called] = _plus(places.get(called), inner)
     return places
 
 
@@ -136,9 +148,9 @@ def _called(instruction: Instruction) -> tuple[tuple[str, str], ...]:
     return instruction.called if instruction.opcode in _CALLERS else ()
 
 
-def _inner(here: Place, instruction: Instruction, role: str) -> Place:
+def _inner(module: Module, here: Place, instruction: Instruction, role: str) -> Place:
     if instruction.opcode == "while":
-        trips, extra = instruction.trip_count, role == "condition"
+        trips, extra = trip_count(module, instruction), role == "condition"
         known = here.trips is not None and trips is not None
         total = (here.trips or 0) * ((trips or 0) + extra) if known else None
         return Place(total, (*here.within, "while condition" if extra else "while"))
