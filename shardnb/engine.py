@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import inspect
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,9 +10,18 @@ from dataclasses import replace
 from typing import Any
 
 import jax
-import numpy as np
 
+from shardnb import failures
 from shardnb.analysis import analyse, analyse_hlo
+from shardnb.call import (  # noqa: F401
+    _argument_names,
+    _arrays_only,
+    _by_name,
+    _closure_names,
+    _own_file,
+    _own_source,
+    read_call,
+)
 from shardnb.compiler import Program, build, private
 from shardnb.mesh import Grid, make_grid
 from shardnb.report import Mesh, Report, Source
@@ -47,7 +55,8 @@ def explain(
     `origins` says whether to seek where each sharding came from (None: unless the program is
     large, as Shardy then runs once more for a while).
 
-    Raises `ValueError` where a spec does not fit its argument or the mesh, and what JAX raises.
+    Raises `ValueError` where a spec does not fit its argument or the mesh, and what JAX raises,
+    with a note that explains it.
 
     >>> import jax, jax.numpy as jnp
     >>> from jax.sharding import PartitionSpec as P
@@ -60,21 +69,22 @@ def explain(
     [('all-reduce', ('model',), (64, 1024))]
     """
     grid = make_grid(mesh, axes, on, args)
-    call, arrays = _arrays_only(fn, args)
-    names = _argument_names(fn, len(args))
-    program, report = compile_and_analyse(
-        call,
-        dict(zip(names, arrays, strict=True)),
-        grid,
-        in_specs=_by_name(in_specs, names),
-        out_specs=out_specs,
-        title=getattr(fn, "__name__", type(fn).__name__),
-        sources=_own_source(fn),
-        files=_own_file(fn),
-        names=_closure_names(fn),
-        origins=origins,
-        jit_options=jit_options,
-    )
+    call = read_call(fn, args, in_specs)
+    try:
+        program, report = compile_and_analyse(
+            call.fn,
+            call.args,
+            grid,
+            **call.texts,
+            in_specs=call.in_specs,
+            out_specs=out_specs,
+            names=call.names,
+            origins=origins,
+            jit_options=jit_options,
+        )
+    except Exception as error:
+        failures.add_note(error)
+        raise
     if fixes:
         report = with_fixes(program, report, None if fixes is True else float(fixes))
     return ran(program, report)[1] if run else report
@@ -104,16 +114,15 @@ def compile_and_analyse(
     origins: bool | None = None,
     jit_options: Mapping[str, Any] | None = None,
 ) -> tuple[Program, Report]:
-    """Build a program of named pytrees of arrays, and read its evidence into a report."""
-    program = build(
-        fn,
-        args,
-        mesh=grid.mesh,
-        manual=grid.manual,
-        in_specs=in_specs,
-        out_specs=out_specs,
-        **(jit_options or {}),
-    )
+    """Build a program of named pytrees of arrays, and read its evidence into a report.
+
+    An exception of JAX's goes on with its explanation (see `failures.report_of`).
+    """
+    stated: dict[str, Any] = {"in_specs": in_specs, "out_specs": out_specs}
+    with failures.explained(fn, args, grid, **stated, sources=sources, files=files):
+        program = build(
+            fn, args, mesh=grid.mesh, manual=grid.manual, **stated, **(jit_options or {})
+        )
     start = time.perf_counter()
     with _collector_paused():
         report = analyse(
@@ -164,92 +173,3 @@ def ran(program: Program, report: Report) -> tuple[Tree, Report]:
     result = jax.block_until_ready(program.run())
     seconds = time.perf_counter() - start
     return result, replace(report, run=replace(report.run, run_seconds=seconds))
-
-
-def _arrays_only(
-    fn: Callable[..., Tree], args: tuple[Tree, ...]
-) -> tuple[Callable[..., Tree], tuple[Tree, ...]]:
-    """Split arguments into their arrays and the rest, and give `fn` as a function of the arrays."""
-    leaves, structure = jax.tree_util.tree_flatten(args)
-    arrays = [_as_array(leaf) for leaf in leaves]
-    kept = [None if array is not None else leaf for leaf, array in zip(leaves, arrays, strict=True)]
-
-    def call(*given: Tree) -> Tree:
-        parts = jax.tree_util.tree_leaves(given, is_leaf=lambda leaf: leaf is None)
-        whole = [rest if part is None else part for part, rest in zip(parts, kept, strict=True)]
-        return fn(*jax.tree_util.tree_unflatten(structure, whole))
-
-    call.__name__ = getattr(fn, "__name__", "program")
-    return call, jax.tree_util.tree_unflatten(structure, arrays)
-
-
-def _as_array(leaf: Any) -> Any:
-    """Give an array or its shape, a number as JAX would trace it, and None for the rest."""
-    if isinstance(leaf, jax.Array | np.ndarray | jax.ShapeDtypeStruct):
-        return leaf
-    if isinstance(leaf, np.generic):
-        return np.asarray(leaf)
-    if isinstance(leaf, int | float | complex) and not isinstance(leaf, bool):
-        return jax.numpy.asarray(leaf)
-    return None
-
-
-def _argument_names(fn: Callable[..., Tree], count: int) -> list[str]:
-    try:
-        parameters = inspect.signature(fn).parameters.values()
-    except (TypeError, ValueError):
-        return [f"arg{i}" for i in range(count)]
-    names: list[str] = []
-    for parameter in parameters:
-        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            names += [f"{parameter.name}{i}" for i in range(count - len(names))]
-        elif parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
-            names.append(parameter.name)
-    return [*names, *(f"arg{i}" for i in range(len(names), count))][:count]
-
-
-def _by_name(specs: Tree, names: list[str]) -> dict[str, Tree]:
-    """Give each argument its part of `in_specs`: one for all, one for each, or by name."""
-    if specs is None:
-        return {}
-    if isinstance(specs, Mapping) and set(specs) <= set(names):
-        return dict(specs)
-    if isinstance(specs, tuple | list):
-        if len(specs) != len(names):
-            raise ValueError(
-                f"in_specs has {len(specs)} entries for {len(names)} arguments: {', '.join(names)}"
-            )
-        return dict(zip(names, specs, strict=True))
-    return dict.fromkeys(names, specs)
-
-
-def _own_source(fn: Callable[..., Tree]) -> tuple[Source, ...]:
-    code = _code(fn)
-    if code is None:
-        return ()
-    try:
-        lines, first = inspect.getsourcelines(code)
-    except OSError:
-        return (Source(code.co_name, "", code.co_firstlineno),)
-    return (Source(code.co_name, "".join(lines), first),)
-
-
-def _own_file(fn: Callable[..., Tree]) -> dict[str, int]:
-    code = _code(fn)
-    return {code.co_filename: 0} if code is not None else {}
-
-
-def _code(fn: Callable[..., Tree]) -> Any:
-    return getattr(inspect.unwrap(fn), "__code__", None)
-
-
-def _closure_names(fn: Callable[..., Tree]) -> dict[int, str]:
-    try:
-        found = inspect.getclosurevars(inspect.unwrap(fn))
-    except (TypeError, ValueError):
-        return {}
-    return {
-        id(leaf): f"{name}{jax.tree_util.keystr(path)}"
-        for name, value in {**found.globals, **found.nonlocals}.items()
-        for path, leaf in jax.tree_util.tree_flatten_with_path(value)[0]
-    }

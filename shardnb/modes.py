@@ -6,12 +6,11 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from shardnb import engine, explicit
+from shardnb import engine, explicit, failures
 from shardnb.analysis import checker
 from shardnb.analysis.compare import compare
-from shardnb.analysis.errors import explain_error
 from shardnb.analysis.sources import Sources
-from shardnb.engine import _argument_names, _arrays_only, _by_name, _own_file, _own_source
+from shardnb.call import read_call
 from shardnb.mesh import Grid, make_grid
 from shardnb.report.types import Column, Comparison, ExplicitPlan, ShardMapCheck
 
@@ -41,17 +40,10 @@ def to_explicit(
     >>> plan.annotations, plan.same_collectives
     ((), True)
     """
-    call, given = _arrays_only(fn, args)
-    names = _argument_names(fn, len(args))
+    call = read_call(fn, args, in_specs)
+    grid = make_grid(mesh, None, on, args)
     return explicit.to_explicit(
-        call,
-        dict(zip(names, given, strict=True)),
-        make_grid(mesh, None, on, args),
-        in_specs=_by_name(in_specs, names),
-        out_specs=out_specs,
-        title=getattr(fn, "__name__", type(fn).__name__),
-        sources=_own_source(fn),
-        files=_own_file(fn),
+        call.fn, call.args, grid, **call.texts, in_specs=call.in_specs, out_specs=out_specs
     )
 
 
@@ -77,7 +69,7 @@ def check_shard_map(
     >>> check.accepted, check.missing[0].collective
     (False, 'psum')
     """
-    grid = make_grid(mesh, None, on, args)
+    grid, call = make_grid(mesh, None, on, args), read_call(fn, args)
     return checker.check_shard_map(
         fn,
         args,
@@ -86,7 +78,7 @@ def check_shard_map(
         out_specs=out_specs,
         axis_names=frozenset(axis_names),
         check_vma=check_vma,
-        sources=Sources(_own_source(fn), _own_file(fn)),
+        sources=Sources(call.sources, call.files),
     )
 
 
@@ -117,7 +109,6 @@ def _column(
     try:
         return Column(mode, engine.explain(fn, *args, mesh=grid.mesh, axes=mode, **options))
     except Exception as error:
-        report = explain_error(error, sources=_own_source(fn), files=_own_file(fn))
-        if report is None:
+        if failures.report_of(error) is None:
             raise
-        return Column(mode, error=report)
+        return Column(mode, error=failures.told(error))

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from shardnb.call import read_call
 from shardnb.compiler import Program, Recipe, build
 from shardnb.compiler.placement import is_spec
 from shardnb.fixes.retrace import quiet_retrace
@@ -110,17 +111,13 @@ def numeric_check(
     >>> numeric_check(jnp.sum, x, mesh="data=4", in_specs=P("data")).ok
     True
     """
-    from shardnb.engine import _argument_names, _arrays_only, _by_name
-
-    grid = make_grid(mesh, axes, on, args)
-    call, arrays = _arrays_only(fn, args)
-    names = _argument_names(fn, len(args))
+    grid, call = make_grid(mesh, axes, on, args), read_call(fn, args, in_specs)
     program = build(
-        call,
-        dict(zip(names, arrays, strict=True)),
+        call.fn,
+        call.args,
         mesh=grid.mesh,
         manual=grid.manual,
-        in_specs=_by_name(in_specs, names),
+        in_specs=call.in_specs,
         out_specs=out_specs,
         **{name: value for name, value in jit_options.items() if name not in _DONATIONS},
     )

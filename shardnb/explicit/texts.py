@@ -26,8 +26,8 @@ class Texts:
         self._texts: dict[str, Text] = {}
         fn: Any = program.recipe.fn
         self._cell = fn if isinstance(fn, Editable) else None
-        if self._cell is not None and sources:
-            self._texts[fn.file] = Text.of(sources[0].text, sources[0].first_line)
+        if self._cell is not None:
+            self._texts[self._cell.file] = Text.of(self._cell.text)
         for unit in units_of(program, sources):
             if isinstance(unit, FileUnit):
                 self._texts[unit.file] = Text(unit.text)
@@ -80,9 +80,8 @@ class Texts:
         if not pieces:
             function: Callable[..., Any] = cell
             return function
-        written = self._texts[cell.file]
-        before, after = _parsed(written), _parsed(written.edited(pieces))
-        edited: Callable[..., Any] = cell.edited(lambda given: _body(given, before, after))
+        tree = ast.parse(self._texts[cell.file].edited(pieces).text)
+        edited: Callable[..., Any] = cell.edited(lambda given: _with_added(tree, given))
         return edited
 
     @contextmanager
@@ -99,21 +98,9 @@ class Texts:
                 function.__code__ = code
 
 
-def _parsed(text: Text) -> ast.Module:
-    """Give the tree of a text with the lines of its file."""
-    tree = ast.parse(text.text)
-    return ast.increment_lineno(tree, text.shift) if text.shift else tree
-
-
-def _body(given: ast.Module, before: ast.Module, after: ast.Module) -> ast.Module:
-    """Give what a cell asked for of its edited tree.
-
-    A cell may keep its last expression apart: it is there only where an edit changed it.
-    """
-    apart = len(after.body) == len(given.body) + 1
-    if apart and ast.dump(before.body[-1]) == ast.dump(after.body[-1]):
-        return ast.Module(after.body[:-1], [])
-    return after
+def _with_added(edited: ast.Module, given: ast.Module) -> ast.Module:
+    """Give an edited tree with the statement that the shell may have added to show a value."""
+    return ast.Module([*edited.body, *given.body[len(edited.body) :]], [])
 
 
 def _codes(code: CodeType) -> dict[tuple[str, int], CodeType]:

@@ -25,10 +25,11 @@ Function = Callable[..., Any]
 class Editable(Protocol):
     """A function made of a text, such as a cell, that can be made again of an edited one.
 
-    `file` is the file name of its code.
+    `file` is the file name of its code, `text` its Python.
     """
 
     file: str
+    text: str
 
     def edited(self, transform: Transform) -> Function:
         """Give the function that the transformed syntax tree makes."""

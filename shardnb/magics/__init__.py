@@ -27,4 +27,5 @@ def unload_ipython_extension(shell: Any) -> None:
     for kind, name in (("line", "mesh"), ("line", "shard"), ("cell", "shard")):
         shell.magics_manager.magics[kind].pop(name, None)
     magics.cells.unwatch()
+    magics.explain_any_cell(on=False)
     shell.Completer.custom_matchers.remove(magics.matcher)

@@ -26,25 +26,29 @@ class CellError(ValueError):
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell's syntax tree, its last expression apart, and what it does with names."""
+    """A cell's syntax tree, and what it does with names."""
 
-    body: ast.Module
-    last: ast.Expression | None
+    tree: ast.Module
     names: Names
 
 
 def cell_of(tree: ast.Module, lines: Sequence[str]) -> Cell:
-    """Check a cell and take it apart; `lines` are the lines as the user wrote them.
+    """Check a cell, and see what it does with names; `lines` are the lines as the user wrote them.
 
     Raises `CellError` for a shell command, a magic or a help in the cell, and for `await`,
     `return` or `yield` outside of a function.
     """
     _refuse_escapes(tree, lines)
     _refuse_outside_function(tree)
+    return Cell(tree, names_of(tree))
+
+
+def parted(tree: ast.Module) -> tuple[ast.Module, ast.Expression | None]:
+    """Give the statements of a cell, and apart from them the expression that it ends with."""
     match tree.body:
         case [*body, ast.Expr(value=value)]:
-            return Cell(ast.Module(body, []), ast.Expression(value), names_of(tree))
-    return Cell(tree, None, names_of(tree))
+            return ast.Module(body, []), ast.Expression(value)
+    return tree, None
 
 
 def _refuse_escapes(tree: ast.Module, lines: Sequence[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -95,6 +95,13 @@ def show_from(shell: Any, error: BaseException, start: types.TracebackType | Non
 
     The error itself keeps them all, for a debugger.
     """
+    error._render_traceback_ = rendered(shell, error, start)  # type: ignore[attr-defined]
+
+
+def rendered(
+    shell: Any, error: BaseException, start: types.TracebackType | None
+) -> Callable[[], list[str]]:
+    """Give what writes the traceback of an error from this frame on, without JAX's own frames."""
     users = _without_jax(start)
 
     def render() -> list[str]:
@@ -103,7 +110,7 @@ def show_from(shell: Any, error: BaseException, start: types.TracebackType | Non
         )
         return lines
 
-    error._render_traceback_ = render  # type: ignore[attr-defined]
+    return render
 
 
 def _without_jax(start: types.TracebackType | None) -> types.TracebackType | None:

@@ -17,7 +17,8 @@ from typing import Any
 
 import jax
 
-from shardnb.magics.cell import CellError
+from shardnb.analysis.errors import NAMES
+from shardnb.magics.cell import CellError, parted
 from shardnb.magics.guard import Guard
 from shardnb.magics.trees import Copies, is_array, is_input, is_tracer, leaves_of, only
 
@@ -36,13 +37,14 @@ _THROWN_AWAY = "_"
 class Code:
     """The compiled body of a cell, and its last expression where it ends with one.
 
-    `tree` is what the body was compiled from, under the name `file`.
+    `tree` is what both were compiled from, under the name `file`, and `text` is its Python.
     """
 
     body: types.CodeType
     last: types.CodeType | None = None
     tree: ast.Module = field(default_factory=lambda: ast.Module([], []))
     file: str = ""
+    text: str = ""
 
     def run(self, namespace: Namespace) -> Any:
         """Run the cell in a namespace; gives the value of the last expression."""
@@ -117,11 +119,21 @@ class CellFunction:
         """The file name of the cell's code."""
         return self.code.file
 
+    @property
+    def text(self) -> str:
+        """The text of the cell as Python; its lines have the numbers that the user sees."""
+        return self.code.text
+
     def edited(self, transform: Callable[[ast.Module], ast.Module]) -> CellFunction:
-        """Give the function of the cell with another body, to be compiled and not to be run."""
-        tree = transform(copy.deepcopy(self.code.tree))
-        body = compile(ast.fix_missing_locations(tree), self.file, "exec", dont_inherit=True)
-        return replace(self, code=replace(self.code, body=body), called=True)
+        """Give the function of the edited cell, to be compiled and not to be run."""
+        tree = ast.fix_missing_locations(transform(copy.deepcopy(self.code.tree)))
+        body, last = parted(tree)
+        code = replace(
+            self.code,
+            body=compile(body, self.file, "exec", dont_inherit=True),
+            last=None if last is None else compile(last, self.file, "eval", dont_inherit=True),
+        )
+        return replace(self, code=code, called=True)
 
     def arguments(self) -> dict[str, Tree]:
         """Give the arrays of the inputs, each in the structure of its pytree."""
@@ -159,6 +171,9 @@ class CellFunction:
                 self.namespace[name] = _copied(trace, name, value, given)
             trace.before = dict(self.namespace)
             yield
+        except Exception as error:
+            setattr(error, NAMES, dict(self.namespace))
+            raise
         finally:
             restore(self.namespace, before)
             trace.lost += self.guard.release()

@@ -23,7 +23,7 @@ from shardnb.magics.sources import Cells
 from shardnb.mesh import make_grid
 
 if TYPE_CHECKING:
-    from shardnb.magics.session import Session
+    from shardnb.magics.session import Session, Text
 
 
 @magics_class
@@ -146,13 +146,23 @@ class ShardMagics(Magics):
                                    an interrupt keeps what was found
             --check                compare the result with that of one device, and say how far
                                    they differ
+            --compare auto,explicit,manual
+                                   compile the cell for each of these types of axes, and show
+                                   the programs side by side with what differs; where explicit
+                                   axes refuse it, every annotation that they need is found. The
+                                   cell then runs with the first type
             --view brief           how much to show: full, brief or none
+
+        An error of JAX's about placement comes with the arrays drawn, the cause, and the text
+        that mends it; the traceback is folded below, and `%tb` shows it.
 
         On a line of its own:
 
             %shard f(x, W)         compile and explain a call; nothing runs. The same options and
                                    specs may follow: %shard f(x, W) --mesh data=8 x=P('data')
             %shard                 the last report again
+            %shard --errors on     explain JAX's errors about placement in every cell of the
+                                   notebook, also without %%shard; --errors off ends it
         """
         with usage_errors():
             if cell is None:
@@ -165,14 +175,29 @@ class ShardMagics(Magics):
                 from shardnb.magics.watched import run_watched
 
                 return run_watched(self.session, text, read)
-            return self.session.run(text, read, run=not read.has(options.NO_RUN))
+            return self._run(text, read, run=not read.has(options.NO_RUN))
+
+    def _run(self, text: Text, read: options.Line, *, run: bool) -> Any:
+        if read.has(options.COMPARE):
+            from shardnb.magics.compared import run_compared
+
+            return run_compared(self.session, text, read, run=run)
+        return self.session.run(text, read, run=run)
+
+    def explain_any_cell(self, *, on: bool) -> None:
+        """Switch on or off that the errors of every cell are explained."""
+        if on or "session" in self.__dict__:
+            self.session.any_cell.switch(on=on)
 
     def _line(self, line: str) -> None:
         from shardnb.magics.session import show
 
         read = options.parse(line, options.CALL_OPTIONS)
+        if read.has(options.ERRORS):
+            self.explain_any_cell(on=read.text(options.ERRORS) == "on")
+            return
         if read.first:
-            self.session.run(self.session.call_text(read.first), read, run=False)
+            self._run(self.session.call_text(read.first), read, run=False)
             return
         if read.specs or read.out:
             raise CellError("the call comes first: %shard f(x, W) x=P('data')")

@@ -24,6 +24,7 @@ KINDS = (
     "reduce-scatter",
 )
 ASKED_BY = ("called", "requested", "inferred")
+SWITCH = ("on", "off")
 VIEWS = ("full", "brief", "none")
 
 _OPTION = re.compile(r"--[A-Za-z]")
@@ -78,6 +79,19 @@ class Option:
     choices: tuple[str, ...] = ()
 
 
+def _modes(value: str) -> tuple[str, ...]:
+    modes = tuple(axis_type(word.strip()) for word in value.split(",") if word.strip())
+    if len(modes) < 2 or len(set(modes)) < len(modes):
+        raise ValueError(f"{value!r} names no two types of axes, such as auto,explicit")
+    return modes
+
+
+def _switch(value: str) -> str:
+    if value not in SWITCH:
+        raise ValueError(f"{value!r} is neither on nor off")
+    return value
+
+
 MESH = Option("mesh", "data=4,model=2")
 AXES = Option("axes", "auto|explicit|manual", _axes, ("auto", "explicit", "manual"))
 ON = Option("on", "cpu|attached", choices=("cpu", "attached"))
@@ -87,11 +101,13 @@ SAVE = Option("save", "NAME", _name)
 FORBID = Option("forbid", "inferred|all-gather|...", _forbidden, (*ASKED_BY, *KINDS))
 FIX = Option("fix")
 CHECK = Option("check")
+COMPARE = Option("compare", "auto,explicit,manual", _modes, ("auto", "explicit", "manual"))
+ERRORS = Option("errors", "on|off", _switch, SWITCH)
 VIEW = Option("view", "full|brief|none", _view, VIEWS)
 
 MESH_OPTIONS = (AXES, ON)
-CALL_OPTIONS = (MESH, AXES, ON, SAVE, FORBID, FIX, VIEW)
-CELL_OPTIONS = (*CALL_OPTIONS, NO_RUN, CHECK, WATCH)
+CELL_OPTIONS = (MESH, AXES, ON, SAVE, FORBID, FIX, COMPARE, VIEW, NO_RUN, CHECK, WATCH)
+CALL_OPTIONS = (MESH, AXES, ON, SAVE, FORBID, FIX, COMPARE, VIEW, ERRORS)
 
 
 @dataclass(frozen=True)

@@ -15,18 +15,21 @@ from IPython.display import display
 from IPython.utils.capture import capture_output
 from jax.sharding import NamedSharding, PartitionSpec
 
-from shardnb import engine
-from shardnb.compiler import Program, placement
-from shardnb.magics import errors, options, sources
+from shardnb import engine, failures
+from shardnb.analysis.errors import explain_error
+from shardnb.compiler import Program
+from shardnb.magics import errors, explained, options, sources
 from shardnb.magics.binding import bind, left_out
-from shardnb.magics.cell import Cell, CellError, cell_of
+from shardnb.magics.cell import Cell, CellError, cell_of, parted
 from shardnb.magics.function import LAST, CellFunction, Code, guard_of, inputs_of
 from shardnb.magics.meshes import NotebookMesh, mesh_value
 from shardnb.magics.options import Line
+from shardnb.magics.prepared import Prepared
 from shardnb.magics.reach import names_through
 from shardnb.magics.trees import leaves_of
-from shardnb.mesh import Grid
+from shardnb.mesh import Grid, retyped
 from shardnb.report import Report
+from shardnb.report.types import ErrorReport
 
 Tree = Any
 _KNOWN = {"P": PartitionSpec, "PartitionSpec": PartitionSpec, "NamedSharding": NamedSharding}
@@ -34,14 +37,18 @@ _KNOWN = {"P": PartitionSpec, "PartitionSpec": PartitionSpec, "NamedSharding": N
 
 @dataclass(frozen=True)
 class Text:
-    """A text that is compiled as a program: its syntax tree, and the file name of its code."""
+    """A text that is compiled as a program: its syntax tree, and the file name of its code.
+
+    `lines` are the user's, `python` is what IPython made of them. `explained` is the file whose
+    text is the first of the report's sources.
+    """
 
     tree: ast.Module
     lines: Sequence[str]
     file: str
     title: str
     explained: str
-    """The file whose text is the first of the report's sources."""
+    python: str = ""
 
 
 class Session:
@@ -53,6 +60,7 @@ class Session:
         self.cells = cells
         self.mesh = mesh
         self.last: Report | None = None
+        self.any_cell = explained.AnyCell(shell, self._explanation)
 
     @property
     def namespace(self) -> dict[str, Any]:
@@ -69,7 +77,7 @@ class Session:
         file = self.shell.compile.cache(source, running.number, raw_code=running.raw)
         self.cells.add(file, running.source)
         lines = running.raw.splitlines()
-        return Text(self._tree(source, file), lines, file, running.source.name, file)
+        return Text(self._tree(source, file), lines, file, running.source.name, file, source)
 
     def _python(self, body: str) -> str:
         text = body.lstrip("\n")
@@ -94,7 +102,8 @@ class Session:
         number, file = self.cells.at_line(line)
         tree = ast.increment_lineno(ast.parse(line), number - 1)
         lines = ["" for _ in range(number - 1)] + [line]
-        return Text(tree, lines, file, line, self._defined_in(tree, file))
+        python = "\n".join(lines)
+        return Text(tree, lines, file, line, self._defined_in(tree, file), python)
 
     def _defined_in(self, tree: ast.Module, file: str) -> str:
         """Give the file of the cell that defines the called function, else of the call."""
@@ -114,31 +123,32 @@ class Session:
         second case names are bound to shapes. Gives the value of the last expression.
         """
         with self.errors(text.file):
-            function, program, report = self._compiled(text, line, run=run)
-            report = self._keep(line, report, [left_out(path) for path in function.lost()])
+            prepared = self.prepared(text, line, run=run)
+            program, report = prepared.compiled()
+            lost = [left_out(path) for path in prepared.function.lost()]
+            report = self.keep(line, report, lost)
             self._forbid(line, report)
             if line.has(options.FIX):
-                report = self._keep(line, engine.with_fixes(program, report), [])
-            results = self._results(line, program, report) if run else None
+                report = self.keep(line, engine.with_fixes(program, report), [])
+            results = self.results(line, program, report) if run else None
             if results is None:
                 self._show(line, report)
                 return None
             outputs, report = results
             checked = self._checked(line, program, outputs)
-            value, notes = bind(function, outputs)
-            self._show(line, self._keep(line, report, [*checked, *notes]))
+            value, notes = bind(prepared.function, outputs)
+            self._show(line, self.keep(line, report, [*checked, *notes]))
             return value
 
-    def _compiled(
-        self, text: Text, line: Line, *, run: bool
-    ) -> tuple[CellFunction, Program, Report]:
+    def prepared(self, text: Text, line: Line, *, run: bool, axes: str | None = None) -> Prepared:
+        """Take a text as a function on the mesh of a line; `axes` gives all its axes a type."""
         cell = cell_of(text.tree, text.lines)
         names = names_through(cell.names, self.namespace)
         inputs = inputs_of(names.read, self.namespace)
         specs, out = self._specs(line.specs, inputs), self._evaluated(line.out)
-        grid = self.grid(line, (inputs, specs))
+        grid = retyped(self.grid(line, (inputs, specs)), axes)
         function = CellFunction(
-            code=self._compiled_code(cell, text.file),
+            code=self._compiled_code(cell, text.file, text.python),
             namespace=self.namespace,
             inputs=inputs,
             guard=guard_of(names.read, inputs, self.namespace),
@@ -149,27 +159,17 @@ class Session:
             quiet=capture_output,
         )
         known, files = self.cells.known(text.explained)
-        program, report = engine.compile_and_analyse(
-            function,
-            function.arguments(),
-            grid,
-            title=text.title,
-            in_specs=specs,
-            out_specs=_out_specs(function, out),
-            sources=known,
-            files=files,
-            names=self._array_names(function),
-        )
-        return function, program, sources.tidied(report)
+        arrays = self._array_names(function)
+        return Prepared(function, grid, text.title, specs, out, known, files, arrays)
 
     def code(self, text: Text) -> Code:
         """Compile a text as Python alone."""
-        return self._compiled_code(cell_of(text.tree, text.lines), text.file)
+        return self._compiled_code(cell_of(text.tree, text.lines), text.file, text.python)
 
-    def _compiled_code(self, cell: Cell, file: str) -> Code:
-        compiled = self.shell.compile
-        last = None if cell.last is None else compiled(cell.last, file, "eval")
-        return Code(compiled(cell.body, file, "exec"), last, cell.body, file)
+    def _compiled_code(self, cell: Cell, file: str, text: str) -> Code:
+        compiled, (body, last) = self.shell.compile, parted(cell.tree)
+        value = None if last is None else compiled(last, file, "eval")
+        return Code(compiled(body, file, "exec"), value, cell.tree, file, text)
 
     def _specs(self, stated: Mapping[str, str], inputs: Mapping[str, Tree]) -> dict[str, Tree]:
         for name in stated:
@@ -197,9 +197,10 @@ class Session:
         own = {id(v): name for name, v in self.namespace.items() if isinstance(v, jax.Array)}
         return {**{id(array): path for path, array in function.guard.arrays()}, **own}
 
-    def _results(
+    def results(
         self, line: Line, program: Program, report: Report
     ) -> tuple[dict[str, Tree], Report]:
+        """Run a program, or give the shapes of its results where only shapes are known."""
         if program.abstract:
             return _shapes(program), report
         try:
@@ -218,7 +219,8 @@ class Session:
 
     # Reports
 
-    def _keep(self, line: Line, report: Report, notes: Sequence[str]) -> Report:
+    def keep(self, line: Line, report: Report, notes: Sequence[str]) -> Report:
+        """Make a report, with more notes, the last one, and bind it where `--save` says."""
         added = tuple(note for note in notes if note not in report.notes)
         self.last = dataclasses.replace(report, notes=(*report.notes, *added))
         name = line.text(options.SAVE)
@@ -236,6 +238,11 @@ class Session:
     def _show(self, line: Line, report: Report) -> None:
         show(report, line.text(options.VIEW) or "full")
 
+    def _explanation(self, error: BaseException) -> ErrorReport | None:
+        """Explain an error of any cell."""
+        known, files = self.cells.known(self.cells.now())
+        return explain_error(error, sources=known, files=files)
+
     @contextmanager
     def errors(self, file: str) -> Iterator[None]:
         """Show an error of the cell from the cell's own line on, and one of ours in one line."""
@@ -244,10 +251,12 @@ class Session:
         except (CellError, errors.ForbiddenCollectives):
             raise
         except BaseException as error:
-            start = errors.at_cell(error, file)
+            start, report = errors.at_cell(error, file), failures.report_of(error)
+            if report is not None:
+                explained.show(self.shell, error, report, errors.rendered(self.shell, error, start))
             if start is None and errors.says_what_is_wrong(error):
                 raise CellError(str(error)) from error
-            if start is not None or not errors.is_ours(error):
+            if report is None and (start is not None or not errors.is_ours(error)):
                 errors.show_from(self.shell, error, start)
             raise
 
@@ -284,26 +293,11 @@ def _shapes_only(inputs: Mapping[str, Tree]) -> bool:
     return any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves)
 
 
-def _out_specs(function: CellFunction, out: Mapping[str, Tree]) -> Tree:
-    if function.manual:
-        return {name: _spec_alone(tree) for name, tree in out.items()}
-    return {name: out.get(name) for name in function.possible} if out else None
-
-
-def _spec_alone(tree: Tree) -> Tree:
-    """Give specs for shardings: `shard_map` takes no others."""
-    return jax.tree_util.tree_map(
-        lambda spec: spec.spec if isinstance(spec, NamedSharding) else spec,
-        tree,
-        is_leaf=placement.is_spec,
-    )
-
-
 def _shapes(program: Program) -> dict[str, Tree]:
     """Give the results of a program as shapes with their shardings."""
     shapes: dict[str, Tree] = jax.tree_util.tree_map(
         lambda info, sharding: jax.ShapeDtypeStruct(info.shape, info.dtype, sharding=sharding),
         program.lowered.out_info,
-        program.compiled.output_shardings,
+        program.output_shardings,
     )
     return shapes

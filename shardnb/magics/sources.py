@@ -85,6 +85,10 @@ class Cells:
         commented = "".join(f"# {text}\n" if text.strip() else "\n" for text in head.splitlines())
         return Running(raw, commented, self.number, cell_id)
 
+    def now(self) -> str:
+        """Remember the running cell, and give the file name of its code."""
+        return self._remember(self._info, self.number) if self._info is not None else ""
+
     def at_line(self, text: str) -> tuple[int, str]:
         """Give the line of the running cell that holds a text, and the cell's file name."""
         raw = getattr(self._info, "raw_cell", None) or ""

@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from shardnb.report.model import Location, Mesh, Report, Source, Value
 from shardnb.report.typed import TypedLine
+
+
+class Told:
+    """What is shown as a page: as text by `str`, and as HTML in a notebook."""
+
+    def __str__(self) -> str:
+        """Give it as text for a terminal."""
+        from shardnb.views import told
+
+        told_: Any = self
+        return told.text_of(told_)
+
+    def _repr_mimebundle_(self, **_selection: Any) -> dict[str, Any]:
+        from shardnb.views import told
+
+        told_: Any = self
+        return told.mimebundle(told_)
 
 
 @dataclass(frozen=True)
@@ -44,15 +62,11 @@ class SpecProblem:
 
 
 @dataclass(frozen=True)
-class TypedProgram:
+class TypedProgram(Told):
     """Every binder of a program with its placement, beside the lines that wrote it."""
 
     lines: tuple[TypedLine, ...]
     sources: tuple[Source, ...] = ()
-
-    def __str__(self) -> str:
-        """Give each source line once, with its equations below."""
-        return "\n".join(str(line) for line in self.lines)
 
 
 @dataclass(frozen=True)
@@ -72,7 +86,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class ErrorReport:
+class ErrorReport(Told):
     """An exception of JAX's, explained where the user wrote it.
 
     `error` is the class, `message` JAX's own text. `values` are the arrays whose placements meet,
@@ -96,33 +110,6 @@ class ErrorReport:
     checked: bool = False
     sources: tuple[Source, ...] = ()
     problems: tuple[SpecProblem, ...] = ()
-
-    def __str__(self) -> str:
-        """Give the report as text."""
-        return "\n".join(_error_lines(self))
-
-
-def _error_lines(report: ErrorReport) -> list[str]:
-    from shardnb.report.spec import type_text
-
-    lines = [f"{report.error}: {report.sentence}"]
-    if report.location:
-        source = report.sources[report.location.source]
-        text = source.line(report.location.line).strip()
-        lines.append(f"  {source.name}, line {report.location.line}: {text}")
-    lines += [f"  {value.name}: {type_text(value)}" for value in report.values]
-    lines += [report.cause] if report.cause else []
-    lines += [f"  write: {fix}" for fix in report.fixes]
-    lines += [f"  {_candidate_text(candidate)}" for candidate in report.candidates]
-    return lines
-
-
-def _candidate_text(candidate: Candidate) -> str:
-    sent = ", ".join(f"{kind} over {','.join(axes)}" for kind, axes in candidate.collectives)
-    note = f" ({candidate.note})" if candidate.note else ""
-    mark = "  <- what Auto chooses" if candidate.chosen else ""
-    cost = f"{sent or 'no collective'}, {candidate.wire_bytes} bytes"
-    return f"{candidate.edit}    {cost}{note}{mark}"
 
 
 @dataclass(frozen=True)
@@ -165,7 +152,7 @@ class MissingCollective:
 
 
 @dataclass(frozen=True)
-class ShardMapCheck:
+class ShardMapCheck(Told):
     """What `jax.shard_map` makes of a mesh, in_specs, a body and out_specs.
 
     `accepted` is JAX's own verdict, `error` and `message` its exception. `steps` are its checks
@@ -186,31 +173,6 @@ class ShardMapCheck:
     region: str = ""
     report: Report | None = None
     sources: tuple[Source, ...] = ()
-
-    def __str__(self) -> str:
-        """Give the check as text."""
-        return "\n".join(_check_lines(self))
-
-
-def _check_lines(check: ShardMapCheck) -> list[str]:
-    verdict = "accepted" if check.accepted else f"refused: {check.error}"
-    marks = {True: "ok", False: "no", None: "--"}
-    lines = [f"shard_map {verdict}"]
-    for step in check.steps:
-        said = f": {step.message}" if step.message else ""
-        lines.append(f"  {marks[step.passed]} {step.name}{said}")
-    for kind, shards in (("in", check.inputs), ("out", check.outputs)):
-        lines += [f"  {kind} {_shard_text(shard)}" for shard in shards]
-    lines += [f"  {line}" for line in check.lines]
-    lines += [f"  missing: {one.fix} ({one.why})" for one in check.missing]
-    return lines
-
-
-def _shard_text(shard: Shard) -> str:
-    varies = f" varies over {', '.join(shard.varying)}" if shard.varying else ""
-    whole = "?" if shard.shape is None else list(shard.shape)
-    local = "?" if shard.local_shape is None else list(shard.local_shape)
-    return f"{shard.name} {shard.spec}: {whole}, one device {local}{varies}"
 
 
 @dataclass(frozen=True)
@@ -246,24 +208,15 @@ class ProgramDiff:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Programs side by side, each with the first."""
+class Comparison(Told):
+    """Programs side by side, each compared with the first.
+
+    `plan` says how the program becomes one of Explicit axes, where these refused it.
+    """
 
     columns: tuple[Column, ...]
     diffs: tuple[ProgramDiff, ...] = ()
-
-    def __str__(self) -> str:
-        """Give a line for each program and each difference."""
-        lines = [f"{column.name}: {_column_text(column)}" for column in self.columns]
-        lines += [f"{diff.left} and {diff.right}: {diff.sentence}" for diff in self.diffs]
-        return "\n".join(lines)
-
-
-def _column_text(column: Column) -> str:
-    if column.report is None:
-        return column.error.sentence if column.error else "no program"
-    sent = ", ".join(f"{c.kind} over {','.join(c.axes or ())}" for c in column.report.collectives)
-    return f"{sent or 'no collective'}, {column.report.wire_bytes} bytes"
+    plan: ExplicitPlan | None = None
 
 
 @dataclass(frozen=True)
@@ -285,7 +238,7 @@ class Annotation:
 
 
 @dataclass(frozen=True)
-class ExplicitPlan:
+class ExplicitPlan(Told):
     """All annotations that turn a program of Auto axes into one of Explicit axes.
 
     `auto` and `explicit` are the compiled programs, the second with all annotations applied, and
@@ -304,21 +257,3 @@ class ExplicitPlan:
     def same_collectives(self) -> bool:
         """Whether the annotated program compiles to the same collectives."""
         return self.diff is not None and self.diff.same_collectives
-
-    def __str__(self) -> str:
-        """Give each line with its annotation, then what was proved of them."""
-        return "\n".join(_plan_lines(self))
-
-
-def _plan_lines(plan: ExplicitPlan) -> list[str]:
-    lines = []
-    for one in plan.annotations:
-        place = f"line {one.location.line}" if one.location else "?"
-        why = "as Auto chose" if one.from_auto else "sends least"
-        lines += [f"{place}: {one.before}", f"    write: {one.after}    ({one.spec}, {why})"]
-    if plan.unresolved:
-        lines.append(f"not resolved: {plan.unresolved.sentence}")
-    if plan.diff:
-        same = "the same collectives" if plan.same_collectives else "other collectives"
-        lines.append(f"compiles to {same}; {plan.diff.sentence}")
-    return lines

@@ -16,8 +16,8 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from shardnb.analysis.errors import attach, explain_error
 from shardnb.analysis.errors import explain as explaining
+from shardnb.analysis.errors import explain_error
 from shardnb.compiler.private import full_tracebacks
 from shardnb.mesh import make_grid
 from shardnb.report.model import Source
@@ -436,16 +436,6 @@ def test_an_explanation_that_fails_leaves_the_error_alone(monkeypatch):
 
     monkeypatch.setattr(explaining, "_draft", broken)
     assert explain_error(ValueError("x")) is None
-
-
-def test_an_attached_report_leaves_class_and_text_as_they_were():
-    cell = Cell(
-        "def f(a, b):\n    return a @ b", [f32(8, 8), f32(8, 8)], [P(None, "model"), P("model")]
-    )
-    before = (type(cell.error), str(cell.error), cell.error.__traceback__)
-    attach(cell.error, cell.report)
-    assert (type(cell.error), str(cell.error), cell.error.__traceback__) == before
-    assert cell.error.__shardnb__ is cell.report
 
 
 def test_explaining_leaves_no_trace_in_the_caches_of_jax():

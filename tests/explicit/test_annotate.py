@@ -292,30 +292,28 @@ def test_what_explicit_types_cannot_say_is_told_to_send_otherwise():
 
 
 class Cell:
-    """A function made of a text that keeps its last expression apart, as a cell does."""
+    """A function made of a text, as a cell is."""
 
     file = "<cell 3>"
     __name__ = "cell"
 
-    def __init__(self, tree, last):
-        self.tree, self.last = tree, last
+    def __init__(self, text, tree=None):
+        self.text, self.tree = text, tree or ast.parse(text)
 
     def edited(self, transform):
-        tree = transform(ast.Module(list(self.tree.body), []))
-        *body, end = tree.body if len(tree.body) > len(self.tree.body) else [*tree.body, self.last]
-        return Cell(ast.Module(body, []), end)
+        return Cell(self.text, transform(ast.Module(list(self.tree.body), [])))
 
     def __call__(self, x, w):
         names = {"jnp": jnp, "jax": jax, "P": P, "x": x, "w": w}
-        exec(compile(self.tree, self.file, "exec"), names)  # noqa: S102 - a cell
-        return eval(compile(ast.Expression(self.last.value), self.file, "eval"), names)  # noqa: S307
+        body, last = self.tree.body[:-1], ast.Expression(self.tree.body[-1].value)
+        exec(compile(ast.Module(body, []), self.file, "exec"), names)  # noqa: S102 - a cell
+        return eval(compile(last, self.file, "eval"), names)  # noqa: S307
 
 
 @pytest.mark.parametrize("text", ["y = x @ w\njnp.tanh(y)\n", "y = 2 * x\ny @ w\n"])
 def test_a_cell_is_made_again_of_its_annotated_text(text):
-    *body, last = ast.parse(text).body
     plan = to_explicit(
-        Cell(ast.Module(body, []), last),
+        Cell(text),
         {"x": f32(64, 64), "w": f32(64, 64)},
         make_grid(GRID),
         in_specs={"x": P("data", "model"), "w": P("model", None)},

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from shardnb.magics.cell import CellError, cell_of
+from shardnb.magics.cell import CellError, cell_of, parted
 
 
 def refused(text):
@@ -16,13 +16,13 @@ def refused(text):
 
 
 def test_the_last_expression_is_apart():
-    cell = cell_of(ast.parse("y = x\ny + 1"), [])
-    assert len(cell.body.body) == 1
-    assert ast.unparse(cell.last) == "y + 1"
+    body, last = parted(cell_of(ast.parse("y = x\ny + 1"), []).tree)
+    assert len(body.body) == 1
+    assert ast.unparse(last) == "y + 1"
 
 
 def test_a_cell_without_a_last_expression():
-    assert cell_of(ast.parse("y = x"), []).last is None
+    assert parted(cell_of(ast.parse("y = x"), []).tree)[1] is None
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,4 @@ def test_what_ipython_made_of_an_escape_is_named_as_the_user_wrote_it():
 
 def test_a_call_of_the_shell_that_the_user_wrote_is_python():
     text = "get_ipython().system('ls')"
-    assert cell_of(ast.parse(text), [text]).last is not None
+    assert parted(cell_of(ast.parse(text), [text]).tree)[1] is not None

@@ -80,21 +80,5 @@ def test_it_survives_json(data):
     assert msgspec.json.decode(text, type=type(data)) == data
 
 
-def test_an_error_as_text_has_the_line_the_arrays_and_what_to_write():
-    assert str(ERROR).splitlines() == [
-        "ShardingTypeError: x @ x sums over what both split",
-        "  cell, line 2: return x @ x",
-        "  x: f32[8@data, 4]",
-        "cause",
-        "  write: return jnp.matmul(x, x, out_sharding=P())",
-        "  jnp.matmul(...)    all-reduce over data, 96 bytes  <- what Auto chooses",
-    ]
-
-
-def test_a_check_as_text_marks_what_was_not_reached():
-    assert "  -- the body traces" in str(CHECK)
-    assert "  missing: jax.lax.psum(x, 'data') (partial)" in str(CHECK)
-
-
 def test_a_coercion_is_marked_in_the_typed_view():
     assert str(LINE) == "a:f32[2] = pvary x    # inserted by JAX"

@@ -1,5 +1,6 @@
 """Exceptions of JAX's, explained where the user wrote them."""
 
-from shardnb.analysis.errors.explain import attach, explain_error
+from shardnb.analysis.errors.evidence import NAMES
+from shardnb.analysis.errors.explain import explain_error
 
-__all__ = ["attach", "explain_error"]
+__all__ = ["NAMES", "explain_error"]

@@ -26,6 +26,10 @@ from shardnb.report.model import Location
 _APART = jax.make_user_context(default_value=None)
 
 
+NAMES = "__shardnb_names__"
+"""On an exception: the names that a cell saw when it raised, before they were put back."""
+
+
 @dataclass(frozen=True)
 class Operation:
     """What raised, with the types of its operands.
@@ -99,7 +103,12 @@ class Evidence:
     def names(self) -> dict[str, Any]:
         """The names that the user's line sees."""
         frame = self.user[0] if self.user else None
-        return {**frame.f_globals, **frame.f_locals} if frame else {}
+        if frame is None:
+            return {}
+        noted = getattr(self.error, NAMES, {})
+        if frame.f_locals is frame.f_globals:
+            return dict(noted or frame.f_globals)
+        return {**frame.f_globals, **noted, **frame.f_locals}
 
     @cached_property
     def expression(self) -> Expression | None:

@@ -67,10 +67,3 @@ def _draft(evidence: Evidence, grid: Grid | None) -> Draft | None:
             if draft is not None:
                 return draft
     return None
-
-
-def attach(error: BaseException, report: ErrorReport, *, note: bool = True) -> None:
-    """Put a report on its exception: as `__shardnb__`, and as a note below the traceback."""
-    error.__shardnb__ = report  # type: ignore[attr-defined]
-    if note:
-        error.add_note(str(report))

@@ -1,0 +1,144 @@
+"""A call of a function, taken apart: its arrays by name, its specs, its text."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+
+from shardnb.report import Source
+
+Tree = Any
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function of arrays, and what it is called with.
+
+    `args` and `in_specs` are by the names of the parameters; what is no array stands inside `fn`.
+    `names` are those of closed-over arrays, by their `id`.
+    """
+
+    fn: Callable[..., Tree]
+    args: dict[str, Tree]
+    in_specs: dict[str, Tree]
+    title: str
+    sources: tuple[Source, ...] = ()
+    files: dict[str, int] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def texts(self) -> dict[str, Any]:
+        """The title, the sources and the files, as options of what explains a program."""
+        return {"title": self.title, "sources": self.sources, "files": self.files}
+
+
+def read_call(fn: Callable[..., Tree], args: tuple[Tree, ...], in_specs: Tree = None) -> Call:
+    """Take a call apart; `in_specs` is one spec for all, one for each argument, or by name.
+
+    Raises `ValueError` where there are not as many specs as arguments.
+    """
+    call, arrays = _arrays_only(fn, args)
+    names = _argument_names(fn, len(args))
+    return Call(
+        fn=call,
+        args=dict(zip(names, arrays, strict=True)),
+        in_specs=_by_name(in_specs, names),
+        title=getattr(fn, "__name__", type(fn).__name__),
+        sources=_own_source(fn),
+        files=_own_file(fn),
+        names=_closure_names(fn),
+    )
+
+
+def _arrays_only(
+    fn: Callable[..., Tree], args: tuple[Tree, ...]
+) -> tuple[Callable[..., Tree], tuple[Tree, ...]]:
+    """Split arguments into their arrays and the rest, and give `fn` as a function of the arrays."""
+    leaves, structure = jax.tree_util.tree_flatten(args)
+    arrays = [_as_array(leaf) for leaf in leaves]
+    kept = [None if array is not None else leaf for leaf, array in zip(leaves, arrays, strict=True)]
+
+    def call(*given: Tree) -> Tree:
+        parts = jax.tree_util.tree_leaves(given, is_leaf=lambda leaf: leaf is None)
+        whole = [rest if part is None else part for part, rest in zip(parts, kept, strict=True)]
+        return fn(*jax.tree_util.tree_unflatten(structure, whole))
+
+    call.__name__ = getattr(fn, "__name__", "program")
+    return call, jax.tree_util.tree_unflatten(structure, arrays)
+
+
+def _as_array(leaf: Any) -> Any:
+    """Give an array or its shape, a number as JAX would trace it, and None for the rest."""
+    if isinstance(leaf, jax.Array | np.ndarray | jax.ShapeDtypeStruct):
+        return leaf
+    if isinstance(leaf, np.generic):
+        return np.asarray(leaf)
+    if isinstance(leaf, int | float | complex) and not isinstance(leaf, bool):
+        return jax.numpy.asarray(leaf)
+    return None
+
+
+def _argument_names(fn: Callable[..., Tree], count: int) -> list[str]:
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return [f"arg{i}" for i in range(count)]
+    names: list[str] = []
+    for parameter in parameters:
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            names += [f"{parameter.name}{i}" for i in range(count - len(names))]
+        elif parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+            names.append(parameter.name)
+    return [*names, *(f"arg{i}" for i in range(len(names), count))][:count]
+
+
+def _by_name(specs: Tree, names: list[str]) -> dict[str, Tree]:
+    """Give each argument its part of `in_specs`: one for all, one for each, or by name."""
+    if specs is None:
+        return {}
+    if isinstance(specs, Mapping) and set(specs) <= set(names):
+        return dict(specs)
+    if isinstance(specs, tuple | list):
+        if len(specs) != len(names):
+            raise ValueError(
+                f"in_specs has {len(specs)} entries for {len(names)} arguments: {', '.join(names)}"
+            )
+        return dict(zip(names, specs, strict=True))
+    return dict.fromkeys(names, specs)
+
+
+def _own_source(fn: Callable[..., Tree]) -> tuple[Source, ...]:
+    code = _code(fn)
+    if code is None:
+        return ()
+    try:
+        lines, first = inspect.getsourcelines(code)
+    except OSError:
+        return (Source(code.co_name, "", code.co_firstlineno),)
+    return (Source(code.co_name, "".join(lines), first),)
+
+
+def _own_file(fn: Callable[..., Tree]) -> dict[str, int]:
+    code = _code(fn)
+    return {code.co_filename: 0} if code is not None else {}
+
+
+def _code(fn: Callable[..., Tree]) -> Any:
+    return getattr(inspect.unwrap(fn), "__code__", None)
+
+
+def _closure_names(fn: Callable[..., Tree]) -> dict[int, str]:
+    try:
+        found = inspect.getclosurevars(inspect.unwrap(fn))
+    except (TypeError, ValueError):
+        return {}
+    return {
+        id(leaf): f"{name}{jax.tree_util.keystr(path)}"
+        for name, value in {**found.globals, **found.nonlocals}.items()
+        for path, leaf in jax.tree_util.tree_flatten_with_path(value)[0]
+    }

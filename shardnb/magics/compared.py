@@ -1,0 +1,102 @@
+"""`--compare`: a cell compiled for several types of axes, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from IPython.display import display
+
+from shardnb import failures
+from shardnb.analysis.compare import compare
+from shardnb.compiler import Program
+from shardnb.magics import options
+from shardnb.magics.binding import bind
+from shardnb.magics.options import Line
+from shardnb.magics.prepared import Prepared
+from shardnb.magics.session import Session, Text
+from shardnb.report import Report
+from shardnb.report.types import Column, Comparison, ExplicitPlan
+
+ANNOTATED = "explicit, annotated"
+
+
+def run_compared(session: Session, text: Text, line: Line, *, run: bool) -> Any:
+    """Compile a text for each type of axes, show the programs side by side, and run the first.
+
+    Where Explicit axes refuse what Auto ones take, the annotations that it needs are sought.
+    Gives the value of the last expression; raises what the first type of axes raises.
+    """
+    with session.errors(text.file):
+        modes = line.words(options.COMPARE)
+        tries = [_tried(session, text, line, mode, run=run and mode == modes[0]) for mode in modes]
+        _show(session, line, _comparison(tries))
+        first = tries[0]
+        if first.error is not None:
+            raise first.error
+        if first.program is None or first.report is None:
+            return None
+        report = session.keep(replace_save(line), first.report, [])
+        if not run:
+            return None
+        outputs, report = session.results(line, first.program, report)
+        value, notes = bind(first.prepared.function, outputs)
+        session.keep(replace_save(line), report, notes)
+        return value
+
+
+def replace_save(line: Line) -> Line:
+    """Give a line without `--save`: the name holds the comparison."""
+    return replace(line, values={k: v for k, v in line.values.items() if k != options.SAVE.name})
+
+
+@dataclass(frozen=True)
+class _Try:
+    """A cell with one type of axes: its program and report, or the error that it met."""
+
+    mode: str
+    prepared: Prepared
+    program: Program | None = None
+    report: Report | None = None
+    error: Exception | None = None
+
+    @property
+    def column(self) -> Column:
+        if self.error is None:
+            return Column(self.mode, self.report)
+        return Column(self.mode, error=failures.told(self.error))
+
+
+def _tried(session: Session, text: Text, line: Line, mode: str, *, run: bool) -> _Try:
+    prepared = session.prepared(text, line, run=run, axes=mode)
+    try:
+        program, report = prepared.compiled()
+    except Exception as error:  # noqa: BLE001 - it stands in the place of the program
+        return _Try(mode, prepared, error=error)
+    return _Try(mode, prepared, program, report)
+
+
+def _comparison(tries: Sequence[_Try]) -> Comparison:
+    plan = _plan(tries)
+    columns = [one.column for one in tries]
+    if plan is not None and plan.explicit is not None:
+        columns.append(Column(ANNOTATED, plan.explicit))
+    return replace(compare(columns), plan=plan)
+
+
+def _plan(tries: Sequence[_Try]) -> ExplicitPlan | None:
+    """Seek the annotations, where the cell compiles with Auto axes and not with Explicit ones."""
+    by_mode = {one.mode: one for one in tries}
+    auto, explicit = by_mode.get("auto"), by_mode.get("explicit")
+    if auto is None or explicit is None or auto.error is not None or explicit.error is None:
+        return None
+    return explicit.prepared.to_explicit()
+
+
+def _show(session: Session, line: Line, comparison: Comparison) -> None:
+    name = line.text(options.SAVE)
+    if name is not None:
+        session.namespace[name] = comparison
+    if line.text(options.VIEW) != "none":
+        display(comparison)

@@ -1,0 +1,86 @@
+"""Errors with their explanation: told and drawn first, the plain traceback one click away."""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Callable
+from typing import Any
+
+from IPython.display import display
+
+from shardnb.report.types import ErrorReport
+from shardnb.views import told
+
+_COLOURS = re.compile(r"\x1b\[[\d;]*m")
+
+Render = Callable[[], list[str]]
+
+
+def show(shell: Any, error: BaseException, report: ErrorReport, plain: Render) -> None:
+    """Display an explanation, and leave to IPython what it shows of the error itself.
+
+    In a notebook that is one line; the traceback that `plain` renders is folded under the
+    explanation, and `%tb` shows it again. A terminal shows it as ever.
+    """
+    traceback = plain()
+    text = "\n".join(_COLOURS.sub("", part) for part in traceback)
+    page = {"text/plain": told.text_of(report), "text/html": told.html_of(report, text)}
+    display(page, raw=True)
+
+    def render() -> list[str]:
+        error._render_traceback_ = plain  # type: ignore[attr-defined]
+        return [f"{type(error).__name__}: {report.sentence}{_line(report)}"]
+
+    in_notebook = getattr(shell, "kernel", None) is not None
+    error._render_traceback_ = render if in_notebook else plain  # type: ignore[attr-defined]
+
+
+def _line(report: ErrorReport) -> str:
+    return f" (line {report.location.line}; %tb shows the traceback)" if report.location else ""
+
+
+class AnyCell:
+    """Explains JAX's errors about placement in every cell, while it is switched on."""
+
+    def __init__(self, shell: Any, explain: Callable[[BaseException], ErrorReport | None]) -> None:
+        """Begin switched off; `explain` gives None for an error that it does not know."""
+        self._shell = shell
+        self._explain = explain
+        self._before: tuple[Any, Any] | None = None
+
+    def switch(self, *, on: bool) -> None:
+        """Switch explaining on or off; a handler of the user's stays in its place behind it."""
+        shell = self._shell
+        if on and self._before is None:
+            self._before = shell.custom_exceptions, getattr(shell, "CustomTB", None)
+            shell.set_custom_exc((Exception,), self._handled)
+        elif not on and self._before is not None:
+            shell.custom_exceptions, shell.CustomTB = self._before
+            self._before = None
+
+    def _handled(
+        self,
+        shell: Any,
+        kind: type[BaseException],
+        error: BaseException,
+        traceback: types.TracebackType,
+        tb_offset: int | None = None,
+    ) -> Any:
+        theirs, handler = self._before or ((), None)
+        if handler is not None and issubclass(kind, tuple(theirs)):
+            return handler(kind, error, traceback, tb_offset)
+        report = None if hasattr(error, "_render_traceback_") else self._explain(error)
+        if report is not None:
+            show(shell, error, report, lambda: _rendered(shell, error, traceback, tb_offset))
+        shell.showtraceback((kind, error, traceback), tb_offset=tb_offset)
+        return None
+
+
+def _rendered(
+    shell: Any, error: BaseException, traceback: types.TracebackType, tb_offset: int | None
+) -> list[str]:
+    lines: list[str] = shell.InteractiveTB.structured_traceback(
+        type(error), error, traceback, tb_offset=tb_offset
+    )
+    return lines

@@ -1,0 +1,85 @@
+"""`--compare`: the same cell with several types of axes, side by side."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def cell(run):
+    run("x = np.ones((16, 8), np.float32); W = np.ones((8, 4), np.float32)")
+    run("P = jax.P")
+    run("%mesh data=4,model=2")
+    return run
+
+
+def text(shown):
+    return next(data["text/plain"] for data in shown.data)
+
+
+def test_programs_that_are_the_same_say_so(cell):
+    shown = cell("%%shard x=P('data') --compare auto,explicit\ny = jnp.tanh(x @ W)")
+    assert "auto and explicit: identical but for the permission to choose the output." in text(
+        shown
+    )
+
+
+def test_where_explicit_axes_refuse_it_the_annotation_is_found(cell, ip):
+    shown = cell(
+        "%%shard x=P('data', 'model') W=P('model') --compare auto,explicit --save c\n"
+        "h = jnp.tanh(x)\ny = h @ W"
+    )
+    assert "refused: ShardingTypeError" in text(shown)
+    assert "write: y = jnp.matmul(h, W, out_sharding=P('data', None))" in text(shown)
+    plan = ip.user_ns["c"].plan
+    assert plan.same_collectives
+    assert plan.texts[0].text.splitlines()[0].startswith("%%shard x=")
+
+
+def test_the_last_expression_is_annotated_too(cell, ip):
+    cell(
+        "%%shard x=P('data', 'model') W=P('model') --compare auto,explicit --save c\n"
+        "jnp.tanh(x) @ W"
+    )
+    assert [one.before for one in ip.user_ns["c"].plan.annotations] == ["jnp.tanh(x) @ W"]
+
+
+def test_the_cell_runs_with_the_first_type(cell, ip):
+    cell("%%shard x=P('data') --compare auto,explicit\ny = x @ W\nprint('once')")
+    np.testing.assert_array_equal(ip.user_ns["y"], np.full((16, 4), 8))
+
+
+def test_what_it_prints_is_printed_once(cell):
+    shown = cell("%%shard x=P('data') --compare auto,explicit\nprint('once')\ny = x @ W")
+    assert shown.out.count("once") == 1
+
+
+def test_without_running_no_name_changes(cell, ip):
+    cell("%%shard x=P('data') --compare auto,explicit --no-run\ny = x @ W")
+    assert "y" not in ip.user_ns
+
+
+def test_an_error_of_the_first_type_is_raised_after_the_comparison(cell):
+    shown = cell(
+        "%%shard x=P('data', 'model') W=P('model') --compare explicit,auto\ny = x @ W", fails=True
+    )
+    assert type(shown.result.error_in_exec).__name__ == "ShardingTypeError"
+    assert "explicit | auto" in text(shown)
+
+
+def test_manual_takes_the_same_cell(cell):
+    shown = cell("%%shard x=P('data') --compare auto,manual --out y=P('data')\ny = jnp.tanh(x) * 2")
+    assert "refused" not in text(shown)
+    assert "auto and manual: " in text(shown)
+
+
+@pytest.mark.parametrize("modes", ["auto", "auto,auto", "auto,wrong"])
+def test_two_different_types_are_needed(cell, modes):
+    said = cell(f"%%shard --compare {modes}\ny = x", fails=True).err
+    assert "--compare:" in said
+
+
+def test_a_call_is_compared_too(cell):
+    cell("def f(x, W): return jnp.tanh(x @ W)")
+    assert "auto | explicit" in text(cell("%shard f(x, W) --compare auto,explicit x=P('data')"))
