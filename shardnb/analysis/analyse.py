@@ -11,6 +11,7 @@ from importlib import metadata
 import jax
 
 from shardnb.analysis import findings, loops, values
+from shardnb.analysis.buffers import memory_of, out_of_memory, read_allocations
 from shardnb.analysis.causes import Causes, Counts, Stated, explain_causes, read_stated
 from shardnb.analysis.collectives import find_collectives
 from shardnb.analysis.jaxprs import equations
@@ -70,7 +71,7 @@ def analyse(
         outputs=outputs,
         values=told.values,
         collectives=causes.collectives,
-        findings=_findings(program, mesh, modules, causes.collectives, inputs, outputs),
+        findings=_findings(program, mesh, modules, located, causes.collectives, (inputs, outputs)),
         memory=_memory(program),
         typed=_typed(program, mesh, located),
         work=work_of(program.optimized, modules.optimized),
@@ -172,12 +173,14 @@ def _findings(
     program: Program,
     mesh: Mesh,
     modules: _Modules,
+    located: Sources,
     collectives: Sequence[Collective],
-    inputs: Sequence[Value],
-    outputs: Sequence[Value],
+    edges: tuple[Sequence[Value], Sequence[Value]],
 ) -> tuple[Finding, ...]:
+    inputs, outputs = edges
     partitioned = modules.partitioned
     return (
+        *_too_large(program, modules.optimized, located),
         *findings.silent_replication(outputs, mesh),
         *findings.rematerialised(collectives, mesh),
         *findings.of_collectives(collectives, mesh),
@@ -188,39 +191,10 @@ def _findings(
     )
 
 
-def analyse_hlo(
-    text: str,
-    mesh: Mesh | None = None,
-    *,
-    title: str | None = None,
-    sources: Sequence[Source] = (),
-    files: Mapping[str, int] | None = None,
-    notes: Sequence[str] = (),
-) -> Report:
-    """Read the text of an optimized program into a report, as far as its evidence goes.
-
-    Without a mesh the axes of a collective are not known, and its groups speak for it.
-    """
-    module = hlo.parse(text)
-    located = Sources(sources, files)
-    found = find_collectives(module, mesh or _unnamed(module.num_partitions), located.locate)
-    named = (position for c in found for group in c.groups for position in group)
-    devices = max(module.num_partitions, max(named, default=0) + 1)
-    report = Report(
-        title=title or module.name,
-        mesh=mesh or _unnamed(devices),
-        collectives=found,
-        work=work_of(text, module),
-        sources=located.texts(),
-        versions=versions(),
-        notes=tuple(notes),
-        texts={"optimized": text},
-    )
-    return priced(report)
-
-
-def _unnamed(devices: int) -> Mesh:
-    return Mesh((), tuple(range(devices)), target="unknown", kind="unknown")
+def _too_large(program: Program, module: hlo.Module, located: Sources) -> tuple[Finding, ...]:
+    if not program.failure:
+        return ()
+    return (out_of_memory(program.failure, program.dumps.buffers, module, located.locate),)
 
 
 def versions() -> dict[str, str]:
@@ -276,6 +250,8 @@ def _donated(program: Program, inputs: Sequence[Value]) -> dict[int, Value]:
 
 
 def _memory(program: Program) -> Memory | None:
+    if program.failure:
+        return memory_of(read_allocations(program.dumps.buffers))
     stats = program.compiled.memory_analysis()
     if stats is None:
         return None

@@ -62,7 +62,7 @@ def _closed_over(program: Program, names: Mapping[int, str]) -> Iterator[Value]:
 def outputs(program: Program) -> tuple[Value, ...]:
     """Give the program's results, with the shardings that it was compiled to."""
     shapes = jax.tree_util.tree_flatten_with_path(program.lowered.out_info)[0]
-    shardings = jax.tree_util.tree_leaves(program.compiled.output_shardings)
+    shardings = jax.tree_util.tree_leaves(program.output_shardings)
     stated = sdy.result_specs(program.dumps.stated)
     if len(stated) != len(shapes):
         stated = (None,) * len(shapes)

@@ -21,7 +21,8 @@ class Dumps:
 
     `before` and `partitioned` are HLO right before and right after the partitioner, `stated` and
     `propagated` Shardy's modules before and after propagation, `warnings` what the compiler
-    wrote to file descriptor 2.
+    wrote to file descriptor 2. `optimized` and `buffers` are of a program that does not fit into
+    memory: its HLO at the end, and what each allocation holds.
     """
 
     before: str = ""
@@ -29,6 +30,8 @@ class Dumps:
     stated: str = ""
     propagated: str = ""
     warnings: str = ""
+    optimized: str = ""
+    buffers: str = ""
 
 
 @dataclass
@@ -55,6 +58,9 @@ class Recorder:
         dumps.partitioned = _last(files, ".after_spmd-partitioning", ".after_tpu-spmd-partitioning")
         dumps.stated = _last(files, "before_propagation.mlir")
         dumps.propagated = _last(files, "after_propagation.mlir")
+        dumps.optimized = _last(files, ".oom_intermediate_module.txt")
+        if dumps.optimized:
+            dumps.buffers = _last(files, "after_optimizations-buffer-assignment.txt")
 
 
 def _last(files: list[Path], *parts: str) -> str:

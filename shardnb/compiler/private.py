@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -48,6 +48,14 @@ def emulated_devices(count: int) -> Sequence[jax.Device]:
     make = _part("jaxlib.xla_client", "make_cpu_client", "a second CPU client")
     devices: Sequence[jax.Device] = make(num_devices=count).devices()
     return devices
+
+
+def compile_only(device: jax.Device) -> bool:
+    """Whether a device is one of a topology, which one can compile for and nothing else.
+
+    Stands in for the type of its client, which JAX does not make public.
+    """
+    return type(device.client).__name__ == "CompileOnlyPyClient"
 
 
 @contextmanager
@@ -240,3 +248,57 @@ def optimized_modules(name: str, callback: Callable[[bytes], bytes | None]) -> I
         yield
     finally:
         library.clear_xla_transform(name, _POST_SCHEDULER)
+
+
+class Passes:
+    """MLIR passes that run many times, each time on a copy of one module.
+
+    Stands in for a command line such as Shardy's own tool. Raises `ValueError` with the
+    compiler's words where the module or a pass is refused.
+    """
+
+    def __init__(self, text: str, pipeline: str) -> None:
+        """Read the module once."""
+        make = _part("jax._src.interpreters.mlir", "make_ir_context", "Shardy in this process")
+        manager = _part("jaxlib.mlir.passmanager", "PassManager", "Shardy in this process")
+        self._ir = importlib.import_module("jaxlib.mlir.ir")
+        self._context = make()
+        with self._context:
+            try:
+                self._module = self._ir.Module.parse(text)
+                self._manager = manager.parse(f"builtin.module({pipeline})")
+            except (self._ir.MLIRError, ValueError) as error:
+                raise ValueError(f"Shardy refused the module: {error}") from error
+
+    def run(self, arguments: Mapping[int, str]) -> str:
+        """Give the module's text after the passes, with other shardings on some arguments.
+
+        `arguments` has attributes such as `#sdy.sharding<@mesh, [{"x"}, {}]>` by number.
+        """
+        ir = self._ir
+        with self._context:
+            copy = self._module.operation.clone()
+            main = next(
+                op
+                for op in copy.regions[0].blocks[0]
+                if "sym_name" in op.attributes
+                and ir.StringAttr(op.attributes["sym_name"]).value == "main"
+            )
+            main.attributes["arg_attrs"] = self._changed(main, arguments)
+            try:
+                self._manager.run(copy)
+            except (ir.MLIRError, ValueError) as error:
+                raise ValueError(f"Shardy refused the placement: {error}") from error
+            return str(copy)
+
+    def _changed(self, main: Any, arguments: Mapping[int, str]) -> Any:
+        ir = self._ir
+        count = len(main.regions[0].blocks[0].arguments)
+        known = main.attributes["arg_attrs"] if "arg_attrs" in main.attributes else [{}] * count
+        changed = []
+        for number, attributes in enumerate(known):
+            kept = {item.name: item.attr for item in attributes} if attributes else {}
+            if number in arguments:
+                kept["sdy.sharding"] = ir.Attribute.parse(arguments[number])
+            changed.append(ir.DictAttr.get(kept))
+        return ir.ArrayAttr.get(changed)

@@ -13,8 +13,8 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from shardnb.compiler import placement, private
-from shardnb.compiler.dumps import Dumps, recording
+from shardnb.compiler import placement, private, sdy
+from shardnb.compiler.dumps import Dumps, pass_on, recording
 
 Tree = Any
 
@@ -40,7 +40,8 @@ class Recipe:
         """Give JAX's traced stage; the arrays that `fn` closes over stay apart."""
         fn, out_specs = self.fn, self.out_specs
         if self.manual:
-            fn = _per_device(fn, self.shardings, self.mesh, self.manual, out_specs)
+            body = _named(fn, list(self.args))
+            fn = _per_device(body, self.shardings, self.mesh, self.manual, out_specs)
             out_specs = out_specs if self.manual < set(self.mesh.axis_names) else None
         call = _named(fn, list(self.args))
         abstract = jax.tree_util.tree_map(_abstract, self.args, self.shardings)
@@ -59,7 +60,8 @@ class Recipe:
 class Program:
     """A compiled program: JAX's own stages, and what XLA wrote on the way.
 
-    `traced`, `lowered` and `compiled` are JAX's stages.
+    `traced`, `lowered` and `compiled` are JAX's stages. `compiled` is None where the program does
+    not fit into the memory of a device; `failure` then has the compiler's words.
     """
 
     recipe: Recipe
@@ -70,6 +72,7 @@ class Program:
     trace_seconds: float
     compile_seconds: float
     closed_over: tuple[Any, ...] = field(default=())
+    failure: str = ""
 
     @property
     def mesh(self) -> jax.sharding.Mesh:
@@ -99,8 +102,23 @@ class Program:
     @cached_property
     def optimized(self) -> str:
         """The text of the program as the devices run it."""
-        text: str = self.compiled.as_text()
+        text: str = self.compiled.as_text() if self.compiled else self.dumps.optimized
         return text
+
+    @cached_property
+    def output_shardings(self) -> Tree:
+        """The placement of each array of the result; Shardy's where nothing was compiled."""
+        if self.compiled:
+            return self.compiled.output_shardings
+        leaves, structure = jax.tree_util.tree_flatten(self.lowered.out_info)
+        specs = sdy.result_specs(self.dumps.propagated) or (None,) * len(leaves)
+        placed = [NamedSharding(self.mesh, PartitionSpec(*(spec or ()))) for spec in specs]
+        return jax.tree_util.tree_unflatten(structure, placed)
+
+    @property
+    def compile_only(self) -> bool:
+        """Whether it is for devices of a topology, where nothing runs."""
+        return private.compile_only(self.mesh.devices.flat[0])
 
     @property
     def abstract(self) -> bool:
@@ -111,10 +129,15 @@ class Program:
     def run(self) -> Tree:
         """Place the arguments on the mesh and run; gives the function's result.
 
-        Raises `ValueError` where an argument has a shape only.
+        Raises `ValueError` where an argument has a shape only, where the devices are those of a
+        topology, and where it does not fit into their memory.
         """
+        if self.compile_only:
+            raise ValueError("these devices are a topology to compile for: nothing runs there")
         if self.abstract:
             raise ValueError("an argument is a ShapeDtypeStruct: there is nothing to run on")
+        if not self.compiled:
+            raise ValueError(self.failure)
         placed = jax.tree_util.tree_map(_placed, self.args, self.shardings)
         return self.compiled(*(placed[name] for name in self.args))
 
@@ -133,7 +156,8 @@ def build(
 
     `args` holds pytrees of arrays by name. `in_specs` and `out_specs` say placements (see
     `placement.shardings`); over the axes `manual`, `fn` is the body of one device, and they are
-    `shard_map`'s. Raises what JAX raises.
+    `shard_map`'s. A program that does not fit into a device's memory has no `compiled` stage.
+    Raises what JAX raises.
     """
     recipe = Recipe(fn, dict(args), mesh, manual, dict(in_specs or {}), out_specs, jit_options)
     start = time.perf_counter()
@@ -141,7 +165,10 @@ def build(
     traced_at = time.perf_counter()
     lowered = recipe.lower(traced)
     with jax.set_mesh(mesh), private.without_compilation_cache(), recording() as recorder:
-        compiled = lowered.compile(compiler_options=recorder.options)
+        compiled, failure = _compiled(lowered, recorder.options)
+    if failure and not recorder.dumps.optimized:
+        pass_on(recorder.dumps.warnings)
+        raise failure
     return Program(
         recipe=recipe,
         traced=traced,
@@ -151,7 +178,20 @@ def build(
         trace_seconds=traced_at - start,
         compile_seconds=time.perf_counter() - traced_at,
         closed_over=private.closed_over(lowered),
+        failure=str(failure or ""),
     )
+
+
+def _compiled(
+    lowered: Any, options: Mapping[str, str | bool]
+) -> tuple[Any, jax.errors.JaxRuntimeError | None]:
+    """Compile, or give the error of a program that is too large for a device."""
+    try:
+        return lowered.compile(compiler_options=options), None
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        return None, error
 
 
 def _named(fn: Callable[..., Tree], names: list[str]) -> Callable[..., Tree]:
