@@ -13,15 +13,9 @@ import jax
 
 from shardnb import failures
 from shardnb.analysis import analyse, analyse_hlo
-from shardnb.call import (  # noqa: F401
-    _argument_names,
-    _arrays_only,
-    _by_name,
-    _closure_names,
-    _own_file,
-    _own_source,
-    read_call,
-)
+from shardnb.analysis.findings import moved_arguments
+from shardnb.analysis.precheck import committed
+from shardnb.call import read_call
 from shardnb.compiler import Program, build, private
 from shardnb.mesh import Grid, make_grid
 from shardnb.report import Mesh, Report, Source
@@ -135,6 +129,9 @@ def compile_and_analyse(
             notes=notes,
             origins=origins,
         )
+    elsewhere = committed(dict(args), dict(in_specs or {}), grid.mesh)
+    moved = moved_arguments(elsewhere, emulated=report.mesh.emulated)
+    report = replace(report, findings=(*report.findings, *moved))
     seconds = time.perf_counter() - start
     return program, replace(report, run=replace(report.run, explain_seconds=seconds))
 

@@ -8,9 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
+from shardnb.mesh import make_grid
 
 X = jax.ShapeDtypeStruct((256, 512), jnp.float32)
 W = jax.ShapeDtypeStruct((512, 1024), jnp.float32)
@@ -85,3 +87,18 @@ def test_the_garbage_collector_is_left_as_it_was():
         gc.enable()
     sn.explain(lambda x: x + 1, X, mesh="data=8")
     assert gc.isenabled()
+
+
+def test_an_argument_that_lies_elsewhere_on_its_mesh_has_its_price():
+    grid = make_grid("data=4")
+    lies = jax.device_put(np.ones((8, 8), np.float32), NamedSharding(grid.mesh, P(None, "data")))
+    report = sn.explain(jnp.tanh, lies, mesh=grid, in_specs=P("data"))
+    (finding,) = [one for one in report.findings if one.kind == "moved"]
+    # Each device keeps a quarter of its block of 64 bytes, and receives the rest of its new one.
+    assert finding.wasted_bytes == 4 * 48
+    assert "jax.device_put(x, NamedSharding(mesh, P('data')))" in finding.message
+
+
+def test_an_array_of_the_kernels_own_devices_is_no_finding():
+    x = jax.device_put(np.ones((8, 8), np.float32), jax.devices()[0])
+    assert not sn.explain(jnp.tanh, x, mesh="data=4", in_specs=P("data")).findings

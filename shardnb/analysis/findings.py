@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from shardnb.compiler.hlo import Module
 from shardnb.report.model import Collective, Finding, Location, Mesh, Spec, Value
 from shardnb.report.spec import grid_of, padding_bytes, placed_value, spec_text
+from shardnb.report.types import SpecProblem
 
 _LARGE = 1 << 20
 _ALIASED = re.compile(r"\((\d+), \{[\d, ]*\}")
@@ -111,6 +112,17 @@ def _both_ends(one: Collective, mesh: Mesh) -> Iterator[Value]:
     ):
         if one.producer_shape is not None and spec is not None:
             yield placed_value(name, one.dtype, one.producer_shape, spec, mesh)
+
+
+def moved_arguments(problems: Iterable[SpecProblem], *, emulated: bool) -> Iterator[Finding]:
+    """Find the committed arguments that lie elsewhere than the program takes them, with the price.
+
+    An array of the kernel's own devices goes to emulated ones in any case: that is no finding.
+    """
+    for problem in problems:
+        if problem.kind == "committed" or not emulated:
+            fix = f"; or move it once: {problem.fix}" if problem.fix else ""
+            yield Finding("moved", f"{problem.message}{fix}", wasted_bytes=problem.moved_bytes)
 
 
 _LINE_OF = {

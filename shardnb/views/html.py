@@ -7,7 +7,7 @@ from pathlib import Path
 
 from shardnb.report import Collective, Mesh, Report, Value
 from shardnb.report.spec import spec_text
-from shardnb.views import palette, words
+from shardnb.views import page, palette, typed, words
 from shardnb.views.code import Line, Part
 from shardnb.views.content import Content, Remark, Row, Table, content_of
 from shardnb.views.entries import Entry
@@ -35,6 +35,7 @@ _SHORT = 40
 _CODE = 56
 _RING = "what one device sends, by the ring formula; the hardware may do it another way"
 _MEMBERS = 20
+_TYPED = 200
 _FRAGMENT_TEXTS = 100_000
 _PAGE_TEXT = 1_000_000
 _LAYOUT = "font: 14px/1.5 system-ui, sans-serif; max-width: 900px; overflow-wrap: anywhere"
@@ -87,6 +88,7 @@ def _fragment(report: Report, text_limit: int) -> str:
         _arrays(content),
         _facts(content, report.mesh),
         _pictures(report),
+        _typed(report),
         _values(content.values, content.reasons),
         _texts(report, text_limit),
     ]
@@ -275,6 +277,14 @@ def _gallery(title: str, gallery: Gallery) -> str:
     more = _rest(f"and {gallery.left:,} more that are not drawn" if gallery.left else "")
     summary = tag("span", text(title), "font-weight: 600")
     return details(summary, "".join(map(grid, drawn)) + more, is_open=len(drawn) <= _OPEN)
+
+
+def _typed(report: Report) -> str:
+    """Give the placement in the type of each line, where types have one."""
+    if not report.typed:
+        return ""
+    summary = tag("span", "The placement in each line's types", "font-weight: 600")
+    return details(summary, page.html(typed.page(report.typed, report.sources, _TYPED)))
 
 
 def _values(values: Table, reasons: tuple[str, ...]) -> str:

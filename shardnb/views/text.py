@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from shardnb.report import Report
+from shardnb.views import page, typed
 from shardnb.views.code import Line, Part
 from shardnb.views.content import NOTHING, Content, Table, content_of
 from shardnb.views.entries import Entry
@@ -17,6 +18,7 @@ View = Literal["full", "brief"]
 _WIDTH = 100
 _CODE = 56
 _LABEL = 10
+_TYPED = 24
 
 
 def render(report: Report, view: View = "full") -> str:
@@ -28,7 +30,8 @@ def render(report: Report, view: View = "full") -> str:
         raise ValueError(f"there is no view {view!r}; there are 'full' and 'brief'")
     content = content_of(report)
     if view == "full":
-        return _joined([_header(content), _code(content), _told(content), _facts(content)])
+        types = _typed(report)
+        return _joined([_header(content), _code(content), _told(content), types, _facts(content)])
     if content.summary == NOTHING:
         return f"{_header(content)}   {NOTHING}"
     return _joined([_header(content), _code(content, brief=True), content.summary])
@@ -90,6 +93,13 @@ def _aligned(rows: Sequence[Sequence[str]], right: int | None = None) -> Iterato
             for i, cell in enumerate(row)
         ]
         yield "   ".join(cells).rstrip()
+
+
+def _typed(report: Report) -> str:
+    """Write the placement in the type of each line, where types have one."""
+    if not report.typed:
+        return ""
+    return f"types\n{page.text(typed.page(report.typed, report.sources, _TYPED))}"
 
 
 def _told(content: Content) -> str:

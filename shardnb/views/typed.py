@@ -28,7 +28,7 @@ def page(lines: Sequence[TypedLine], sources: Sequence[Source], limit: int = 0) 
 
 def _listed(lines: Iterable[TypedLine], sources: Sequence[Source]) -> Iterator[Line]:
     for place, together in groupby(lines, lambda line: line.location):
-        beside = tuple((str(line).partition(_MARK)[0], _mark(line)) for line in together)
+        beside = tuple((str(line).removesuffix(_MARK), _mark(line)) for line in together)
         yield Line(place.line if place else None, _source_line(place, sources), beside)
 
 

@@ -106,3 +106,16 @@ def test_every_kind_of_page_is_a_mimebundle():
 def test_a_line_of_code_with_several_rows_is_indented():
     assert page.text([page.Code("write:", "a\nb")]) == "  write: a\n         b"
     assert LINE.inserted
+
+
+def test_a_report_shows_the_types_beside_the_lines():
+    typed = replace(LINE, location=HERE)
+    report = replace(REPORT, typed=(typed,), sources=(CELL,))
+    rows = str(report).splitlines()
+    at = next(i for i, row in enumerate(rows) if row.endswith("return x @ x") and i > 3)
+    assert rows[at + 1].strip() == "a:f32[2] = pvary x    # inserted by JAX"
+    assert "inserted by JAX" in report._repr_mimebundle_()["text/html"]
+
+
+def test_a_report_of_auto_axes_has_no_types_to_show():
+    assert "types" not in str(REPORT)
