@@ -69,7 +69,9 @@ def _(report: ErrorReport) -> Iterator[Block]:
     if report.candidates:
         rows = tuple(_candidate(candidate) for candidate in report.candidates)
         yield Table(("edit", "collectives", "sends", ""), rows, code=(0,))
-    yield from _problems(report.problems, report.sources)
+    said = [problem.message for problem in report.problems]
+    if said != [report.sentence]:
+        yield from _problems(report.problems, report.sources)
     yield Folded(f"{report.error}, in JAX's own words", report.message)
 
 
