@@ -1,4 +1,4 @@
-// Built from labextension/src/view by `jlpm build`. Do not edit.
+// Built from labextension/src by `jlpm build`. Do not edit.
 
 // src/view/report.ts
 var MIME_TYPE = "application/vnd.shardnb.report.v1+json";
@@ -59,14 +59,14 @@ function readReport(data) {
       `the report has version ${whole.version}, and this view reads up to ${VERSION}: update shardnb to see it`
     );
   }
-  const table = list(whole, "group_table");
+  const table2 = list(whole, "group_table");
   return {
     title: String(whole.title ?? ""),
     mesh: mesh(record(whole.mesh, "mesh")),
     inputs: list(whole, "inputs").map(value),
     outputs: list(whole, "outputs").map(value),
     values: list(whole, "values").map(value),
-    collectives: list(whole, "collectives").map((item) => collective(item, table)),
+    collectives: list(whole, "collectives").map((item) => collective(item, table2)),
     findings: list(whole, "findings").map(finding),
     memory: whole.memory ? filled(whole.memory, MEMORY) : null,
     sources: list(whole, "sources").map((item) => filled(item, SOURCE)),
@@ -102,9 +102,9 @@ function origin(item) {
   const steps = read.steps && read.steps.map((step2) => filled(step2, STEP));
   return { ...read, steps };
 }
-function collective(item, table) {
+function collective(item, table2) {
   const read = filled(item, COLLECTIVE);
-  const groups = table[read.groups];
+  const groups = table2[read.groups];
   if (!Array.isArray(groups)) {
     throw new Error(`this is no report: collective ${read.id} has no groups`);
   }
@@ -387,6 +387,7 @@ function untabbed(text) {
 
 // src/view/words.ts
 var MADE = "made by the partitioner";
+var UNASKED = "asked by unknown";
 var REASONS = {
   "partial-sum": "each device holds a partial sum, and these are added up",
   conflict: "two placements disagree, so one side is moved",
@@ -401,9 +402,13 @@ var ASKED = {
   called: "The program calls it.",
   requested: "A sharding that you wrote asks for it.",
   inferred: "Asked by nobody.",
-  [MADE]: "The partitioner made it; who asked for it is not known."
+  [MADE]: "The partitioner made it; who asked for it is not known.",
+  [UNASKED]: "Who asked for it is not known."
 };
 function asked(collective2) {
+  if (collective2.generated === null && !collective2.asked_by) {
+    return UNASKED;
+  }
   return collective2.asked_by ?? (collective2.generated ? MADE : "called");
 }
 function askedSentence(collective2) {
@@ -526,8 +531,8 @@ function further(collective2) {
 }
 function effect(fix) {
   const [before, after] = fix.collectives;
-  const sending = `sends ${size(fix.wire_bytes[1])}, not ${size(fix.wire_bytes[0])}`;
-  const left = after ? `${count(after, "collective")}, not ${grouped(before)}, ${sending}` : "no collective";
+  const sending2 = `sends ${size(fix.wire_bytes[1])}, not ${size(fix.wire_bytes[0])}`;
+  const left = after ? `${count(after, "collective")}, not ${grouped(before)}, ${sending2}` : "no collective";
   return `${left}, ${change(fix.memory_bytes[1] - fix.memory_bytes[0])} a device; compiled`;
 }
 
@@ -568,7 +573,8 @@ function summary(report) {
   const unknown2 = unknown(collectives);
   const who = /* @__PURE__ */ new Map();
   collectives.forEach((one) => who.set(asked(one), (who.get(asked(one)) ?? 0) + 1));
-  const askers = ["called", "requested", "inferred", ...who.has(MADE) ? [MADE] : []];
+  const made2 = [MADE, UNASKED].filter((word) => who.has(word));
+  const askers = ["called", "requested", "inferred", ...made2];
   const parts = askers.map((asker) => `${grouped(who.get(asker) ?? 0)} ${asker}`);
   const sent2 = `${unknown2 ? "at least " : ""}${size(sent(collectives))}`;
   const loops = unknown2 ? `; ${grouped(unknown2)} in loops whose trip count is not known` : "";
@@ -757,7 +763,7 @@ function blockLabels(block, value2, mesh2, layout) {
   return value2.unreduced.length ? [listed, times] : [`${listed} (${times})`, listed, times];
 }
 function groupsPicture(collective2, mesh2) {
-  const permute = collective2.kind === "collective-permute";
+  const permute2 = collective2.kind === "collective-permute";
   const group = groupOf(collective2, mesh2);
   const { groups } = collective2;
   const shade2 = (place3) => {
@@ -772,8 +778,8 @@ function groupsPicture(collective2, mesh2) {
   return {
     ...meshEdges(mesh2),
     title: `${groupsText(collective2)}`,
-    tint: permute ? (place3) => group[place3] < 0 ? NOBODY : tint(0, 1) : shade2,
-    labels: permute ? (place3) => [String(mesh2.device_ids[place3])] : marked,
+    tint: permute2 ? (place3) => group[place3] < 0 ? NOBODY : tint(0, 1) : shade2,
+    labels: permute2 ? (place3) => [String(mesh2.device_ids[place3])] : marked,
     links: links(collective2, mesh2)
   };
 }
@@ -874,8 +880,8 @@ var HIGHEST = 34;
 var LEAST = 3;
 var READABLE = 10;
 function gapsOf({ rows, columns, deep }) {
-  const head2 = deep > 1 && deep <= CAPTIONED ? CAPTION : 0;
-  return { strip: Math.min(rows, columns) > 2 ? 8 : 2, sheet: deep > CAPTIONED ? 4 : 8, head: head2 };
+  const head3 = deep > 1 && deep <= CAPTIONED ? CAPTION : 0;
+  return { strip: Math.min(rows, columns) > 2 ? 8 : 2, sheet: deep > CAPTIONED ? 4 : 8, head: head3 };
 }
 function arrange(grid, box) {
   const [down, across] = plane(grid);
@@ -938,9 +944,9 @@ function room(shape, { strips, bands, abreast }, box) {
   const below = Math.ceil(shape.deep / abreast);
   const columns = abreast * strips * Math.ceil(shape.columns / bands);
   const rows = below * bands * Math.ceil(shape.rows / strips);
-  const { strip, sheet, head: head2 } = gapsOf(shape);
+  const { strip, sheet, head: head3 } = gapsOf(shape);
   const aside = abreast * (strips - 1) * strip + (abreast - 1) * sheet;
-  const between = below * (bands - 1) * strip + (below - 1) * sheet + below * head2;
+  const between = below * (bands - 1) * strip + (below - 1) * sheet + below * head3;
   return { width: (box.width - aside) / columns, height: (box.height - between) / rows };
 }
 function tileOf(shape, folding, box, folded2) {
@@ -1600,6 +1606,382 @@ function range(first, last) {
   return Array.from({ length: last - first + 1 }, (_, i) => first + i);
 }
 
+// src/view/player.ts
+var STEP2 = 900;
+var STILL = 1400;
+var SIDE = 34;
+var NAME = 74;
+var GAP = 4;
+var ROOM = 480;
+var Player = class {
+  constructor(play, one, mesh2) {
+    this.play = play;
+    this.one = one;
+    this.mesh = mesh2;
+    this._still = window.matchMedia?.("(prefers-reduced-motion: reduce)").matches ?? false;
+    const columns = play.frames[0][0].length;
+    this._side = Math.max(14, Math.min(SIDE, Math.floor((ROOM - NAME) / columns) - GAP));
+    this._width = NAME + columns * (this._side + GAP);
+    this._height = play.members.length * (this._side + GAP);
+    this._canvas = h("canvas", { class: "canvas still", role: "img" });
+    this._said = h("div", { class: "caption", "aria-live": "polite" });
+    this._toggle = button("pause", () => this._running ? this.pause() : this.start());
+    this._slider = h("input", {
+      type: "range",
+      class: "slider",
+      min: 0,
+      max: this._steps,
+      "aria-label": "Step of the exchange",
+      on: {
+        input: () => {
+          this.pause();
+          this.go(Number(this._slider.value));
+        }
+      }
+    });
+    this.element = h(
+      "div",
+      { class: "player" },
+      h(
+        "div",
+        { class: "stepper" },
+        button("←", () => this._by(-1), "step back"),
+        this._toggle,
+        button("→", () => this._by(1), "step on"),
+        this._slider,
+        this._said
+      ),
+      this._canvas,
+      h("p", { class: "faint" }, this._about())
+    );
+    this._resize();
+    this.go(0);
+  }
+  play;
+  one;
+  mesh;
+  element;
+  /** Play from here; from the beginning once the end is reached. */
+  start() {
+    if (this._at >= this._steps) {
+      this.go(0);
+    }
+    this._running = true;
+    this._toggle.textContent = "pause";
+    this._began = performance.now();
+    this._frame = requestAnimationFrame((now) => this._tick(now));
+  }
+  pause() {
+    this._running = false;
+    this._toggle.textContent = "play";
+    cancelAnimationFrame(this._frame);
+    this._draw(0);
+  }
+  /** Show what devices hold after so many steps. */
+  go(step2) {
+    this._at = Math.max(0, Math.min(this._steps, step2));
+    this._slider.value = String(this._at);
+    this._said.textContent = this._text();
+    this._canvas.setAttribute("aria-label", this._text());
+    this._draw(0);
+  }
+  dispose() {
+    cancelAnimationFrame(this._frame);
+    this._running = false;
+  }
+  get _steps() {
+    return this.play.moves.length;
+  }
+  _by(steps) {
+    this.pause();
+    this.go(this._at + steps);
+  }
+  _tick(now) {
+    if (!this._running || !this.element.isConnected) {
+      return;
+    }
+    const part = (now - this._began) / (this._still ? STILL : STEP2);
+    if (part >= 1) {
+      this._began = now;
+      this.go(this._at + 1);
+      if (this._at >= this._steps) {
+        this.pause();
+        return;
+      }
+    } else if (!this._still) {
+      this._draw(part);
+    }
+    this._frame = requestAnimationFrame((later) => this._tick(later));
+  }
+  _text() {
+    if (this._at === 0) {
+      const partial = this.play.whole > 1 && this.play.frames[0][0].every(Boolean);
+      return partial ? "before: each device holds a partial sum of every block" : "before the exchange";
+    }
+    const step2 = `step ${this._at} of ${this._steps}: ${this.play.said[this._at - 1]}`;
+    return this._at === this._steps ? `${step2}; that is all` : step2;
+  }
+  _about() {
+    const { play, one } = this;
+    const permute2 = one.kind === "collective-permute";
+    const each = size(Math.ceil(one.wire_bytes / play.sends));
+    const stand = `${count(play.members.length, "device")} stand for the ${play.all} of a group. `;
+    const said = `${permute2 ? "A" : "Each"} device sends ${count(play.sends, "block")} of ${each}. `;
+    const groups = permute2 || one.groups.length < 2 ? "" : "All groups do the same at once. ";
+    return (play.all > play.members.length ? stand : "") + said + groups + "This is the way that the numbers assume; the hardware may take another.";
+  }
+  _resize() {
+    const scale = window.devicePixelRatio || 1;
+    this._canvas.style.width = `${this._width}px`;
+    this._canvas.style.height = `${this._height}px`;
+    this._canvas.width = Math.ceil(this._width * scale);
+    this._canvas.height = Math.ceil(this._height * scale);
+  }
+  /** Draw the present step, its blocks on their way by the given part. */
+  _draw(part) {
+    const pen = this._canvas.getContext("2d");
+    if (!pen) {
+      return;
+    }
+    const scale = window.devicePixelRatio || 1;
+    pen.setTransform(scale, 0, 0, scale, 0, 0);
+    pen.clearRect(0, 0, this._width, this._height);
+    this._names(pen);
+    const moves = part > 0 && this.play.moves[this._at] || [];
+    const gone = new Set(moves.map((move) => `${move.from}:${move.slot}`));
+    const gives = this.play.frames[this._at + 1];
+    this.play.frames[this._at].forEach(
+      (row, device) => row.forEach((cell, slot) => {
+        const leaves = gone.has(`${device}:${slot}`) && gives && !gives[device][slot];
+        this._cell(pen, leaves ? null : cell, this._x(slot), this._y(device));
+      })
+    );
+    const eased = part * part * (3 - 2 * part);
+    for (const { from, to, slot, target, cell } of moves) {
+      const x = this._x(slot) + (this._x(target) - this._x(slot)) * eased;
+      const y = this._y(from) + (this._y(to) - this._y(from)) * eased;
+      this._cell(pen, cell, x, y);
+    }
+  }
+  _names(pen) {
+    pen.font = "12px system-ui, sans-serif";
+    pen.textAlign = "left";
+    pen.textBaseline = "middle";
+    pen.fillStyle = getComputedStyle(this._canvas).color;
+    this.play.members.forEach((position, i) => {
+      const text = `device ${this.mesh.device_ids[position]}`;
+      pen.fillText(text, 0, this._y(i) + this._side / 2);
+    });
+  }
+  _cell(pen, cell, x, y) {
+    const side = this._side;
+    if (!cell) {
+      pen.strokeStyle = "rgba(128, 128, 128, 0.45)";
+      pen.lineWidth = 1;
+      pen.strokeRect(x + 0.5, y + 0.5, side - 1, side - 1);
+      return;
+    }
+    const { ground } = tint(cell.block, this.play.blocks);
+    pen.fillStyle = ground;
+    pen.fillRect(x, y, side, side);
+    if (cell.parts < this.play.whole) {
+      stripes(pen, x, y, side);
+    }
+    this._label(pen, cell, x + side / 2, y + side / 2, ground);
+  }
+  /** Say of how many devices a block is the sum, or which block it is. */
+  _label(pen, cell, x, y, ground) {
+    const sums = this.play.whole > 1;
+    const text = sums ? `${cell.parts}/${this.play.whole}` : String(cell.block);
+    pen.font = `${this._side < 24 ? 9 : 11}px system-ui, sans-serif`;
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
+    const width = pen.measureText(text).width;
+    if (width > this._side) {
+      return;
+    }
+    if (sums && cell.parts < this.play.whole) {
+      pen.fillStyle = ground;
+      pen.fillRect(x - width / 2 - 1, y - 6, width + 2, 12);
+    }
+    pen.fillStyle = INK;
+    pen.fillText(text, x, y);
+  }
+  _x(slot) {
+    return NAME + slot * (this._side + GAP);
+  }
+  _y(device) {
+    return device * (this._side + GAP);
+  }
+  _still;
+  _canvas;
+  _said;
+  _toggle;
+  _slider;
+  _side;
+  _width;
+  _height;
+  _at = 0;
+  _running = false;
+  _began = 0;
+  _frame = 0;
+};
+function button(text, click, name = text) {
+  return h("button", { type: "button", "aria-label": name === text ? null : name, on: { click } }, text);
+}
+function stripes(pen, x, y, side) {
+  pen.save();
+  pen.beginPath();
+  pen.rect(x, y, side, side);
+  pen.clip();
+  pen.strokeStyle = "rgba(0, 0, 0, 0.3)";
+  pen.lineWidth = 2;
+  pen.beginPath();
+  for (let at3 = -side; at3 < side; at3 += 7) {
+    pen.moveTo(x + at3, y + side);
+    pen.lineTo(x + at3 + side, y);
+  }
+  pen.stroke();
+  pen.restore();
+}
+
+// src/view/ring.ts
+var DRAWN = 16;
+function ring(one, mesh2) {
+  if (one.kind === "collective-permute") {
+    return permute(one, mesh2);
+  }
+  const group = one.groups.find((members3) => members3.length > 1);
+  const steps = group && STEPS.get(one.kind);
+  if (!group || !steps) {
+    return null;
+  }
+  const members2 = group.slice(0, DRAWN);
+  const twice = one.kind === "all-reduce" ? 2 : 1;
+  const sends2 = one.kind === "collective-broadcast" ? 1 : twice * (group.length - 1);
+  return { members: members2, ...steps(members2.length), all: group.length, sends: sends2 };
+}
+var STEPS = new Map(Object.entries({
+  "all-gather": (n) => {
+    const stage = new Stage(table(n, n, (device, slot) => device === slot ? 1 : 0));
+    gather2(stage, n, 1);
+    return stage.done(n, 1);
+  },
+  "reduce-scatter": (n) => {
+    const stage = new Stage(table(n, n, () => 1));
+    scatter(stage, n);
+    return stage.done(n, n);
+  },
+  "all-reduce": (n) => {
+    const stage = new Stage(table(n, n, () => 1));
+    scatter(stage, n);
+    gather2(stage, n, n);
+    return stage.done(n, n);
+  },
+  "all-to-all": (n) => {
+    const cells = table(n, n, () => 1).map((row, device) => row.map(() => ({ block: device, parts: 1 })));
+    const stage = new Stage(cells);
+    for (let step2 = 0; step2 < n; step2++) {
+      const said = "pairs of devices swap the blocks that they have for each other";
+      stage.step(said, true, n, (device) => {
+        const to = partner(device, step2, n);
+        return to === device ? null : { to, slot: to, target: device };
+      });
+    }
+    return stage.done(n, 1);
+  },
+  "collective-broadcast": (n) => {
+    const stage = new Stage(table(n, 1, (device) => device ? 0 : 1));
+    for (let step2 = 0; step2 < n - 1; step2++) {
+      const only = (device) => device === step2 ? { to: step2 + 1, slot: 0, target: 0 } : null;
+      stage.step("the block goes on to the next device", false, n, only);
+    }
+    return stage.done(1, 1);
+  }
+}));
+function partner(device, step2, n) {
+  return n & n - 1 ? (step2 - device + n) % n : device ^ step2;
+}
+function scatter(stage, n) {
+  for (let step2 = 0; step2 < n - 1; step2++) {
+    stage.step("each device sends a block to the next, which adds its own part", true, n, (device) => {
+      const slot = (device - step2 - 1 + 2 * n) % n;
+      return { to: (device + 1) % n, slot, target: slot };
+    });
+  }
+}
+function gather2(stage, n, whole) {
+  const what = whole > 1 ? "finished block" : "block";
+  for (let step2 = 0; step2 < n - 1; step2++) {
+    stage.step(`each device sends a copy of a ${what} to the next`, false, n, (device) => {
+      const slot = (device - step2 + n) % n;
+      return { to: (device + 1) % n, slot, target: slot };
+    });
+  }
+}
+function permute(one, mesh2) {
+  const positions = [...new Set(one.groups.flat())].sort((a, b) => a - b);
+  const members2 = positions.slice(0, DRAWN);
+  const pairs = one.groups.map(([from, to]) => [members2.indexOf(from), members2.indexOf(to)]).filter(([from, to]) => from >= 0 && to >= 0 && from !== to);
+  if (!pairs.length || positions.length > mesh2.device_ids.length) {
+    return null;
+  }
+  const target = new Map(pairs);
+  const first = members2.map((_, block) => [{ block, parts: 1 }]);
+  const stage = new Stage(first);
+  stage.step("each device sends its block to its partner", true, members2.length, (device) => {
+    const to = target.get(device);
+    return to === void 0 ? null : { to, slot: 0, target: 0 };
+  });
+  return { members: members2, ...stage.done(members2.length, 1), all: positions.length, sends: 1 };
+}
+function table(n, slots, parts) {
+  return Array.from(
+    { length: n },
+    (_, device) => Array.from({ length: slots }, (_2, slot) => {
+      const held = parts(device, slot);
+      return held ? { block: slot, parts: held } : null;
+    })
+  );
+}
+var Stage = class {
+  constructor(first) {
+    this._frames = [first];
+  }
+  /** All devices send at once; `gives` says whether what is sent is gone from its sender. */
+  step(said, gives, n, sends2) {
+    const now = this._frames[this._frames.length - 1];
+    const next = now.map((row) => [...row]);
+    const moves = [];
+    for (let from = 0; from < n; from++) {
+      const sent2 = sends2(from);
+      const cell = sent2 && now[from][sent2.slot];
+      if (sent2 && cell) {
+        moves.push({ from, ...sent2, cell });
+        if (gives) {
+          next[from][sent2.slot] = null;
+        }
+      }
+    }
+    moves.forEach(({ to, target, cell }) => {
+      const own = next[to][target];
+      const parts = own && own.block === cell.block && gives ? own.parts + cell.parts : cell.parts;
+      next[to][target] = { block: cell.block, parts };
+    });
+    if (moves.length) {
+      this._frames.push(next);
+      this._moves.push(moves);
+      this._said.push(said);
+    }
+  }
+  done(blocks, whole) {
+    return { frames: this._frames, moves: this._moves, said: this._said, blocks, whole };
+  }
+  _frames;
+  _moves = [];
+  _said = [];
+};
+
 // src/view/detail.ts
 var Detail = class {
   constructor(report, store) {
@@ -1625,6 +2007,7 @@ var Detail = class {
       ),
       h("p", { class: "because" }, sentence(because(one))),
       chain(one),
+      ...playing(one, this.report.mesh),
       h("p", null, further(one).join(" ")),
       ...(one.fixes ?? []).map((fix) => tried(fix)),
       this._calls(one),
@@ -1659,19 +2042,38 @@ function chain(one) {
   const steps = [made(one), exchange, used(one)].filter(Boolean);
   return h("ol", { class: "chain" }, ...steps.map((step2) => h("li", null, step2)));
 }
+function playing(one, mesh2) {
+  const play = ring(one, mesh2);
+  if (!play) {
+    return [];
+  }
+  const stage = h("div", { class: "stage" });
+  const label2 = `Play ${clean(one.kind)}`;
+  const button2 = h("button", { type: "button", class: "play", "aria-expanded": "false" }, label2);
+  let player = null;
+  button2.addEventListener("click", () => {
+    player?.dispose();
+    player = player ? null : new Player(play, one, mesh2);
+    stage.replaceChildren(...player ? [player.element] : []);
+    button2.textContent = player ? "Close" : label2;
+    button2.setAttribute("aria-expanded", String(player !== null));
+    player?.start();
+  });
+  return [button2, stage];
+}
 function tried(fix) {
   const edit = clean(fix.edit);
   return h("div", { class: "fix" }, "Try: ", mono(edit), ` (${effect(fix)}) `, copier(edit));
 }
 function copier(text) {
-  const button = h("button", { type: "button", class: "copy" }, "copy");
-  button.addEventListener("click", () => {
+  const button2 = h("button", { type: "button", class: "copy" }, "copy");
+  button2.addEventListener("click", () => {
     void navigator.clipboard.writeText(text).then(
-      () => button.textContent = "copied",
-      () => button.textContent = "not allowed"
+      () => button2.textContent = "copied",
+      () => button2.textContent = "not allowed"
     );
   });
-  return button;
+  return button2;
 }
 function raw(one) {
   const text = [one.op_name && `operation ${one.op_name}`, one.instruction].filter(Boolean);
@@ -1691,7 +2093,7 @@ var ROW = 30;
 var SEEN = 8;
 var FEW = 4;
 var ALL = { kind: "", axis: "", asked: "", least: 0 };
-var STEPS = [1024, 65536, 1 << 20, 1 << 24, 1 << 28, 1 << 30];
+var STEPS2 = [1024, 65536, 1 << 20, 1 << 24, 1 << 28, 1 << 30];
 function passes(one, filter) {
   return (!filter.kind || one.kind === filter.kind) && (!filter.axis || (one.axes ?? []).map(wholeAxis).includes(filter.axis)) && (!filter.asked || asked(one) === filter.asked) && weight(one) >= filter.least;
 }
@@ -1766,7 +2168,7 @@ var List = class {
   _filters() {
     const { collectives } = this.report;
     const most = Math.max(...collectives.map(weight));
-    const steps = STEPS.filter((step2) => step2 <= most);
+    const steps = STEPS2.filter((step2) => step2 <= most);
     return h(
       "div",
       { class: "filters" },
@@ -1791,9 +2193,9 @@ var List = class {
   _head() {
     const buttons = COLUMNS.map(([key, label2]) => {
       const click = () => this._sortBy(key);
-      const button = h("button", { type: "button", class: "sort", on: { click } }, label2);
-      this._buttons.set(key, button);
-      return button;
+      const button2 = h("button", { type: "button", class: "sort", on: { click } }, label2);
+      this._buttons.set(key, button2);
+      return button2;
     });
     return h("div", { class: "row head" }, ...buttons);
   }
@@ -1813,10 +2215,10 @@ var List = class {
     const { key, up } = this._sort;
     const found = this.report.collectives.filter((one) => passes(one, this._filter));
     this._shown = sorted(found, key, up, this.report);
-    this._buttons.forEach((button, column) => {
-      button.setAttribute("aria-pressed", String(column === key));
+    this._buttons.forEach((button2, column) => {
+      button2.setAttribute("aria-pressed", String(column === key));
       const arrow = column === key ? up ? " ↑" : " ↓" : "";
-      button.textContent = `${COLUMNS.find(([name]) => name === column)?.[1]}${arrow}`;
+      button2.textContent = `${COLUMNS.find(([name]) => name === column)?.[1]}${arrow}`;
     });
     const least = unknown(found) ? "at least " : "";
     const all = count(this.report.collectives.length, "collective");
@@ -2341,19 +2743,9 @@ function attempt(host, read) {
 function draw(root, report) {
   const store = new Store();
   const { collectives } = report;
-  const code = new Code(report, store);
-  const [first, ...others] = header(report);
   root.append(
-    h("div", { class: "header" }, h("b", null, first), ...others.map((part) => h("span", null, part))),
-    code.element,
-    h("div", { class: "summary" }, summary(report)),
-    ...collectives.length > 1 ? [new List(report, store).element] : [],
-    h(
-      "div",
-      { class: "main" },
-      new Detail(report, store).element,
-      new MeshPanel(report, store).element
-    ),
+    head2(report),
+    ...sending(report, store),
     arrays(report, store),
     ...report.values.length ? [new Spread(report, store).element] : [],
     facts(report),
@@ -2371,6 +2763,23 @@ function draw(root, report) {
       root.remove();
     }
   };
+}
+function head2(report) {
+  const [first, ...others] = header(report);
+  return h("div", { class: "header" }, h("b", null, first), ...others.map((part) => h("span", null, part)));
+}
+function sending(report, store) {
+  return [
+    new Code(report, store).element,
+    h("div", { class: "summary" }, summary(report)),
+    ...report.collectives.length > 1 ? [new List(report, store).element] : [],
+    h(
+      "div",
+      { class: "main" },
+      new Detail(report, store).element,
+      new MeshPanel(report, store).element
+    )
+  ];
 }
 function heaviest(collectives) {
   return collectives.reduce(

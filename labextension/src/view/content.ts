@@ -50,7 +50,8 @@ export function summary(report: Report): string {
   const unknown = words.unknown(collectives);
   const who = new Map<string, number>();
   collectives.forEach(one => who.set(words.asked(one), (who.get(words.asked(one)) ?? 0) + 1));
-  const askers = ['called', 'requested', 'inferred', ...(who.has(words.MADE) ? [words.MADE] : [])];
+  const made = [words.MADE, words.UNASKED].filter(word => who.has(word));
+  const askers = ['called', 'requested', 'inferred', ...made];
   const parts = askers.map(asker => `${grouped(who.get(asker) ?? 0)} ${asker}`);
   const sent = `${unknown ? 'at least ' : ''}${size(words.sent(collectives))}`;
   const loops = unknown

@@ -2,7 +2,9 @@
 
 import { chip } from './badge';
 import { h, mono } from './dom';
+import { Player } from './player';
 import { Collective, Fix, Report } from './report';
+import { ring } from './ring';
 import { Store } from './store';
 import { clean, size } from './units';
 import * as words from './words';
@@ -34,6 +36,7 @@ export class Detail {
       ),
       h('p', { class: 'because' }, sentence(words.because(one))),
       chain(one),
+      ...playing(one, this.report.mesh),
       h('p', null, words.further(one).join(' ')),
       ...(one.fixes ?? []).map(fix => tried(fix)),
       this._calls(one),
@@ -70,6 +73,27 @@ function chain(one: Collective): HTMLElement {
   const exchange = `${words.grouping(one)}: ${sends}${words.trips(one)}`;
   const steps = [words.made(one), exchange, words.used(one)].filter(Boolean);
   return h('ol', { class: 'chain' }, ...steps.map(step => h('li', null, step)));
+}
+
+/** A button that plays the exchange, and the place where it is played. */
+function playing(one: Collective, mesh: Report['mesh']): HTMLElement[] {
+  const play = ring(one, mesh);
+  if (!play) {
+    return [];
+  }
+  const stage = h('div', { class: 'stage' });
+  const label = `Play ${clean(one.kind)}`;
+  const button = h('button', { type: 'button', class: 'play', 'aria-expanded': 'false' }, label);
+  let player: Player | null = null;
+  button.addEventListener('click', () => {
+    player?.dispose();
+    player = player ? null : new Player(play, one, mesh);
+    stage.replaceChildren(...(player ? [player.element] : []));
+    button.textContent = player ? 'Close' : label;
+    button.setAttribute('aria-expanded', String(player !== null));
+    player?.start();
+  });
+  return [button, stage];
 }
 
 function tried(fix: Fix): HTMLElement {

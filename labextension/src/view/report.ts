@@ -106,7 +106,7 @@ export interface Collective {
   shape: readonly number[];
   wire_bytes: number;
   trips: number | null;
-  generated: boolean;
+  generated: boolean | null;
   asked_by: AskedBy | null;
   reason: string | null;
   why: string;

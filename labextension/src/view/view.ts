@@ -48,19 +48,9 @@ function attempt(host: HTMLElement, read: () => Report): View {
 function draw(root: HTMLElement, report: Report): View {
   const store = new Store();
   const { collectives } = report;
-  const code = new Code(report, store);
-  const [first, ...others] = header(report);
   root.append(
-    h('div', { class: 'header' }, h('b', null, first), ...others.map(part => h('span', null, part))),
-    code.element,
-    h('div', { class: 'summary' }, summary(report)),
-    ...(collectives.length > 1 ? [new List(report, store).element] : []),
-    h(
-      'div',
-      { class: 'main' },
-      new Detail(report, store).element,
-      new MeshPanel(report, store).element
-    ),
+    head(report),
+    ...sending(report, store),
     arrays(report, store),
     ...(report.values.length ? [new Spread(report, store).element] : []),
     facts(report),
@@ -80,7 +70,29 @@ function draw(root: HTMLElement, report: Report): View {
   };
 }
 
-function heaviest(collectives: readonly Collective[]): Collective | null {
+/** What the program runs on, in a line. */
+export function head(report: Report): HTMLElement {
+  const [first, ...others] = header(report);
+  return h('div', { class: 'header' }, h('b', null, first), ...others.map(part => h('span', null, part)));
+}
+
+/** The lines with what each sends, the list of collectives, and one of them at length. */
+export function sending(report: Report, store: Store): HTMLElement[] {
+  return [
+    new Code(report, store).element,
+    h('div', { class: 'summary' }, summary(report)),
+    ...(report.collectives.length > 1 ? [new List(report, store).element] : []),
+    h(
+      'div',
+      { class: 'main' },
+      new Detail(report, store).element,
+      new MeshPanel(report, store).element
+    )
+  ];
+}
+
+/** Give the collective that sends most. */
+export function heaviest(collectives: readonly Collective[]): Collective | null {
   return collectives.reduce<Collective | null>(
     (most, one) => (most && words.weight(most) >= words.weight(one) ? most : one),
     null

@@ -5,6 +5,7 @@ import { specText } from './spec';
 import { change, clean, count, grouped, seconds, size } from './units';
 
 export const MADE = 'made by the partitioner';
+export const UNASKED = 'asked by unknown';
 
 const REASONS: Record<string, string> = {
   'partial-sum': 'each device holds a partial sum, and these are added up',
@@ -21,11 +22,15 @@ const ASKED: Record<string, string> = {
   called: 'The program calls it.',
   requested: 'A sharding that you wrote asks for it.',
   inferred: 'Asked by nobody.',
-  [MADE]: 'The partitioner made it; who asked for it is not known.'
+  [MADE]: 'The partitioner made it; who asked for it is not known.',
+  [UNASKED]: 'Who asked for it is not known.'
 };
 
 /** Say in a word who asked; where that is not known, whether the partitioner made it. */
 export function asked(collective: Collective): string {
+  if (collective.generated === null && !collective.asked_by) {
+    return UNASKED;
+  }
   return collective.asked_by ?? (collective.generated ? MADE : 'called');
 }
 

@@ -1,0 +1,200 @@
+/** An exchange step by step, as a ring of devices makes it: who holds what, and what moves. */
+
+import { Collective, Mesh } from './report';
+
+/** A block that a device holds: which one, and of how many devices it is the sum. */
+export interface Cell {
+  block: number;
+  parts: number;
+}
+
+/** The cells of each device; null where it holds nothing. */
+export type Frame = readonly (readonly (Cell | null)[])[];
+
+/** A block on its way, from a slot of a device to a slot of another. */
+export interface Move {
+  from: number;
+  to: number;
+  slot: number;
+  target: number;
+  cell: Cell;
+}
+
+/**
+ * An exchange: `frames[i]` is what devices hold before `moves[i]`, the last one the result.
+ * `members` are positions in the mesh; a block is whole once it sums `whole` parts. Where `all`
+ * is more than the devices that are drawn, they stand for so many.
+ */
+export interface Play {
+  members: readonly number[];
+  frames: readonly Frame[];
+  moves: readonly (readonly Move[])[];
+  blocks: number;
+  whole: number;
+  all: number;
+  /** How many blocks one device sends. */
+  sends: number;
+  said: readonly string[];
+}
+
+/** Devices that are drawn at most; of a larger group as many stand for all. */
+export const DRAWN = 16;
+
+type Grid = (Cell | null)[][];
+
+/** Give the steps of a collective, or null for one that no ring explains. */
+export function ring(one: Collective, mesh: Mesh): Play | null {
+  if (one.kind === 'collective-permute') {
+    return permute(one, mesh);
+  }
+  const group = one.groups.find(members => members.length > 1);
+  const steps = group && STEPS.get(one.kind);
+  if (!group || !steps) {
+    return null;
+  }
+  const members = group.slice(0, DRAWN);
+  const twice = one.kind === 'all-reduce' ? 2 : 1;
+  const sends = one.kind === 'collective-broadcast' ? 1 : twice * (group.length - 1);
+  return { members, ...steps(members.length), all: group.length, sends };
+}
+
+type Steps = Omit<Play, 'members' | 'all' | 'sends'>;
+
+const STEPS = new Map<string, (n: number) => Steps>(Object.entries({
+  'all-gather': (n: number) => {
+    const stage = new Stage(table(n, n, (device, slot) => (device === slot ? 1 : 0)));
+    gather(stage, n, 1);
+    return stage.done(n, 1);
+  },
+  'reduce-scatter': (n: number) => {
+    const stage = new Stage(table(n, n, () => 1));
+    scatter(stage, n);
+    return stage.done(n, n);
+  },
+  'all-reduce': (n: number) => {
+    const stage = new Stage(table(n, n, () => 1));
+    scatter(stage, n);
+    gather(stage, n, n);
+    return stage.done(n, n);
+  },
+  'all-to-all': (n: number) => {
+    const cells = table(n, n, () => 1).map((row, device) => row.map(() => ({ block: device, parts: 1 })));
+    const stage = new Stage(cells);
+    for (let step = 0; step < n; step++) {
+      const said = 'pairs of devices swap the blocks that they have for each other';
+      stage.step(said, true, n, device => {
+        const to = partner(device, step, n);
+        return to === device ? null : { to, slot: to, target: device };
+      });
+    }
+    return stage.done(n, 1);
+  },
+  'collective-broadcast': (n: number) => {
+    const stage = new Stage(table(n, 1, device => (device ? 0 : 1)));
+    for (let step = 0; step < n - 1; step++) {
+      const only = (device: number) =>
+        device === step ? { to: step + 1, slot: 0, target: 0 } : null;
+      stage.step('the block goes on to the next device', false, n, only);
+    }
+    return stage.done(1, 1);
+  }
+}));
+
+/** With whom a device swaps; in `n` steps it is everybody once, itself among them. */
+function partner(device: number, step: number, n: number): number {
+  return n & (n - 1) ? (step - device + n) % n : device ^ step;
+}
+
+/** Every device passes on a block of partial sums, and the next one adds its own part. */
+function scatter(stage: Stage, n: number): void {
+  for (let step = 0; step < n - 1; step++) {
+    stage.step('each device sends a block to the next, which adds its own part', true, n, device => {
+      const slot = (device - step - 1 + 2 * n) % n;
+      return { to: (device + 1) % n, slot, target: slot };
+    });
+  }
+}
+
+/** Every device passes on the block that came last, and keeps a copy. */
+function gather(stage: Stage, n: number, whole: number): void {
+  const what = whole > 1 ? 'finished block' : 'block';
+  for (let step = 0; step < n - 1; step++) {
+    stage.step(`each device sends a copy of a ${what} to the next`, false, n, device => {
+      const slot = (device - step + n) % n;
+      return { to: (device + 1) % n, slot, target: slot };
+    });
+  }
+}
+
+/** Each source sends its block to its target; a device that gets none holds zeros. */
+function permute(one: Collective, mesh: Mesh): Play | null {
+  const positions = [...new Set(one.groups.flat())].sort((a, b) => a - b);
+  const members = positions.slice(0, DRAWN);
+  const pairs = one.groups
+    .map(([from, to]) => [members.indexOf(from), members.indexOf(to)] as const)
+    .filter(([from, to]) => from >= 0 && to >= 0 && from !== to);
+  if (!pairs.length || positions.length > mesh.device_ids.length) {
+    return null;
+  }
+  const target = new Map(pairs);
+  const first: Grid = members.map((_, block) => [{ block, parts: 1 }]);
+  const stage = new Stage(first);
+  stage.step('each device sends its block to its partner', true, members.length, device => {
+    const to = target.get(device);
+    return to === undefined ? null : { to, slot: 0, target: 0 };
+  });
+  return { members, ...stage.done(members.length, 1), all: positions.length, sends: 1 };
+}
+
+function table(n: number, slots: number, parts: (device: number, slot: number) => number): Grid {
+  return Array.from({ length: n }, (_, device) =>
+    Array.from({ length: slots }, (_, slot) => {
+      const held = parts(device, slot);
+      return held ? { block: slot, parts: held } : null;
+    })
+  );
+}
+
+type Sends = (device: number) => { to: number; slot: number; target: number } | null;
+
+/** Plays steps one after the other. */
+class Stage {
+  constructor(first: Grid) {
+    this._frames = [first];
+  }
+
+  /** All devices send at once; `gives` says whether what is sent is gone from its sender. */
+  step(said: string, gives: boolean, n: number, sends: Sends): void {
+    const now = this._frames[this._frames.length - 1];
+    const next = now.map(row => [...row]);
+    const moves: Move[] = [];
+    for (let from = 0; from < n; from++) {
+      const sent = sends(from);
+      const cell = sent && now[from][sent.slot];
+      if (sent && cell) {
+        moves.push({ from, ...sent, cell });
+        if (gives) {
+          next[from][sent.slot] = null;
+        }
+      }
+    }
+    moves.forEach(({ to, target, cell }) => {
+      const own = next[to][target];
+      const parts = own && own.block === cell.block && gives ? own.parts + cell.parts : cell.parts;
+      next[to][target] = { block: cell.block, parts };
+    });
+    if (moves.length) {
+      this._frames.push(next);
+      this._moves.push(moves);
+      this._said.push(said);
+    }
+  }
+
+  done(blocks: number, whole: number): Steps {
+    return { frames: this._frames, moves: this._moves, said: this._said, blocks, whole };
+  }
+
+  private readonly _frames: Grid[];
+  private readonly _moves: Move[][] = [];
+  private readonly _said: string[] = [];
+}

@@ -1,0 +1,313 @@
+/** The check of a shard_map: its specs, the body with what varies after each line, the verdict. */
+
+import { copier } from '../view/detail';
+import { h, heading, mono } from '../view/dom';
+import { meshText } from '../view/content';
+import { Mesh, Source, readReport } from '../view/report';
+import { specText } from '../view/spec';
+import { clean } from '../view/units';
+import { View, mountReport } from '../view/view';
+import { choices } from './choices';
+import { Axis, Model, copyOf } from './model';
+import { select } from './picker';
+
+interface Shard {
+  name: string;
+  spec: string;
+  shape: number[] | null;
+  local_shape: number[] | null;
+  dtype: string;
+  varying: string[];
+}
+
+interface Bind {
+  name: string;
+  type: string;
+  varying: string[];
+}
+
+interface Line {
+  primitive: string;
+  binds: Bind[];
+  operands: string[];
+  within: string[];
+  inserted: boolean;
+  location: { source: number; line: number } | null;
+}
+
+interface Missing {
+  why: string;
+  fix: string;
+  other_fix: string;
+}
+
+interface Checked {
+  number: number;
+  failed?: string;
+  accepted: boolean;
+  mesh: Mesh;
+  error: string;
+  message: string;
+  steps: { name: string; passed: boolean | null; message: string }[];
+  inputs: Shard[];
+  outputs: Shard[];
+  lines: Line[];
+  missing: Missing[];
+  problems: { message: string; fix: string }[];
+  region: string;
+  report: string | null;
+  sources: Source[];
+}
+
+interface Pick {
+  name: string;
+  shape: number[];
+  spec: string[][];
+}
+
+interface Picks {
+  axes: Axis[];
+  inputs: Pick[];
+  outputs: Pick[];
+}
+
+export function check(model: Model, root: HTMLElement): () => void {
+  const view = new Check(model, root);
+  return () => view.dispose();
+}
+
+class Check {
+  constructor(
+    private readonly model: Model,
+    root: HTMLElement
+  ) {
+    this._picks = copyOf(model.get('pick')) as Picks;
+    root.append(this._head, this._pickers(), this._body);
+    model.on('change:data', this._came);
+    this._draw();
+  }
+
+  dispose(): void {
+    this.model.off('change:data', this._came);
+    this._view?.dispose();
+  }
+
+  private readonly _came = (): void => this._draw();
+
+  private _pickers(): HTMLElement {
+    const { axes, inputs, outputs } = this._picks;
+    if (!inputs?.length) {
+      return h('div');
+    }
+    const compile = h('button', { type: 'button', on: { click: () => this._ask('compile') } }, 'compile it');
+    const rows = (part: string, picks: Pick[]): HTMLElement[] =>
+      picks.map((pick, i) => this._row(pick, axes, `${part}${i}`));
+    return h(
+      'div',
+      { class: 'picker even' },
+      h('div', { class: 'inputs' }, heading('in_specs'), ...rows('in', inputs)),
+      h('div', { class: 'inputs' }, heading('out_specs'), ...rows('out', outputs ?? []), compile)
+    );
+  }
+
+  private _row(pick: Pick, axes: Axis[], key: string): HTMLElement {
+    const spec = h('span', { class: 'faint' }, clean(specText(pick.spec)));
+    const inside = key.startsWith('out');
+    const dims = pick.shape.map((size, dim) => {
+      const found = inside ? joined(axes, size) : choices(axes, size);
+      const now = found.find(one => JSON.stringify(one.axes) === JSON.stringify(pick.spec[dim]));
+      const name = `${clean(pick.name)}, dimension ${dim} of ${size}`;
+      const labels = found.map(one => one.label);
+      const list = select(labels, now?.label ?? '', `${key}:${dim}`, name, chosen => {
+        pick.spec[dim] = found[chosen].axes;
+        spec.textContent = clean(specText(pick.spec));
+        this._ask('check');
+      });
+      return h('label', { class: 'dim' }, `dim ${dim} (${size}) `, list);
+    });
+    return h(
+      'div',
+      { class: 'input' },
+      h('div', { class: 'what' }, h('b', null, clean(pick.name)), ' ', spec),
+      h('div', { class: 'dims' }, ...dims)
+    );
+  }
+
+  private _ask(kind: string): void {
+    this._number += 1;
+    const specs = (picks: Pick[] = []): string[][][] => picks.map(pick => pick.spec);
+    const { inputs, outputs } = this._picks;
+    this.model.send({ kind, number: this._number, inputs: specs(inputs), outputs: specs(outputs) });
+    this._body.toggleAttribute('data-stale', true);
+  }
+
+  private _draw(): void {
+    const found = this.model.get('data') as Checked;
+    if (found.number < this._number) {
+      return;
+    }
+    this._body.toggleAttribute('data-stale', false);
+    const verdict = found.accepted ? 'accepted' : 'refused';
+    const said = found.accepted ? 'JAX accepts this shard_map' : `JAX refuses this shard_map: ${clean(found.error)}`;
+    this._head.replaceChildren(
+      h('b', null, clean(meshText(found.mesh))),
+      h('span', { class: 'chip', 'data-kind': verdict }, verdict),
+      h('span', { role: 'status' }, said)
+    );
+    this._body.replaceChildren(
+      ...(found.failed ? [h('div', { class: 'error', role: 'alert' }, clean(found.failed))] : []),
+      ...missing(found),
+      shards(found),
+      body(found),
+      steps(found),
+      ...message(found),
+      ...this._compiled(found)
+    );
+  }
+
+  /** The compiled program of an accepted one. */
+  private _compiled(found: Checked): HTMLElement[] {
+    this._view?.dispose();
+    this._view = null;
+    if (!found.report) {
+      return [];
+    }
+    const report = readReport(JSON.parse(found.report));
+    const place = h('div');
+    const open = (): void => {
+      this._view ??= mountReport(place, report);
+    };
+    const title = h('summary', null, 'The compiled program');
+    const region = found.region && h('p', null, mono(clean(found.region)));
+    return [h('details', { on: { toggle: open } }, title, region || null, place)];
+  }
+
+  private readonly _picks: Picks;
+  private readonly _head = h('div', { class: 'header' });
+  private readonly _body = h('div', { class: 'sent' });
+  private _view: View | null = null;
+  private _number = 0;
+}
+
+/** The ways to join what devices hold along a dimension of a result. */
+function joined(axes: readonly Axis[], size: number): ReturnType<typeof choices> {
+  const parts = (names: string[]): number =>
+    names.reduce((all, name) => all * (axes.find(axis => axis.name === name)?.size ?? 1), 1);
+  return choices(axes, 0).map(one => ({
+    axes: one.axes,
+    label: one.axes.length ? `${one.axes.join(', ')}: ${size * parts(one.axes)} in all` : 'as it is'
+  }));
+}
+
+function missing(found: Checked): HTMLElement[] {
+  const parts = [...found.missing, ...found.problems.map(one => ({ why: one.message, fix: one.fix, other_fix: '' }))];
+  return parts.map(({ why, fix, other_fix: other }) =>
+    h(
+      'div',
+      { class: 'fix' },
+      h('div', null, clean(why)),
+      ...[fix, other].filter(Boolean).map((text, i) =>
+        h('div', null, i ? 'or ' : 'write ', mono(clean(text)), ' ', copier(text))
+      )
+    )
+  );
+}
+
+function shards(found: Checked): HTMLElement {
+  const cells = (shard: Shard, role: string): HTMLElement =>
+    row('td', [role, clean(shard.name), clean(shard.spec), dims(shard.shape), dims(shard.local_shape), varies(shard.varying)]);
+  return h(
+    'div',
+    { class: 'pins' },
+    heading('Arrays: whole, and as the body of one device sees them'),
+    h(
+      'table',
+      null,
+      h('thead', null, row('th', ['', 'array', 'spec', 'whole', 'one device', 'may differ along'])),
+      h(
+        'tbody',
+        null,
+        ...found.inputs.map(one => cells(one, 'in')),
+        ...found.outputs.map(one => cells(one, 'out'))
+      )
+    )
+  );
+}
+
+function row(tag: 'td' | 'th', texts: readonly string[]): HTMLElement {
+  return h('tr', null, ...texts.map(text => h(tag, null, text)));
+}
+
+function dims(shape: readonly number[] | null): string {
+  return shape ? `[${shape.join(', ')}]` : 'not known';
+}
+
+function varies(axes: readonly string[]): string {
+  return axes.length ? clean(axes.join(', ')) : 'none: the same everywhere';
+}
+
+/** The body's lines, each with what it binds and along which axes that may differ. */
+function body(found: Checked): HTMLElement {
+  let last = '';
+  const items: HTMLElement[] = [];
+  for (const line of found.lines) {
+    const place = line.location && `${line.location.source}:${line.location.line}`;
+    if (place && place !== last && line.location) {
+      last = place;
+      items.push(source(found, line.location));
+    }
+    items.push(...line.binds.map(bind => bound(line, bind)));
+  }
+  return h('div', { hidden: !items.length }, heading('What may differ, line by line'), h('ol', { class: 'lines' }, ...items));
+}
+
+function source(found: Checked, { source: at, line }: { source: number; line: number }): HTMLElement {
+  const text = found.sources[at];
+  const said = text ? (text.text.split('\n')[line - text.first_line] ?? '') : '';
+  return h(
+    'li',
+    { class: 'line' },
+    h('span', { class: 'number', 'aria-hidden': 'true' }, String(line)),
+    h('code', { class: 'text' }, h('b', null, clean(said)))
+  );
+}
+
+function bound(line: Line, bind: Bind): HTMLElement {
+  const call = line.primitive ? ` = ${line.primitive} ${line.operands.join(' ')}` : '';
+  const note = line.inserted ? '  (inserted by JAX)' : '';
+  const type = bind.type.replace(/\{.*\}$/, '');
+  return h(
+    'li',
+    { class: 'line' },
+    h('span', { class: 'number' }, ''),
+    h('code', { class: 'text' }, clean(`    ${bind.name}: ${type}${call}${note}`)),
+    h('span', { class: 'chip', 'data-kind': bind.varying.length ? 'varies' : 'same' }, varies(bind.varying))
+  );
+}
+
+const MARKS = new Map<boolean | null, string>([
+  [true, 'ok'],
+  [false, 'no'],
+  [null, 'not reached']
+]);
+
+function steps(found: Checked): HTMLElement {
+  const items = found.steps.map(({ name, passed, message }) => {
+    const kind = passed ? 'accepted' : passed === null ? 'open' : 'refused';
+    return h(
+      'div',
+      { class: 'step' },
+      h('span', { class: 'chip', 'data-kind': kind }, MARKS.get(passed) ?? ''),
+      h('span', null, clean(name) + (message ? `: ${clean(message)}` : ''))
+    );
+  });
+  return h('div', null, heading('The checks, in order'), ...items);
+}
+
+function message(found: Checked): HTMLElement[] {
+  if (!found.message) {
+    return [];
+  }
+  const text = found.message.split('\n').map(clean).join('\n');
+  return [h('details', null, h('summary', null, `JAX's own words: ${clean(found.error)}`), h('pre', { class: 'raw' }, text))];
+}

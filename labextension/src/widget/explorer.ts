@@ -1,0 +1,273 @@
+/** The explorer: each click is answered by a preview, and by the compiled program once it is there. */
+
+import { arrays } from '../view/arrays';
+import { copier } from '../view/detail';
+import { h, heading } from '../view/dom';
+import { Spread } from '../view/spread';
+import { Report, readReport } from '../view/report';
+import { Store } from '../view/store';
+import { summary } from '../view/content';
+import { clean, seconds, size } from '../view/units';
+import { View, head, heaviest, mountReport, sending } from '../view/view';
+import { Model, Plan, Subject, copyOf } from './model';
+import { Picker } from './picker';
+import { Pin, table } from './pins';
+
+/** Quiet time after a click before the plan is compiled. */
+const QUIET = 150;
+const LATE = 3000;
+
+interface Code {
+  title: string;
+  text: string;
+}
+
+const ALONE =
+  'This report came without its function, so that its plan cannot be changed here: ' +
+  'sn.explore(fn, *args, mesh=...) compiles other plans.';
+
+export function explorer(model: Model, root: HTMLElement): () => void {
+  const view = new Explorer(model, root);
+  return () => view.dispose();
+}
+
+/** Say what a device sends and holds, in a line. */
+function told(report: Report): string {
+  const { memory } = report;
+  const held = memory && memory.arguments + memory.outputs + memory.temporaries - memory.aliased;
+  return summary(report) + (held === null ? '' : `; a device holds ${size(held)}`);
+}
+
+class Explorer {
+  constructor(
+    private readonly model: Model,
+    root: HTMLElement
+  ) {
+    const subject = model.get('subject') as Subject;
+    const plan = model.get('plan') as Plan;
+    this._number = Number(model.get('compiled').number ?? 0);
+    this._picker = subject.inputs ? new Picker(subject, copyOf(plan), () => this._changed()) : null;
+    this._pin = h('button', { type: 'button', on: { click: () => this._pinned() } }, 'pin this plan');
+    this._stop = h('button', { type: 'button', on: { click: () => this._stopped() } }, 'stop');
+    root.append(
+      h('div', { class: 'header' }, this._title, this._picker ? null : h('span', null, ALONE)),
+      ...(this._picker ? [this._picker.element] : []),
+      this._error,
+      h('div', { class: 'state' }, this._chip, this._status, this._stop, this._pin),
+      this._pins,
+      this._grids,
+      this._stale,
+      this._sent,
+      this._inside,
+      this._codes,
+      this._whole
+    );
+    this._title.textContent = clean(subject.title ?? '');
+    for (const [event, call] of this._events) {
+      model.on(event, call);
+    }
+    this._compiledCame();
+    this._drawPins();
+  }
+
+  dispose(): void {
+    this._events.forEach(([event, call]) => this.model.off(event, call));
+    clearTimeout(this._compiling);
+    clearTimeout(this._late);
+    this._stores.forEach(store => store.dispose());
+    this._full?.dispose();
+  }
+
+  private readonly _events: readonly (readonly [string, () => void])[] = [
+    ['change:answer', () => this._answered()],
+    ['change:compiled', () => this._compiledCame()],
+    ['change:pins', () => this._drawPins()]
+  ];
+
+  // What is asked
+
+  /** Ask for a preview of the present plan; while one is on its way, the newest plan waits. */
+  private _changed(): void {
+    this._number += 1;
+    this._error.hidden = true;
+    clearTimeout(this._compiling);
+    clearTimeout(this._late);
+    this._say('asked', 'Asking Shardy ...');
+    this._late = window.setTimeout(() => {
+      this._status.textContent = 'The kernel has not answered yet: it may be running a cell.';
+    }, LATE);
+    if (!this._waiting) {
+      this._ask();
+    }
+  }
+
+  private _ask(): void {
+    this._waiting = this._number;
+    this._send('preview', this._number);
+  }
+
+  private _send(kind: string, number: number): void {
+    this.model.send({ kind, number, plan: this._picker?.plan });
+  }
+
+  private _stopped(): void {
+    clearTimeout(this._compiling);
+    this.model.send({ kind: 'stop' });
+    this._say('stopped', 'Stopped. What is sent below is of the plan that was compiled last.');
+  }
+
+  private _pinned(): void {
+    this.model.send({ kind: 'pin', plan: this._picker ? this._picker.plan : null });
+  }
+
+  // What is answered
+
+  private _answered(): void {
+    const answer = this.model.get('answer');
+    if (answer.number >= this._waiting) {
+      this._waiting = 0;
+    }
+    if (answer.number < this._number) {
+      this._ask();
+      return;
+    }
+    clearTimeout(this._late);
+    if (answer.kind === 'refused' || answer.kind === 'failed') {
+      this._fail(answer.kind, answer.said);
+      return;
+    }
+    if (answer.kind === 'preview') {
+      this._drawGrids(readReport(JSON.parse(answer.report)), 'preview');
+      this._say('preview', `Shardy's answer in ${seconds(answer.seconds)}: where arrays lie. Compiling ...`);
+    } else {
+      this._say('asked', `No preview: ${clean(answer.said)}. Compiling ...`);
+    }
+    this._sent.toggleAttribute('data-stale', true);
+    this._stale.hidden = false;
+    this._stale.textContent = 'What is sent is still that of the plan that was compiled last.';
+    this._compiling = window.setTimeout(() => this._send('compile', this._number), QUIET);
+  }
+
+  private _fail(kind: string, said: string): void {
+    const head = kind === 'refused' ? 'This plan cannot be: ' : 'JAX does not compile this plan. ';
+    this._error.textContent = head + said.split('\n').map(clean).join('\n');
+    this._error.hidden = false;
+    this._say('refused', 'The pictures are of the plan before.');
+  }
+
+  private _compiledCame(): void {
+    const compiled = this.model.get('compiled');
+    if (compiled.number >= this._waiting) {
+      this._waiting = 0;
+    }
+    if (compiled.number < this._number) {
+      if (!this._waiting) {
+        this._changedMeanwhile();
+      }
+      return;
+    }
+    clearTimeout(this._late);
+    const report = readReport(JSON.parse(compiled.report));
+    this._error.hidden = true;
+    this._stale.hidden = true;
+    this._drawGrids(report, 'compiled');
+    this._drawSent(report);
+    this._drawCodes(compiled.codes as Code[]);
+    const differs = compiled.differs as string[];
+    const other = differs.length ? ` The preview said otherwise: ${differs.map(clean).join('; ')}.` : '';
+    this._say('compiled', `${told(report)}.${other}`);
+    this._pin.disabled = false;
+  }
+
+  /** An older plan was in the kernel's memory: its answer came as a compiled one. */
+  private _changedMeanwhile(): void {
+    if (this._chip.textContent === 'asked') {
+      this._ask();
+    }
+  }
+
+  // What is drawn
+
+  private _say(kind: string, text: string): void {
+    this._chip.textContent = kind;
+    this._chip.setAttribute('data-kind', kind);
+    this._status.textContent = text;
+    this._stop.hidden = kind !== 'preview' && kind !== 'asked';
+    this._pin.disabled = kind !== 'compiled';
+  }
+
+  private _drawGrids(report: Report, kind: string): void {
+    const store = this._newStore(0);
+    this._grids.replaceChildren(head(report), arrays(report, store));
+    const { values } = report;
+    this._inside.replaceChildren(...(values.length ? [new Spread(report, store).element] : []));
+    [this._grids, this._inside].forEach(part => part.setAttribute('data-kind', kind));
+  }
+
+  private _drawSent(report: Report): void {
+    const store = this._newStore(1);
+    this._sent.replaceChildren(heading('What the compiled program sends'), ...sending(report, store));
+    this._sent.toggleAttribute('data-stale', false);
+    store.set({ chosen: heaviest(report.collectives) });
+    store.flush();
+    this._full?.dispose();
+    this._full = null;
+    const place = h('div');
+    const open = (): void => {
+      this._full ??= mountReport(place, report);
+    };
+    const title = h('summary', null, 'The whole report of the compiled program');
+    this._whole.replaceChildren(h('details', { on: { toggle: open } }, title, place));
+  }
+
+  private _drawCodes(codes: readonly Code[]): void {
+    const texts = codes.map(({ title, text }) =>
+      h(
+        'div',
+        { class: 'snippet' },
+        h('div', null, h('b', null, clean(title)), ' ', copier(text)),
+        h('pre', { class: 'raw' }, text.split('\n').map(clean).join('\n'))
+      )
+    );
+    const title = h('summary', null, 'The code that gives this plan');
+    this._codes.replaceChildren(...(texts.length ? [h('details', null, title, ...texts)] : []));
+  }
+
+  private _drawPins(): void {
+    const pins = this.model.get('pins') as Pin[];
+    const show = (index: number): void => {
+      const { plan } = pins[index];
+      if (plan && this._picker) {
+        this._picker.show(plan);
+        this._changed();
+      }
+    };
+    this._pins.replaceChildren(table(pins, show, index => this.model.send({ kind: 'unpin', index })));
+  }
+
+  private _newStore(place: number): Store {
+    this._stores[place]?.dispose();
+    return (this._stores[place] = new Store());
+  }
+
+  private readonly _title = h('b');
+  private readonly _error = h('div', { class: 'error', role: 'alert', hidden: true });
+  private readonly _chip = h('span', { class: 'chip' });
+  private readonly _status = h('span', { class: 'status', role: 'status' });
+  private readonly _grids = h('div', { class: 'grids' });
+  private readonly _inside = h('div', { class: 'grids' });
+  private readonly _stale = h('div', { class: 'faint', hidden: true });
+  private readonly _sent = h('div', { class: 'sent' });
+  private readonly _pins = h('div');
+  private readonly _codes = h('div', { class: 'codes' });
+  private readonly _whole = h('div');
+  private readonly _pin: HTMLButtonElement;
+  private readonly _stop: HTMLElement;
+  private readonly _picker: Picker | null;
+  private readonly _stores: Store[] = [];
+  private _full: View | null = null;
+  private _number = 0;
+  private _waiting = 0;
+  private _compiling = 0;
+  private _late = 0;
+}

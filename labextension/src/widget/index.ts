@@ -1,0 +1,27 @@
+/** The widgets' door, as anywidget loads it: `view` says what is drawn. */
+
+import { h } from '../view/dom';
+import { clean } from '../view/units';
+import { check } from './check';
+import { explorer } from './explorer';
+import { Draw, Model } from './model';
+import { predict } from './predict';
+
+const VIEWS: Record<string, Draw> = { check, explorer, predict };
+
+function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
+  const root = h('div', { class: 'report widget' });
+  el.replaceChildren(root);
+  const draw = VIEWS[String(model.get('view'))];
+  if (!draw) {
+    root.append(h('div', { class: 'error', role: 'alert' }, `no view ${clean(String(model.get('view')))}`));
+    return () => root.remove();
+  }
+  const end = draw(model, root);
+  return () => {
+    end();
+    root.remove();
+  };
+}
+
+export default { render };

@@ -1,0 +1,44 @@
+/** The kernel's side of a widget, as anywidget hands it over. */
+
+export interface Model {
+  get: (name: string) => any;
+  send: (content: object) => void;
+  on: (event: string, call: () => void) => void;
+  off: (event: string, call: () => void) => void;
+}
+
+/** A widget's view; gives the way to end it. */
+export type Draw = (model: Model, root: HTMLElement) => () => void;
+
+/** A placement to choose: the axes of each dimension. */
+export type Specs = Record<string, string[][]>;
+
+export interface Axis {
+  name: string;
+  size: number;
+  type: string;
+}
+
+export interface Plan {
+  axes: Axis[];
+  specs: Specs;
+}
+
+/** Arrays that are picked together. */
+export interface Input {
+  label: string;
+  names: string[];
+  shape: number[];
+  dtype: string;
+}
+
+export interface Subject {
+  title: string;
+  types: string[];
+  target: string;
+  inputs: Input[];
+}
+
+export function copyOf<T>(data: T): T {
+  return JSON.parse(JSON.stringify(data)) as T;
+}

@@ -1,0 +1,192 @@
+/** The controls of a plan: the axes of the mesh, and a spec for each input. */
+
+import { h, heading, mono } from '../view/dom';
+import { specText } from '../view/spec';
+import { clean, count } from '../view/units';
+import { choices, devices, extended, renamed, shapes, without } from './choices';
+import { Input, Plan, Subject, copyOf } from './model';
+
+const MOST_AXES = 5;
+const MOST_SHAPES = 120;
+const SHOWN = 12;
+
+/** Tells of every change of a plan; each control is reached by the keys and says what it is. */
+export class Picker {
+  readonly element: HTMLElement;
+
+  constructor(
+    private readonly subject: Subject,
+    private _plan: Plan,
+    private readonly change: (plan: Plan) => void
+  ) {
+    this.element = h('div', { class: 'picker' });
+    this._draw();
+  }
+
+  get plan(): Plan {
+    return this._plan;
+  }
+
+  /** Show another plan, without telling of it. */
+  show(plan: Plan): void {
+    this._plan = copyOf(plan);
+    this._draw();
+  }
+
+  private _set(plan: Plan): void {
+    this._plan = plan;
+    this._draw();
+    this.change(plan);
+  }
+
+  /** Draw all controls; the one that had the focus has it again. */
+  private _draw(): void {
+    const key = document.activeElement?.getAttribute('data-key');
+    const focused = this.element.contains(document.activeElement) ? key : null;
+    const { inputs } = this.subject;
+    const rows = inputs.map((input, i) => this._input(input, i));
+    const rest = rows.slice(SHOWN);
+    const more = h(
+      'details',
+      { hidden: !rest.length, open: this._open },
+      h('summary', null, `and ${count(rest.length, 'more input')}`),
+      ...rest
+    );
+    more.addEventListener('toggle', () => (this._open = more.open));
+    this.element.replaceChildren(
+      h('div', { class: 'axes' }, heading('Mesh'), ...this._mesh()),
+      h('div', { class: 'inputs' }, heading('Where the inputs lie'), ...rows.slice(0, SHOWN), more)
+    );
+    if (focused) {
+      const found = [...this.element.querySelectorAll<HTMLElement>('[data-key]')];
+      found.find(one => one.getAttribute('data-key') === focused)?.focus();
+    }
+  }
+
+  private _mesh(): HTMLElement[] {
+    const { axes } = this._plan;
+    const add = h('button', { type: 'button', 'data-key': 'add', disabled: axes.length >= MOST_AXES }, 'add axis');
+    add.addEventListener('click', () => this._set(extended(this._plan)));
+    return [
+      ...axes.map((_, i) => this._axis(i)),
+      h(
+        'div',
+        { class: 'axis' },
+        h('span', null, `= ${count(devices(axes), 'device')}`),
+        this._shapes(),
+        add
+      )
+    ];
+  }
+
+  private _axis(index: number): HTMLElement {
+    const axis = this._plan.axes[index];
+    const said = clean(axis.name);
+    const name = h('input', {
+      type: 'text',
+      class: 'field name',
+      value: axis.name,
+      'data-key': `name${index}`,
+      'aria-label': `name of axis ${index + 1}`,
+      on: { change: () => this._set(renamed(this._plan, index, name.value.trim())) }
+    });
+    const size = h('input', {
+      type: 'number',
+      class: 'field size',
+      min: 1,
+      value: axis.size,
+      'data-key': `size${index}`,
+      'aria-label': `devices along ${said}`,
+      on: { change: () => this._resize(index, Number(size.value)) }
+    });
+    const type = select(this.subject.types, axis.type, `type${index}`, `type of axis ${said}`, chosen => {
+      const plan = copyOf(this._plan);
+      plan.axes[index].type = this.subject.types[chosen];
+      this._set(plan);
+    });
+    const gone = h('button', {
+      type: 'button',
+      'data-key': `gone${index}`,
+      disabled: this._plan.axes.length < 2,
+      'aria-label': `remove axis ${said}`,
+      on: { click: () => this._set(without(this._plan, index)) }
+    }, '\u00d7');
+    return h('div', { class: 'axis' }, name, ' = ', size, type, gone);
+  }
+
+  private _resize(index: number, size: number): void {
+    const plan = copyOf(this._plan);
+    plan.axes[index].size = Math.max(1, Math.floor(size) || 1);
+    this._set(plan);
+  }
+
+  /** The ways to lay the same devices out. */
+  private _shapes(): HTMLElement | null {
+    const { axes } = this._plan;
+    const found = shapes(devices(axes), axes.length).slice(0, MOST_SHAPES);
+    if (found.length < 2) {
+      return null;
+    }
+    const texts = found.map(sizes => sizes.join(' x '));
+    const now = axes.map(axis => axis.size).join(' x ');
+    return select(texts, now, 'shape', 'shape of the mesh', chosen => {
+      const plan = copyOf(this._plan);
+      plan.axes.forEach((axis, i) => (axis.size = found[chosen][i]));
+      this._set(plan);
+    });
+  }
+
+  private _input(input: Input, number: number): HTMLElement {
+    const spec = this._plan.specs[input.names[0]] ?? input.shape.map(() => []);
+    const dims = input.shape.map((size, dim) => {
+      const found = choices(this._plan.axes, size);
+      const now = found.find(one => JSON.stringify(one.axes) === JSON.stringify(spec[dim]));
+      const name = `${clean(input.label)}, dimension ${dim} of ${size}`;
+      const labels = found.map(one => one.label);
+      const pick = select(labels, now?.label ?? '', `spec${number}:${dim}`, name, chosen =>
+        this._place(input, dim, found[chosen].axes)
+      );
+      return h('label', { class: 'dim' }, `dim ${dim} (${size}) `, pick);
+    });
+    return h(
+      'div',
+      { class: 'input' },
+      h(
+        'div',
+        { class: 'what' },
+        h('b', null, clean(input.label)),
+        ' ',
+        mono(clean(`${input.dtype}[${input.shape.join(', ')}]`)),
+        ' ',
+        h('span', { class: 'faint' }, clean(specText(spec)))
+      ),
+      h('div', { class: 'dims' }, ...(dims.length ? dims : [h('span', { class: 'faint' }, 'scalar')]))
+    );
+  }
+
+  private _place(input: Input, dim: number, axes: string[]): void {
+    const plan = copyOf(this._plan);
+    for (const name of input.names) {
+      plan.specs[name][dim] = axes;
+    }
+    this._set(plan);
+  }
+
+  private _open = false;
+}
+
+/** A list to choose from; `call` hears the number of the option. */
+export function select(
+  options: readonly string[],
+  now: string,
+  key: string,
+  name: string,
+  call: (chosen: number) => void
+): HTMLSelectElement {
+  const list = h(
+    'select',
+    { 'data-key': key, 'aria-label': name, on: { change: () => call(list.selectedIndex) } },
+    ...options.map(option => h('option', { selected: option === now }, option))
+  );
+  return list;
+}

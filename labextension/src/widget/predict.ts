@@ -1,0 +1,201 @@
+/** Predict, then reveal: guess what a line sends, and along which axes; then see, and why. */
+
+import { arrays } from '../view/arrays';
+import { Detail } from '../view/detail';
+import { h, heading, mono } from '../view/dom';
+import { MeshPanel } from '../view/mesh';
+import { Collective, Report, readReport } from '../view/report';
+import { wholeAxis } from '../view/spec';
+import { Store } from '../view/store';
+import { clean, count } from '../view/units';
+import { head } from '../view/view';
+import * as words from '../view/words';
+import { Model } from './model';
+import { select } from './picker';
+
+const NOTHING = 'nothing';
+const KINDS = [
+  NOTHING,
+  'all-reduce',
+  'all-gather',
+  'reduce-scatter',
+  'all-to-all',
+  'collective-permute'
+];
+const MOST = 20;
+
+/** A place in the text and what it sends; null where it sends nothing. */
+export interface Question {
+  line: number | null;
+  text: string;
+  one: Collective | null;
+  /** Which of the collectives of its line it is, of how many. */
+  of: readonly [number, number];
+}
+
+/** Give a question for each collective, like ones of a line once; one of nothing where there is none. */
+export function questions(report: Report): Question[] {
+  const seen = new Set<string>();
+  const found: Question[] = [];
+  for (const one of report.collectives) {
+    const place = words.home(one, report);
+    const key = JSON.stringify([place?.source, place?.line, one.kind, one.axes]);
+    if (!seen.has(key)) {
+      seen.add(key);
+      found.push({ line: place?.line ?? null, text: lineText(report, one), one, of: [1, 1] });
+    }
+  }
+  if (!found.length) {
+    return [{ line: null, text: '', one: null, of: [1, 1] }];
+  }
+  return found.slice(0, MOST).map((question, i, all) => {
+    const like = all.filter(other => other.line === question.line && other.text === question.text);
+    return { ...question, of: [like.indexOf(all[i]) + 1, like.length] };
+  });
+}
+
+function lineText(report: Report, one: Collective): string {
+  const place = words.home(one, report);
+  const source = place && report.sources[place.source];
+  return source ? (source.text.split('\n')[place.line - source.first_line] ?? '').trim() : '';
+}
+
+/** Whether a guess is right: the kind, and the axes. */
+export function judged(
+  one: Collective | null,
+  kind: string,
+  axes: ReadonlySet<string>
+): { kind: boolean; axes: boolean } {
+  if (!one) {
+    return { kind: kind === NOTHING, axes: true };
+  }
+  const truth = new Set((one.axes ?? []).map(wholeAxis));
+  const same = truth.size === axes.size && [...truth].every(axis => axes.has(axis));
+  return { kind: kind === one.kind, axes: one.axes === null || same };
+}
+
+export function predict(model: Model, root: HTMLElement): () => void {
+  const report = readReport(JSON.parse(model.get('data')));
+  const quiz = new Quiz(report, root);
+  return () => quiz.dispose();
+}
+
+class Quiz {
+  constructor(
+    private readonly report: Report,
+    root: HTMLElement
+  ) {
+    this._asked = questions(report);
+    this._store = new Store();
+    root.append(head(report), this._code(), arrays({ ...report, outputs: [] }, this._store), this._score, this._stage);
+    this._ask();
+  }
+
+  dispose(): void {
+    this._store.dispose();
+    this._answer?.dispose();
+  }
+
+  /** The text alone: what it sends is the question. */
+  private _code(): HTMLElement {
+    const source = this.report.sources[0];
+    const lines = (source?.text ?? '').replace(/\s+$/, '').split('\n');
+    const items = lines.map((text, i) => {
+      const number = (source?.first_line ?? 1) + i;
+      const item = h(
+        'li',
+        { class: 'line', value: number },
+        h('span', { class: 'number', 'aria-hidden': 'true' }, String(number)),
+        h('code', { class: 'text' }, clean(text) || ' ')
+      );
+      this._lines.set(number, item);
+      return item;
+    });
+    return h('div', { class: 'code' }, h('ol', { class: 'lines', 'aria-label': 'Source lines' }, ...items));
+  }
+
+  private _ask(): void {
+    const question = this._asked[this._now];
+    this._lines.forEach((item, line) => item.toggleAttribute('data-marked', line === question.line));
+    const axes = new Set<string>();
+    const boxes = this.report.mesh.axes.map(({ name }) => {
+      const box = h('input', { type: 'checkbox' });
+      box.addEventListener('change', () => (box.checked ? axes.add(name) : axes.delete(name)));
+      return h('label', { class: 'dim' }, box, ` ${clean(name)}`);
+    });
+    let kind = NOTHING;
+    const list = select(KINDS, NOTHING, 'kind', 'which collective', chosen => (kind = KINDS[chosen]));
+    const reveal = h('button', { type: 'button', class: 'play' }, 'reveal');
+    reveal.addEventListener('click', () => {
+      reveal.disabled = list.disabled = true;
+      boxes.forEach(label => ((label.firstChild as HTMLInputElement).disabled = true));
+      this._reveal(question, judged(question.one, kind, axes));
+    });
+    this._truth = h('div', { class: 'truth', 'aria-live': 'polite' });
+    this._stage.replaceChildren(
+      heading(`Question ${this._now + 1} of ${this._asked.length}`),
+      h('p', null, ...this._text(question)),
+      h('div', { class: 'axis' }, h('label', { class: 'dim' }, 'It sends ', list), h('span', null, 'over'), ...boxes, reveal),
+      this._truth
+    );
+    this._tell();
+  }
+
+  private _text({ line, text, of: [number, all] }: Question): (string | HTMLElement)[] {
+    if (line === null) {
+      return [this.report.collectives.length ? 'A collective stands at no known line.' : 'What does this program send?'];
+    }
+    const which = all > 1 ? `Of the ${all} kinds of exchange there, what is number ${number}?` : 'What does it send?';
+    return [`Line ${line}: `, mono(clean(text)), ` ${which}`];
+  }
+
+  private _reveal({ one }: Question, right: { kind: boolean; axes: boolean }): void {
+    const whole = right.kind && right.axes;
+    this._right += whole ? 1 : 0;
+    const verdict = whole
+      ? 'Right.'
+      : right.kind
+        ? 'The right kind, over other axes.'
+        : 'Another one.';
+    const said = one
+      ? `It is ${one.kind}${words.over(one)}, ${count(one.groups.length, one.kind === 'collective-permute' ? 'pair' : 'group')}.`
+      : 'Nothing: every device has what it needs.';
+    this._truth.append(h('p', null, h('b', null, verdict), ` ${clean(said)}`));
+    if (one) {
+      this._answer?.dispose();
+      this._answer = new Store();
+      const detail = new Detail(this.report, this._answer);
+      const mesh = new MeshPanel(this.report, this._answer);
+      this._truth.append(h('div', { class: 'main' }, detail.element, mesh.element));
+      this._answer.set({ chosen: one });
+      this._answer.flush();
+    }
+    const last = this._now + 1 >= this._asked.length;
+    const next = h('button', { type: 'button' }, last ? 'start again' : 'next');
+    next.addEventListener('click', () => {
+      this._right = last ? 0 : this._right;
+      this._now = last ? 0 : this._now + 1;
+      this._done = last ? 0 : this._now;
+      this._ask();
+    });
+    this._truth.append(next);
+    this._done = this._now + 1;
+    this._tell();
+    next.focus({ preventScroll: true });
+  }
+
+  private _tell(): void {
+    this._score.textContent = `${this._right} of ${this._done} right`;
+  }
+
+  private readonly _asked: Question[];
+  private readonly _store: Store;
+  private readonly _score = h('div', { class: 'summary' });
+  private readonly _stage = h('div', { class: 'quiz' });
+  private readonly _lines = new Map<number, HTMLElement>();
+  private _truth = h('div');
+  private _answer: Store | null = null;
+  private _now = 0;
+  private _right = 0;
+  private _done = 0;
+}

@@ -1,0 +1,303 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import widget from '../src/widget';
+import { judged, questions } from '../src/widget/predict';
+import { readReport } from '../src/view/report';
+import { HOSTILE, array, sketch } from './samples';
+
+/** The kernel's side: holds state, keeps what is sent. */
+class Kernel {
+  sent: any[] = [];
+  private readonly _calls: [string, () => void][] = [];
+
+  constructor(readonly state: Record<string, any>) {}
+
+  get(name: string): any {
+    return this.state[name] ?? {};
+  }
+
+  send(content: object): void {
+    this.sent.push(content);
+  }
+
+  on(event: string, call: () => void): void {
+    this._calls.push([event, call]);
+  }
+
+  off(event: string, call: () => void): void {
+    const at = this._calls.findIndex(one => one[0] === event && one[1] === call);
+    this._calls.splice(at, 1);
+  }
+
+  /** Set a trait, as the kernel does. */
+  set(name: string, value: unknown): void {
+    this.state[name] = value;
+    this._calls.filter(([event]) => event === `change:${name}`).forEach(([, call]) => call());
+  }
+
+  get listeners(): number {
+    return this._calls.length;
+  }
+}
+
+const PLAN = {
+  axes: [
+    { name: 'data', size: 4, type: 'auto' },
+    { name: 'model', size: 2, type: 'auto' }
+  ],
+  specs: { x: [['data'], ['model']], W: [['model'], []] }
+};
+const INPUTS = [
+  { label: 'x', names: ['x'], shape: [256, 512], dtype: 'f32' },
+  { label: 'W', names: ['W'], shape: [512, 1024], dtype: 'f32' }
+];
+
+function compiled(number: number, report = sketch()): object {
+  const codes = [{ title: '%%shard', text: '%%shard x=P()' }];
+  return { number, plan: PLAN, report: JSON.stringify(report), codes, differs: [] };
+}
+
+function exploring(report = sketch()): Kernel {
+  const subject = { title: 'f', types: ['auto', 'explicit'], target: 'cpu', inputs: INPUTS };
+  return new Kernel({ view: 'explorer', subject, plan: PLAN, compiled: compiled(0, report), pins: [] });
+}
+
+let host: HTMLElement;
+let end: () => void;
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  document.body.append((host = document.createElement('div')));
+});
+afterEach(() => {
+  end();
+  host.remove();
+  vi.useRealTimers();
+});
+
+function show(kernel: Kernel): Kernel {
+  end = widget.render({ model: kernel, el: host });
+  return kernel;
+}
+
+function choose(name: string, index: number): void {
+  const list = host.querySelector<HTMLSelectElement>(`select[aria-label^="${name}"]`)!;
+  list.selectedIndex = index;
+  list.dispatchEvent(new Event('change'));
+}
+
+function text(selector: string): string {
+  return host.querySelector(selector)?.textContent ?? '';
+}
+
+describe('the explorer', () => {
+  it('asks for a preview at a click, and for the program once the clicks are over', () => {
+    const kernel = show(exploring());
+    choose('x, dimension 1', 0);
+    expect(kernel.sent.map(one => one.kind)).toEqual(['preview']);
+    expect(kernel.sent[0].plan.specs.x).toEqual([['data'], []]);
+    kernel.set('answer', { number: 1, kind: 'preview', report: JSON.stringify(sketch()), seconds: 0.002 });
+    expect(text('.shardnb-state .shardnb-chip')).toBe('preview');
+    vi.advanceTimersByTime(200);
+    expect(kernel.sent.map(one => one.kind)).toEqual(['preview', 'compile']);
+    kernel.set('compiled', compiled(1));
+    expect(text('.shardnb-state .shardnb-chip')).toBe('compiled');
+  });
+
+  it('asks nothing more while a preview is on its way, then for the newest plan alone', () => {
+    const kernel = show(exploring());
+    choose('x, dimension 1', 0);
+    choose('x, dimension 0', 0);
+    choose('W, dimension 0', 0);
+    expect(kernel.sent.length).toBe(1);
+    kernel.set('answer', { number: 1, kind: 'preview', report: JSON.stringify(sketch()), seconds: 0.002 });
+    expect(kernel.sent.map(one => one.number)).toEqual([1, 3]);
+    expect(kernel.sent[1].plan.specs).toEqual({ x: [[], []], W: [[], []] });
+  });
+
+  it('says what is wrong with a plan in place, and keeps the pictures', () => {
+    const kernel = show(exploring());
+    const before = text('.shardnb-grids');
+    choose('x, dimension 1', 1);
+    kernel.set('answer', { number: 1, kind: 'refused', said: "uses the mesh axis 'data' twice" });
+    expect(text('[role=alert]')).toContain("uses the mesh axis 'data' twice");
+    expect(text('.shardnb-grids')).toBe(before);
+    vi.advanceTimersByTime(1000);
+    expect(kernel.sent.map(one => one.kind)).toEqual(['preview']);
+  });
+
+  it('compiles where there is no preview, and says why there is none', () => {
+    const kernel = show(exploring());
+    choose('x, dimension 1', 0);
+    kernel.set('answer', { number: 1, kind: 'none', said: 'placements are types' });
+    expect(text('.shardnb-status')).toContain('No preview: placements are types');
+    vi.advanceTimersByTime(200);
+    expect(kernel.sent.map(one => one.kind)).toEqual(['preview', 'compile']);
+  });
+
+  it('shows no program of an older plan', () => {
+    const kernel = show(exploring());
+    choose('x, dimension 1', 0);
+    kernel.set('answer', { number: 1, kind: 'preview', report: JSON.stringify(sketch()), seconds: 0.002 });
+    choose('x, dimension 1', 1);
+    kernel.set('compiled', compiled(1));
+    expect(text('.shardnb-state .shardnb-chip')).toBe('asked');
+  });
+
+  it('goes on where a plan before it was known and came compiled at once', () => {
+    const kernel = show(exploring());
+    choose('x, dimension 1', 0);
+    choose('x, dimension 1', 1);
+    kernel.set('compiled', compiled(1));
+    expect(kernel.sent.map(one => one.number)).toEqual([1, 2]);
+  });
+
+  it('says that the kernel is late', () => {
+    show(exploring());
+    choose('x, dimension 1', 0);
+    vi.advanceTimersByTime(4000);
+    expect(text('.shardnb-status')).toContain('it may be running a cell');
+  });
+
+  it('renames an axis, and keeps the focus', () => {
+    const kernel = show(exploring());
+    const field = host.querySelector<HTMLInputElement>('input[aria-label="name of axis 2"]')!;
+    field.focus();
+    field.value = 'tp';
+    field.dispatchEvent(new Event('change'));
+    expect(kernel.sent[0].plan.specs.x).toEqual([['data'], ['tp']]);
+    expect(document.activeElement?.getAttribute('aria-label')).toBe('name of axis 2');
+  });
+
+  it('compares pinned plans and marks the least', () => {
+    const pin = { plan: PLAN, title: 'f', arguments: 1, temporaries: 0, untold: 0, seconds: null };
+    const kernel = show(exploring());
+    kernel.set('pins', [
+      { ...pin, memory: 4096, wire_bytes: 262144, kinds: { 'all-reduce': 1 } },
+      { ...pin, memory: 8192, wire_bytes: 0, kinds: {} }
+    ]);
+    const cells = [...host.querySelectorAll('.shardnb-pins tbody td')].map(one => one.textContent);
+    expect(cells[0]).toBe("data=4,model=2  x=P('data', 'model')  W=P('model')");
+    expect(cells.slice(1, 4)).toEqual(['4.0 KiBleast', '256 KiB', '1 all-reduce']);
+    expect(cells.slice(6, 9)).toEqual(['8.0 KiB', '0 Bleast', 'noneleast']);
+    host.querySelectorAll<HTMLElement>('.shardnb-pins button')[3].click();
+    expect(kernel.sent[0]).toEqual({ kind: 'unpin', index: 1 });
+  });
+
+  it('says of a report alone what it cannot do', () => {
+    const plain = { number: 0, plan: null, report: JSON.stringify(sketch()), codes: [], differs: [] };
+    show(new Kernel({ view: 'explorer', compiled: plain, pins: [] }));
+    expect(text('.shardnb-header')).toContain('sn.explore(fn, *args, mesh=...)');
+    expect(host.querySelector('.shardnb-picker')).toBeNull();
+    expect(text('.shardnb-summary')).toContain('1 collective');
+  });
+
+  it('hears nothing more once it is gone', () => {
+    const kernel = show(exploring());
+    end();
+    expect(kernel.listeners).toBe(0);
+  });
+
+  it('shows hostile names, and runs none', () => {
+    const kernel = exploring({ ...sketch(), title: HOSTILE, inputs: [array(HOSTILE, [4], [[]], [4])] });
+    kernel.state.subject = {
+      ...kernel.state.subject,
+      title: HOSTILE,
+      inputs: [{ label: HOSTILE, names: [HOSTILE], shape: [4], dtype: HOSTILE }]
+    };
+    kernel.state.plan = { axes: [{ name: HOSTILE, size: 4, type: 'auto' }], specs: { [HOSTILE]: [[]] } };
+    show(kernel);
+    kernel.set('answer', { number: 0, kind: 'refused', said: HOSTILE });
+    kernel.set('pins', [
+      { plan: kernel.state.plan, title: HOSTILE, memory: 1, wire_bytes: 1, untold: 0, kinds: { [HOSTILE]: 1 }, seconds: null }
+    ]);
+    expect(text('.shardnb-picker')).toContain(HOSTILE);
+    expect(host.querySelector('img, script')).toBeNull();
+    expect((globalThis as any).harmed).toBeUndefined();
+  });
+});
+
+describe('playing a collective', () => {
+  it('steps through the ring and says each step', () => {
+    show(exploring());
+    host.querySelector<HTMLElement>('.shardnb-play')!.click();
+    expect(text('.shardnb-player')).toContain('before: each device holds a partial sum of every block');
+    const on = host.querySelector<HTMLElement>('[aria-label="step on"]')!;
+    on.click();
+    expect(text('.shardnb-player .shardnb-caption')).toContain('step 1 of 2: each device sends a block');
+    on.click();
+    expect(text('.shardnb-player .shardnb-caption')).toContain('that is all');
+    expect(text('.shardnb-player')).toContain('Each device sends 2 blocks of 128 KiB');
+  });
+});
+
+describe('predict, then reveal', () => {
+  it('asks for each collective once, and judges kind and axes apart', () => {
+    const [one] = questions(readReport(sketch()));
+    expect(one.text).toBe('h = x @ W');
+    expect(judged(one.one, 'all-reduce', new Set(['model']))).toEqual({ kind: true, axes: true });
+    expect(judged(one.one, 'all-reduce', new Set(['data', 'model']))).toEqual({ kind: true, axes: false });
+    expect(judged(one.one, 'nothing', new Set())).toEqual({ kind: false, axes: false });
+    expect(judged(null, 'nothing', new Set())).toEqual({ kind: true, axes: true });
+  });
+
+  it('hides the answer until it is asked for, then tells why', () => {
+    show(new Kernel({ view: 'predict', data: JSON.stringify(sketch()) }));
+    expect(host.textContent).not.toContain('partial-sum');
+    choose('which collective', 1);
+    host.querySelectorAll<HTMLInputElement>('input[type=checkbox]')[1].click();
+    host.querySelector<HTMLElement>('.shardnb-play')!.click();
+    expect(text('.shardnb-truth')).toContain('Right. It is all-reduce[model], 4 groups.');
+    expect(text('.shardnb-truth')).toContain('both operands of x @ W are split over model'.slice(1));
+    expect(text('.shardnb-quiz')).toContain('start again');
+  });
+});
+
+describe('the check of a shard_map', () => {
+  const data = {
+    number: 0,
+    accepted: false,
+    mesh: { ...sketch().mesh, kind: 'cpu', target: 'cpu' },
+    error: 'ValueError',
+    message: HOSTILE,
+    steps: [{ name: 'no spec uses an axis twice', passed: true, message: '' }],
+    inputs: [{ name: 'x', spec: "P('data')", shape: [8], local_shape: [2], dtype: 'f32', varying: ['data'] }],
+    outputs: [],
+    lines: [
+      {
+        primitive: 'tanh',
+        binds: [{ name: 'a', type: 'f32[2]{V:data}', varying: ['data'] }],
+        operands: ['x'],
+        within: [],
+        inserted: false,
+        location: { source: 0, line: 2 }
+      }
+    ],
+    missing: [{ why: 'parts', fix: "jax.lax.psum(x, 'data')", other_fix: '' }],
+    problems: [],
+    region: '',
+    report: null,
+    sources: [{ name: 'f', text: 'def f(x):\n    return jnp.tanh(x)', first_line: 1, cell_id: null }]
+  };
+  const pick = { axes: [PLAN.axes[0]], inputs: [{ name: 'x', shape: [8], spec: [['data']] }], outputs: [] };
+
+  it('shows the verdict, the shapes of one device and what varies at each line', () => {
+    show(new Kernel({ view: 'check', data, pick }));
+    expect(text('.shardnb-header')).toContain('JAX refuses this shard_map: ValueError');
+    expect(text('tbody')).toContain("inxP('data')[8][2]data");
+    expect([...host.querySelectorAll('.shardnb-line')].map(one => one.textContent)).toEqual([
+      '2    return jnp.tanh(x)',
+      '    a: f32[2] = tanh xdata'
+    ]);
+    expect(text('.shardnb-fix')).toContain("write jax.lax.psum(x, 'data')");
+    expect(host.querySelector('img, script')).toBeNull();
+  });
+
+  it('asks for the check of other specs', () => {
+    const kernel = show(new Kernel({ view: 'check', data, pick }));
+    choose('x, dimension 0', 0);
+    expect(kernel.sent).toEqual([{ kind: 'check', number: 1, inputs: [[[]]], outputs: [] }]);
+    kernel.set('data', { ...data, number: 1, accepted: true });
+    expect(text('.shardnb-header')).toContain('JAX accepts');
+  });
+});
