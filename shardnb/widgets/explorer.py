@@ -1,0 +1,325 @@
+"""The explorer: choose a mesh and specs, see grids and collectives change, compare plans."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import traitlets
+
+from shardnb import failures
+from shardnb.mesh import AXIS_TYPES, Grid, make_grid
+from shardnb.report import Report
+from shardnb.report.spec import spec_text
+from shardnb.views import html, text
+from shardnb.widgets.base import Live, listening
+from shardnb.widgets.codes import codes_of
+from shardnb.widgets.cost import cost_of
+from shardnb.widgets.newest import Newest
+from shardnb.widgets.plan import Plan
+from shardnb.widgets.plan import in_specs as in_specs_of
+from shardnb.widgets.preview import Base, NoPreview, base_of
+from shardnb.widgets.subject import Subject, subject_of
+
+Tree = Any
+Data = Mapping[str, Any]
+
+_FIRST_MESH = "data=4,model=2"
+_KEPT = 16
+_TOLD = 6
+
+
+def explore(
+    fn_or_report: Callable[..., Tree] | Report,
+    *args: Tree,
+    mesh: Any = None,
+    axes: str | None = None,
+    on: str | None = None,
+    in_specs: Tree = None,
+    out_specs: Tree = None,
+    **jit_options: Any,
+) -> Explorer:
+    """Give a widget in which the mesh and a spec for each input are chosen by clicks.
+
+    The arguments are `explain`'s; of arrays only the shapes are kept. The first plan is compiled
+    at once, on the mesh `data=4,model=2` where none is given or around. Each click is answered
+    by a preview of Shardy's, marked as one, and by the compiled program when it is ready. Plans
+    can be pinned and compared, and the code that gives a plan copied. Of a report alone it is the
+    live view, with pins. Raises what JAX raises for the first plan.
+
+    >>> import jax, jax.numpy as jnp
+    >>> x = jax.ShapeDtypeStruct((256, 512), jnp.float32)
+    >>> explorer = explore(jnp.tanh, x, mesh="data=4")
+    >>> explorer.report.collectives
+    ()
+    >>> explorer.close()
+    """
+    if isinstance(fn_or_report, Report):
+        if args or mesh is not None or in_specs is not None or jit_options:
+            raise ValueError("a report is explored alone: sn.explore(report)")
+        return Explorer(report=fn_or_report)
+    subject = subject_of(
+        fn_or_report,
+        args,
+        grid=_grid(mesh, axes, on, args),
+        specs=in_specs,
+        out_specs=out_specs,
+        jit_options=jit_options,
+    )
+    plan = subject.first
+    try:
+        with failures.explained(
+            subject.call.fn,
+            subject.args,
+            subject.grid,
+            in_specs=in_specs_of(plan, subject.args),
+            out_specs=out_specs,
+            sources=subject.call.sources,
+            files=subject.call.files,
+        ):
+            return Explorer(subject)
+    except Exception as error:
+        failures.add_note(error)
+        raise
+
+
+def _grid(mesh: Any, axes: str | None, on: str | None, args: Tree) -> Grid:
+    try:
+        return make_grid(mesh, axes, on, args)
+    except ValueError:
+        if mesh is not None:
+            raise
+        return make_grid(_FIRST_MESH, axes, on)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A plan that was compiled, with its report and the code that gives it."""
+
+    plan: Plan
+    report: Report
+    codes: tuple[dict[str, str], ...]
+    differs: tuple[str, ...] = ()
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Give it as the front end reads it."""
+        return {
+            "plan": self.plan.data,
+            "report": self.report.to_json(texts=False),
+            "codes": list(self.codes),
+            "differs": list(self.differs),
+        }
+
+
+class Explorer(Live):
+    """A widget on a function's plans; `report` is the compiled program that was seen last.
+
+    The front end asks by messages and numbers its questions: `preview` is answered in `answer`,
+    at once, and `compile` in `compiled`, from a thread in which the newest question waits alone.
+    """
+
+    subject = traitlets.Dict().tag(sync=True)
+    plan = traitlets.Dict().tag(sync=True)
+    answer = traitlets.Dict().tag(sync=True)
+    compiled = traitlets.Dict().tag(sync=True)
+    pins: Any = traitlets.List().tag(sync=True)
+
+    def __init__(self, subject: Subject | None = None, *, report: Report | None = None) -> None:
+        """Compile the first plan of a subject, or show a report."""
+        self._subject = subject
+        self._worker = Newest()
+        self._done: OrderedDict[Plan, Compiled] = OrderedDict()
+        self._base: Base | None = None
+        self._stopped = 0
+        if subject is not None:
+            first = self._compile(subject.first, subject.traced(subject.first, quiet=False))
+            self.report = first.report
+            start = {"plan": first.plan.data, "compiled": {"number": 0, **first.data}}
+            super().__init__(view="explorer", subject=_described(subject), **start)
+            listening(self, self._hear)
+            self._shell = _listen_to_interrupts(self._after_cell)
+        elif report is not None:
+            self.report = report
+            shown = {"number": 0, "plan": None, "report": report.to_json(texts=False)}
+            super().__init__(view="explorer", compiled={**shown, "codes": [], "differs": []})
+            listening(self, self._hear)
+            self._shell = None
+
+    def text(self) -> str:
+        """Give the report that was seen last as text."""
+        return text.render(self.report)
+
+    def html(self) -> str:
+        """Give the report that was seen last as HTML."""
+        return html.render(self.report)
+
+    def stop(self) -> None:
+        """Drop what waits to be compiled; what is being compiled is not shown."""
+        self._stopped += 1
+        self._worker.stop()
+
+    def close(self) -> None:
+        """Close the widget and stop its work."""
+        self.stop()
+        if self._shell is not None:
+            self._shell.events.unregister("post_run_cell", self._after_cell)
+            self._shell = None
+        super().close()
+
+    def _after_cell(self, result: Any) -> None:
+        if isinstance(getattr(result, "error_in_exec", None), KeyboardInterrupt):
+            self.stop()
+
+    # Questions of the front end
+
+    def _hear(self, content: Data) -> None:
+        kind, number = content.get("kind"), content.get("number", 0)
+        if kind == "stop":
+            self.stop()
+        elif kind == "unpin":
+            self.pins = [pin for i, pin in enumerate(self.pins) if i != content.get("index")]
+        elif kind == "pin":
+            self._pin(content.get("plan"))
+        elif kind in ("preview", "compile") and self._subject is not None:
+            self._answer(str(kind), number, content.get("plan"), self._subject)
+
+    def _answer(self, kind: str, number: int, data: Any, subject: Subject) -> None:
+        start = time.perf_counter()
+        try:
+            plan = Plan.of(data)
+            subject.check(plan)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            self.answer = {"number": number, "kind": "refused", "said": str(error)}
+            return
+        self.plan = plan.data
+        if plan in self._done:
+            self._show(number, self._done[plan])
+        elif kind == "preview":
+            self.answer = {"number": number, **self._previewed(plan, start)}
+        else:
+            self._submit(number, plan, subject)
+
+    def _previewed(self, plan: Plan, start: float) -> dict[str, Any]:
+        if self._base is None:
+            return {"kind": "none", "said": "the first program left no module of Shardy's"}
+        try:
+            report = self._base.preview(plan)
+        except NoPreview as error:
+            return {"kind": "none", "said": str(error)}
+        seconds = time.perf_counter() - start
+        return {"kind": "preview", "report": report.to_json(texts=False), "seconds": seconds}
+
+    def _show(self, number: int, found: Compiled) -> None:
+        self.report = found.report
+        self.compiled = {"number": number, **found.data}
+
+    # Compiles
+
+    def _submit(self, number: int, plan: Plan, subject: Subject) -> None:
+        """Trace here, where the user's Python belongs, and compile in the thread."""
+        try:
+            trace = subject.traced(plan)
+        except Exception as error:  # noqa: BLE001 - whatever the user's function raises is shown
+            self._fail(number, plan, error)
+            return
+        stopped = self._stopped
+
+        def job() -> None:
+            try:
+                found = self._compile(plan, trace)
+            except Exception as error:  # noqa: BLE001 - the same
+                if stopped == self._stopped:
+                    self._fail(number, plan, error)
+                return
+            if stopped == self._stopped:
+                self._show(number, found)
+
+        self._worker.submit(job)
+
+    def _compile(self, plan: Plan, trace: Callable[[], Any]) -> Compiled:
+        subject = self._subject
+        if subject is None:
+            raise ValueError("a report alone cannot be compiled in another way")
+        program, report = subject.compiled(plan, trace)
+        if self._base is None or self._base.plan.axes != plan.axes:
+            self._base = base_of(plan, program, report, subject) or self._base
+        codes = codes_of(subject, plan, program)
+        found = Compiled(plan, report, codes, tuple(_differences(self._base, plan, report)))
+        self._done[plan] = found
+        while len(self._done) > _KEPT:
+            self._done.popitem(last=False)
+        return found
+
+    def _fail(self, number: int, plan: Plan, error: Exception) -> None:
+        said = self._subject.explained(error, plan) if self._subject else str(error)
+        self.answer = {"number": number, "kind": "failed", "said": said}
+
+    # Pins
+
+    def _pin(self, data: Any) -> None:
+        if data is None:
+            self._add_pin(None, self.report)
+            return
+        found = self._done.get(Plan.of(data))
+        if found is not None:
+            self._add_pin(found.plan.data, found.report)
+
+    def _add_pin(self, plan: dict[str, Any] | None, report: Report) -> None:
+        pin = {"plan": plan, "title": report.title, **cost_of(report)}
+        if pin not in self.pins:
+            self.pins = [*self.pins, pin]
+
+
+def _differences(base: Base | None, plan: Plan, report: Report) -> list[str]:
+    """Say where the compiled program places results otherwise than the preview said."""
+    try:
+        preview = base.preview(plan) if base is not None else None
+    except NoPreview:
+        return []
+    said = [
+        f"{after.name}: Shardy {spec_text(before.spec)}, compiled {spec_text(after.spec)}"
+        for before, after in zip(preview.outputs if preview else (), report.outputs, strict=False)
+        if before.spec != after.spec
+    ]
+    more = [f"and {len(said) - _TOLD} more"] if len(said) > _TOLD else []
+    return [*said[:_TOLD], *more]
+
+
+def _described(subject: Subject) -> dict[str, Any]:
+    """Give what the pickers need: inputs that differ in a number alone are picked together."""
+    families: dict[tuple[str, tuple[int, ...], str, Any], list[str]] = {}
+    specs = dict(subject.first.specs)
+    for name, dtype, shape in subject.arrays():
+        key = re.sub(r"\d+", "*", name), shape, dtype, specs[name]
+        families.setdefault(key, []).append(name)
+    return {
+        "title": subject.call.title,
+        "types": list(AXIS_TYPES),
+        "target": subject.grid.target,
+        "inputs": [
+            {
+                "label": names[0] if len(names) == 1 else f"{pattern} ({len(names)})",
+                "names": names,
+                "shape": list(shape),
+                "dtype": dtype,
+            }
+            for (pattern, shape, dtype, _), names in families.items()
+        ],
+    }
+
+
+def _listen_to_interrupts(call: Callable[[Any], None]) -> Any:
+    """Hear of the end of each cell, where there are cells; gives the shell or None."""
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return None
+    shell = get_ipython()
+    if shell is not None:
+        shell.events.register("post_run_cell", call)
+    return shell

@@ -1,0 +1,54 @@
+"""A thread that does one job at a time; of the jobs that wait only the newest is kept."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable
+
+Job = Callable[[], None]
+
+
+class Newest:
+    """Does jobs beside the kernel's own work; the thread is there only while there is work."""
+
+    def __init__(self) -> None:
+        """Begin without work."""
+        self._lock = threading.Lock()
+        self._waiting: Job | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a job is being done or waits."""
+        return self._thread is not None
+
+    def submit(self, job: Job) -> None:
+        """Do a job after the present one, in the place of any that waits."""
+        context = contextvars.copy_context()
+        with self._lock:
+            self._waiting = lambda: context.run(job)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="shardnb explorer")
+                self._thread.start()
+
+    def stop(self) -> None:
+        """Drop the job that waits; the present one cannot be taken back."""
+        with self._lock:
+            self._waiting = None
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until all is done; whether it is."""
+        thread = self._thread
+        if thread is not None:
+            thread.join(seconds)
+        return self._thread is None
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                job, self._waiting = self._waiting, None
+                if job is None:
+                    self._thread = None
+                    return
+            job()

@@ -1,0 +1,95 @@
+"""A plan: the axes of a mesh, and where each array of the arguments lies on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax.sharding import NamedSharding, PartitionSpec
+
+from shardnb.compiler import placement
+from shardnb.mesh import MeshSpec, parse_mesh
+from shardnb.report import Axis
+from shardnb.report.model import Spec
+from shardnb.report.spec import spec_text
+
+Tree = Any
+Data = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The axes of a mesh, and a spec for each array by its name, such as `params['w']`."""
+
+    axes: tuple[Axis, ...]
+    specs: tuple[tuple[str, Spec], ...]
+
+    @classmethod
+    def of(cls, data: Data) -> Plan:
+        """Read a plan from the data that a front end sends; raises `ValueError`."""
+        mesh = ",".join(f"{axis['name']}={axis['size']}:{axis['type']}" for axis in data["axes"])
+        specs = (
+            (str(name), tuple(tuple(map(str, axes)) for axes in spec))
+            for name, spec in data["specs"].items()
+        )
+        return cls(parse_mesh(mesh).axes, tuple(specs))
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Give the plan as a front end reads it."""
+        axes = [{"name": one.name, "size": one.size, "type": one.type} for one in self.axes]
+        return {"axes": axes, "specs": {name: list(map(list, s)) for name, s in self.specs}}
+
+    @property
+    def mesh(self) -> str:
+        """Give the mesh in its own grammar: `data=4,model=2`."""
+        return str(MeshSpec(self.axes))
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether propagation places everything."""
+        return all(axis.type == "auto" for axis in self.axes)
+
+    def __str__(self) -> str:
+        """Write the plan in a line."""
+        return " ".join((self.mesh, *(f"{name}={spec_text(spec)}" for name, spec in self.specs)))
+
+
+def plan_of(axes: tuple[Axis, ...], args: dict[str, Tree], shardings: dict[str, Tree]) -> Plan:
+    """Give the plan that a program was compiled with."""
+    found = []
+    for name, tree in args.items():
+        placed = jax.tree_util.tree_leaves(shardings[name])
+        leaves = placement.named_leaves({name: tree})
+        found += [
+            (path, _spec(one, len(leaf.shape)))
+            for (path, leaf), one in zip(leaves, placed, strict=True)
+        ]
+    return Plan(axes, tuple(found))
+
+
+def _spec(sharding: NamedSharding, rank: int) -> Spec:
+    given = tuple(placement.entries(sharding.spec))
+    return (*given, *((),) * (rank - len(given)))
+
+
+def partition_spec(spec: Spec) -> PartitionSpec:
+    """Give a spec as JAX has it."""
+    entries = [axes[0] if len(axes) == 1 else axes or None for axes in spec]
+    while entries and entries[-1] is None:
+        entries.pop()
+    return PartitionSpec(*entries)
+
+
+def in_specs(plan: Plan, args: dict[str, Tree]) -> dict[str, Tree]:
+    """Give a plan's specs in the structure of the arguments."""
+    known = dict(plan.specs)
+    return {
+        name: jax.tree_util.tree_unflatten(
+            jax.tree_util.tree_structure(tree),
+            [partition_spec(known[path]) for path, _ in placement.named_leaves({name: tree})],
+        )
+        for name, tree in args.items()
+    }

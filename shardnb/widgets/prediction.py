@@ -1,0 +1,53 @@
+"""Predict, then reveal: guess what each line sends before the report says it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import traitlets
+
+from shardnb import engine
+from shardnb.report import Report
+from shardnb.views import html, text
+from shardnb.widgets.base import Live
+
+Tree = Any
+
+
+def predict(fn_or_report: Callable[..., Tree] | Report, *args: Tree, **options: Any) -> Prediction:
+    """Give a widget that asks of each collective which it is, and over which axes; then tells.
+
+    Takes a report, or what `explain` takes. Raises what JAX raises.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from jax.sharding import PartitionSpec as P
+    >>> x = jax.ShapeDtypeStruct((256, 512), jnp.float32)
+    >>> question = predict(jnp.sum, x, mesh="data=4", in_specs=P("data"))
+    >>> [c.kind for c in question.report.collectives]
+    ['all-reduce']
+    """
+    if not isinstance(fn_or_report, Report):
+        return Prediction(engine.explain(fn_or_report, *args, **options))
+    if args or options:
+        raise ValueError("a report is all that there is to predict: sn.predict(report)")
+    return Prediction(fn_or_report)
+
+
+class Prediction(Live):
+    """A widget with a question for each collective of `report`."""
+
+    data = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, report: Report) -> None:
+        """Take the report whose collectives are to be guessed."""
+        self.report = report
+        super().__init__(view="predict", data=report.to_json(texts=False))
+
+    def text(self) -> str:
+        """Give the report, which is the answer, as text."""
+        return text.render(self.report)
+
+    def html(self) -> str:
+        """Give the report, which is the answer, as HTML."""
+        return html.render(self.report)

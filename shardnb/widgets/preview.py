@@ -1,0 +1,135 @@
+"""What Shardy says of a plan in a few milliseconds, before anything is compiled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from shardnb.analysis.propagation.matching import match
+from shardnb.analysis.propagation.named import Lines, named_values
+from shardnb.analysis.propagation.values import VALUE_LIMIT
+from shardnb.analysis.sources import Sources
+from shardnb.compiler import Program, hlo, private, shardy
+from shardnb.report import Axis, Mesh, Report, Value
+from shardnb.report.model import Spec
+from shardnb.report.spec import grid_of
+from shardnb.widgets.plan import Plan
+from shardnb.widgets.subject import Subject
+
+_MESH = re.compile(r"^  sdy\.mesh @\w+ = <\[.*\]>.*$", re.MULTILINE)
+_NAMED = re.compile(r'\{\??"(\w+)"')
+
+
+class NoPreview(Exception):
+    """Shardy has no answer for a plan without a compile; the message says why."""
+
+
+@dataclass(frozen=True)
+class Base:
+    """A compiled program whose module Shardy can propagate again with other specs."""
+
+    plan: Plan
+    report: Report
+    module: str
+    inputs: tuple[str, ...]
+    """The names of the module's inputs, in its order."""
+    values: tuple[int | None, ...]
+    """Which value of the module each of `report.values` is, where that is certain."""
+
+    def preview(self, plan: Plan) -> Report:
+        """Give the placements that a plan leads to, as a report without collectives.
+
+        Raises `NoPreview`.
+        """
+        if not plan.is_auto:
+            raise NoPreview("with Explicit or Manual axes placements are part of the types")
+        try:
+            found = shardy.preview(self._module_on(plan), self._changed(plan))
+        except (ValueError, private.NotAvailable) as error:
+            raise NoPreview(str(error).splitlines()[0]) from error
+        mesh = _mesh(self.report.mesh, plan.axes)
+        given = dict(plan.specs)
+        inputs = [_placed(v, given.get(v.name, v.spec), mesh) for v in self.report.inputs]
+        outputs = zip(self.report.outputs, found.outputs, strict=True)
+        values = zip(self.report.values, self.values, strict=True)
+        return Report(
+            title=self.report.title,
+            mesh=mesh,
+            inputs=tuple(inputs),
+            outputs=tuple(_placed(value, spec, mesh) for value, spec in outputs),
+            values=tuple(
+                _placed(value, found.module.values[found.module.placed(at)].spec, mesh)
+                for value, at in values
+                if at is not None
+            ),
+            sources=self.report.sources,
+        )
+
+    def _changed(self, plan: Plan) -> dict[int, Spec]:
+        """Give the specs that are not the module's own, by the number of its input."""
+        before, now = dict(self.plan.specs), dict(plan.specs)
+        moved = plan.axes != self.plan.axes
+        return {
+            number: now[name]
+            for number, name in enumerate(self.inputs)
+            if name in now and (moved or now[name] != before[name])
+        }
+
+    def _module_on(self, plan: Plan) -> str:
+        """Give the module on a plan's mesh, if that is all that the other mesh changes."""
+        if plan.axes == self.plan.axes:
+            return self.module
+        if len(_MESH.findall(self.module)) != 1 or "sdy.manual_computation" in self.module:
+            raise NoPreview("on another mesh the body of a shard_map has other shapes")
+        names = {axis.name for axis in plan.axes}
+        stated = set(_NAMED.findall(self.module.partition(") -> ")[2]))
+        if missing := sorted(stated - names):
+            raise NoPreview(f"the program itself names {', '.join(missing)}")
+        axes = ", ".join(f'"{axis.name}"={axis.size}' for axis in plan.axes)
+        return _MESH.sub(lambda _: f"  sdy.mesh @mesh = <[{axes}]>", self.module)
+
+
+def base_of(plan: Plan, program: Program, report: Report, subject: Subject) -> Base | None:
+    """Take a compiled program as the base of previews; None where it left no module."""
+    dumps = program.dumps
+    if not plan.is_auto or not dumps.stated or "sdy.mesh @mesh =" not in dumps.stated:
+        return None
+    module = shardy.prepared(dumps.stated, dumps.propagated)
+    names = _input_names(program, report)
+    found = shardy.preview(module, {})
+    if len(found.module.inputs) != len(names) or len(found.outputs) != len(report.outputs):
+        return None
+    before = hlo.parse(dumps.before)
+    named = named_values(Lines(before, Sources(subject.call.sources, subject.call.files)))[
+        :VALUE_LIMIT
+    ]
+    matched = match(found.module, before) if len(named) == len(report.values) else {}
+    values = [matched.get(one.leaf) for one in named] if matched else [None] * len(report.values)
+    return Base(plan, report, module, tuple(names), tuple(values))
+
+
+def _input_names(program: Program, report: Report) -> list[str]:
+    """Name the inputs of the module: those that are used, arrays closed over first."""
+    lifted = len(program.closed_over)
+    names = [value.name for value in report.inputs]
+    ordered = [*names[len(names) - lifted :], *names[: len(names) - lifted]]
+    return [ordered[number] for number in private.kept_arguments(program.lowered)]
+
+
+def _mesh(mesh: Mesh, axes: Sequence[Axis]) -> Mesh:
+    if tuple(axes) == mesh.axes:
+        return mesh
+    size = 1
+    for axis in axes:
+        size *= axis.size
+    return replace(mesh, axes=tuple(axes), device_ids=tuple(range(size)), coords=None)
+
+
+def _placed(value: Value, spec: Spec | None, mesh: Mesh) -> Value:
+    """Give a value with another spec; Shardy's None means that it is whole everywhere."""
+    spec = ((),) * len(value.shape) if spec is None else spec
+    moved = Value(value.name, value.dtype, value.shape, spec, (), location=value.location)
+    parts = grid_of(moved, mesh)
+    shard = tuple(-(-size // n) for size, n in zip(value.shape, parts, strict=True))
+    return replace(moved, shard_shape=shard, op=value.op)
