@@ -24,14 +24,25 @@ if TYPE_CHECKING:
     from shardnb.engine import explain
     from shardnb.modes import check_shard_map, to_explicit
     from shardnb.numeric import numeric_check
+    from shardnb.widgets import explore, predict
 
 __version__ = "0.1.0"
-__all__ = ["Report", "check_shard_map", "explain", "numeric_check", "to_explicit"]
+__all__ = [
+    "Report",
+    "check_shard_map",
+    "explain",
+    "explore",
+    "numeric_check",
+    "predict",
+    "to_explicit",
+]
 
 _HOMES = {
     "check_shard_map": "shardnb.modes",
     "explain": "shardnb.engine",
+    "explore": "shardnb.widgets",
     "numeric_check": "shardnb.numeric",
+    "predict": "shardnb.widgets",
     "to_explicit": "shardnb.modes",
 }
 
