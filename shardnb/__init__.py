@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from shardnb.engine import explain
     from shardnb.modes import check_shard_map, to_explicit
     from shardnb.numeric import numeric_check
+    from shardnb.reading import explain_hlo
     from shardnb.widgets import explore, predict
 
 __version__ = "0.1.0"
@@ -31,6 +32,7 @@ __all__ = [
     "Report",
     "check_shard_map",
     "explain",
+    "explain_hlo",
     "explore",
     "numeric_check",
     "predict",
@@ -40,6 +42,7 @@ __all__ = [
 _HOMES = {
     "check_shard_map": "shardnb.modes",
     "explain": "shardnb.engine",
+    "explain_hlo": "shardnb.reading",
     "explore": "shardnb.widgets",
     "numeric_check": "shardnb.numeric",
     "predict": "shardnb.widgets",

@@ -46,6 +46,7 @@ def find_collectives(
     """
     finder, places, fused = AxisFinder(mesh), _places(module), fused_collectives(module)
     between, made = overlaps(module, fused), _Made.of(partitioned)
+    marked = {part.key for part in fused.values() if part.key and is_generated(part.fusion)}
     found: list[Collective] = []
     for instruction in _once(_in_order(module), fused):
         place = places.get(instruction.computation, Place())
@@ -54,24 +55,26 @@ def find_collectives(
             frames=locate(module.frames(instruction)),
             overlap=between.get(instruction.name),
         )
-        if made.by_compiler(base):
-            base = replace(base, generated=True)
         results = _results(instruction, base.kind, made.all_to_alls)
         part = fused.get(instruction.computation)
+        if made.by_compiler(base) or (part is not None and part.key in marked):
+            base = replace(base, generated=True)
         if part is not None:
-            base, results = _in_fusion(base, results, part)
+            around = locate(module.frames(part.fusion))
+            base, results = _in_fusion(base, results, part, around)
         found += _members(base, results, len(found))
     return tuple(found)
 
 
 def _in_fusion(
-    base: Collective, results: tuple[Array, ...], part: Fused
+    base: Collective, results: tuple[Array, ...], part: Fused, frames: tuple[Location, ...]
 ) -> tuple[Collective, tuple[Array, ...]]:
     """Give a collective as the fusion around it sends it."""
     base = replace(
         base,
         algorithm=base.algorithm or algorithm_of(part.fusion),
-        generated=base.generated or is_generated(part.fusion),
+        frames=base.frames or frames,
+        op_name=base.op_name or part.fusion.op_name,
     )
     scattered = part.scattered()
     if scattered is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from shardnb.analysis.analyse import versions
@@ -24,6 +24,12 @@ _SIZE = re.compile(r"'([^']+)'=(\d+)")
 _NAMELESS = re.compile(r"_?axis_\d+")
 _UNPARTITIONED = re.compile(
     r'custom_call_target="(Sharding|SPMDFullToShardShape|SPMDShardToFullShape|xla\.sdy\.\w+)"'
+)
+
+_JAX = re.compile(r'op_name="(jit|pjit|pmap|xmap)\(')
+_CALLED = re.compile(
+    r"(psum|pmax|pmin|pmean|all_gather|all_to_all|ppermute|psum_scatter|reduce_scatter|pbroadcast)"
+    r"\w*\)*$"
 )
 
 _BEFORE = (
@@ -52,7 +58,7 @@ def analyse_hlo(
     known, and its groups speak for it. Raises `ValueError` where the text is no whole HLO module,
     and where the mesh has another number of devices.
     """
-    program = _Text(hlo.parse(text), mesh)
+    program = _Text(hlo.parse(text), mesh, of_jax=bool(_JAX.search(text)))
     located = Sources(sources, files)
     found = program.collectives(located)
     report = Report(
@@ -73,10 +79,11 @@ def analyse_hlo(
 
 @dataclass(frozen=True)
 class _Text:
-    """A module, and the mesh that was given for it."""
+    """A module, the mesh that was given for it, and whether it is a program of JAX's."""
 
     module: hlo.Module
     given: Mesh | None
+    of_jax: bool
 
     @cached_property
     def mesh(self) -> Mesh:
@@ -127,7 +134,19 @@ class _Text:
 
     def collectives(self, located: Sources) -> tuple[Collective, ...]:
         """List the collectives that are in the text."""
-        return find_collectives(self.module, self.mesh, located.locate)
+        found = find_collectives(self.module, self.mesh, located.locate)
+        return tuple(replace(one, generated=self._is_made(one)) for one in found)
+
+    def _is_made(self, collective: Collective) -> bool | None:
+        """Whether the compiler made a collective, as far as the text tells; else None.
+
+        The partitioner's mark tells; else the operation of JAX's that it was compiled from.
+        """
+        if collective.generated:
+            return True
+        if _CALLED.search(collective.op_name):
+            return False
+        return True if self.of_jax and collective.op_name else None
 
     def notes(self, found: Sequence[Collective]) -> Iterator[str]:
         """Say what the text cannot tell."""
@@ -157,11 +176,15 @@ class _Text:
         known = {one.name: one for one in entry}
         root = next((one for one in entry if one.is_root), entry[-1])
         made = [known[name] for name in root.operands] if root.opcode == "tuple" else [root]
-        layouts = [self._layout(one) for one in made]
-        for at, (one, layout) in enumerate(zip(made, layouts, strict=True)):
-            if layout is not None and None not in layouts:
+        layouts = self._layouts(root, [len(one.arrays[0][1]) for one in made])
+        for at, (one, layout) in enumerate(zip(made, layouts, strict=False)):
+            if layout.spec is not None:
                 name = "result" if root is one else f"result[{at}]"
                 yield self._value(name, one, layout)
+
+    def _layouts(self, root: Instruction, ranks: Sequence[int]) -> tuple[Layout, ...]:
+        text = root.attribute("sharding")
+        return self._reader.leaves(text, tuple(ranks)) if text and self.mesh.axes else ()
 
     def values(self, located: Sources) -> Iterator[Value]:
         """Give the values inside a program that is not partitioned whose sharding is stated."""

@@ -195,6 +195,7 @@ class Collective:
     program runs it (None: the compiler does not know). `axes` are the mesh axes whose devices
     exchange, a part of an axis as `data:(4)2`, or None where the groups match no axes.
     `producer_shape` is the shape of the whole array that is moved, before it was cut.
+    `generated` says whether the compiler made it, None where a text does not tell.
     `made_as` is the kind that the partitioner made, where the compiler sends another. `algorithm`
     is the compiler's name of how it sends it, `overlap` what runs meanwhile (None: it is not
     asynchronous, or that is not known).
@@ -208,7 +209,7 @@ class Collective:
     shape: tuple[int, ...]
     wire_bytes: int
     trips: int | None = 1
-    generated: bool = False
+    generated: bool | None = False
     asked_by: AskedBy | None = None
     reason: str | None = None
     why: str = ""

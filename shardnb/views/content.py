@@ -119,6 +119,8 @@ def mesh_text(mesh: Mesh) -> str:
 
 def devices_text(mesh: Mesh) -> str:
     """Write the devices: `8 emulated cpu devices`, `8 TPU v5 lite devices (v5e:2x4)`."""
+    if mesh.kind == "unknown":
+        return count(mesh.size, "device")
     kind = f"{'emulated ' if mesh.emulated else ''}{mesh.kind}"
     target = "" if mesh.target in ("cpu", "attached", mesh.kind) else f" ({mesh.target})"
     return clean(f"{count(mesh.size, f'{kind} device')}{target}")
@@ -131,7 +133,7 @@ def _summary(report: Report) -> str:
     unknown = words.unknown(collectives)
     least = "at least " if unknown else ""
     who = Counter(map(words.asked, collectives))
-    made = (words.MADE,) if who[words.MADE] else ()
+    made = tuple(word for word in (words.MADE, words.UNASKED) if who[word])
     parts = [f"{who[asker]:,} {asker}" for asker in ("called", "requested", "inferred", *made)]
     sent = f"{least}{size(report.wire_bytes)} sent by each device a run"
     loops = f"; {unknown:,} in loops whose trip count is not known" if unknown else ""

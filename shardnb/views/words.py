@@ -10,6 +10,7 @@ from shardnb.report.spec import spec_text
 from shardnb.views.units import change, clean, count, seconds, size
 
 MADE = "made by the partitioner"
+UNASKED = "asked by unknown"
 
 REASONS = {
     "partial-sum": "each device holds a partial sum, and these are added up",
@@ -27,6 +28,7 @@ ASKED = {
     "requested": "A sharding that you wrote asks for it.",
     "inferred": "Asked by nobody.",
     MADE: "The partitioner made it; who asked for it is not known.",
+    UNASKED: "Who asked for it is not known.",
 }
 
 _PARTS = {
@@ -38,6 +40,8 @@ _PARTS = {
 
 def asked(collective: Collective) -> str:
     """Say in a word who asked; where that is not known, whether the partitioner made it."""
+    if collective.asked_by is None and collective.generated is None:
+        return UNASKED
     return collective.asked_by or (MADE if collective.generated else "called")
 
 

@@ -1,0 +1,60 @@
+"""Reports of programs that were compiled elsewhere: the HLO text of a dump."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+
+from shardnb.analysis import analyse_hlo
+from shardnb.analysis.text import of_axes
+from shardnb.mesh import Grid, parse_mesh
+from shardnb.report import Mesh, Report
+
+
+def explain_hlo(
+    text_or_path: str | Path, mesh: str | Mesh | jax.sharding.Mesh | None = None
+) -> Report:
+    """Read an HLO dump into a report, as far as its evidence goes.
+
+    `text_or_path` is the text of a module or the path of a file with one: before or after
+    optimisations, from CPU, GPU or TPU, of any JAX. `mesh` names the axes, as
+    `data=4,model=2`; without it they are those that the text itself names, or unnamed. What only
+    a compile knows stays unknown: who asked for a collective, and why.
+
+    Raises `ValueError` where there is no such file, where the text is no HLO or is cut off, and
+    where the mesh has another number of devices than the program.
+
+    >>> dump = '''HloModule step, num_partitions=4
+    ...
+    ... ENTRY main {
+    ...   x = f32[8,16]{1,0} parameter(0)
+    ...   ROOT sum = f32[8,16]{1,0} all-reduce(x), replica_groups={{0,1},{2,3}}, to_apply=add
+    ... }
+    ... '''
+    >>> [(c.kind, c.axes, c.bytes) for c in explain_hlo(dump, mesh="data=2,model=2").collectives]
+    [('all-reduce', ('model',), 512)]
+    """
+    text = _text(text_or_path)
+    return analyse_hlo(text, _described(mesh))
+
+
+def _text(given: str | Path) -> str:
+    """Give the text of a module, or what stands in the file of this name."""
+    if isinstance(given, str) and ("\n" in given or "HloModule" in given):
+        return given
+    path = Path(given)
+    if not path.is_file():
+        raise ValueError(f"{str(given)[:200]!r} is neither a file nor the text of an HLO module")
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is no text: write the dump with --xla_dump_hlo_as_text"
+        ) from error
+
+
+def _described(mesh: str | Mesh | jax.sharding.Mesh | None) -> Mesh | None:
+    if isinstance(mesh, str):
+        return of_axes(parse_mesh(mesh).axes)
+    return Grid(mesh).describe() if isinstance(mesh, jax.sharding.Mesh) else mesh
