@@ -15,6 +15,7 @@ from shardnb.analysis.buffers import memory_of, out_of_memory, read_allocations
 from shardnb.analysis.causes import Causes, Counts, Stated, explain_causes, read_stated
 from shardnb.analysis.collectives import find_collectives
 from shardnb.analysis.jaxprs import equations
+from shardnb.analysis.precheck import padded_constraints
 from shardnb.analysis.propagation import Explained, values_of
 from shardnb.analysis.sources import Sources
 from shardnb.analysis.types import typed_program
@@ -33,6 +34,7 @@ from shardnb.report.model import (
     Value,
 )
 from shardnb.report.typed import TypedLine
+from shardnb.report.types import SpecProblem
 
 _READABLE = 2_000_000
 """Characters of an optimized program up to which its jaxpr and StableHLO are kept as text."""
@@ -184,11 +186,16 @@ def _findings(
         *findings.silent_replication(outputs, mesh),
         *findings.rematerialised(collectives, mesh),
         *findings.of_collectives(collectives, mesh),
+        *findings.padded_constraints(_padded(program, located), collectives),
         *(loops.accumulated_in_loops(partitioned, collectives) if partitioned else ()),
         *(loops.unchanging_in_loops(partitioned, collectives) if partitioned else ()),
         *findings.lost_donations(modules.optimized, _donated(program, inputs)),
         *findings.replicated_inputs(inputs, mesh),
     )
+
+
+def _padded(program: Program, located: Sources) -> tuple[SpecProblem, ...]:
+    return padded_constraints(program.traced.jaxpr, program.mesh, located)
 
 
 def _too_large(program: Program, module: hlo.Module, located: Sources) -> tuple[Finding, ...]:

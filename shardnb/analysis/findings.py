@@ -125,6 +125,20 @@ def moved_arguments(problems: Iterable[SpecProblem], *, emulated: bool) -> Itera
             yield Finding("moved", f"{problem.message}{fix}", wasted_bytes=problem.moved_bytes)
 
 
+def padded_constraints(
+    problems: Iterable[SpecProblem], collectives: Sequence[Collective]
+) -> Iterator[Finding]:
+    """Find the constraints that XLA pads, at lines where no collective tells of it already."""
+    told = {_line(location_of(one)) for one in collectives if one.reason == "uneven"}
+    for one in problems:
+        if one.kind == "uneven" and _line(one.location) not in told:
+            yield Finding("uneven", one.message, one.location, wasted_bytes=one.padded_bytes)
+
+
+def _line(place: Location | None) -> tuple[int, int] | None:
+    return None if place is None else (place.source, place.line)
+
+
 _LINE_OF = {
     "no partitioned form": "{kind} of {producer} stands before {consumer}, which has no "
     "partitioned form here: it runs whole on each device",

@@ -125,6 +125,13 @@ def _shapes(args: dict[str, Tree], specs: dict[str, Any], mesh: jax.sharding.Mes
     ]
 
 
+def padded_constraints(
+    jaxpr: Any, mesh: jax.sharding.Mesh, sources: Sources
+) -> tuple[SpecProblem, ...]:
+    """Check the constraints of a program that JAX takes: XLA pads those that do not divide."""
+    return divisibility.check(list(_constraints(jaxpr, sources)), dict(mesh.shape))
+
+
 def _constraints(jaxpr: Any, sources: Sources) -> Iterator[Stated]:
     for equation in equations(jaxpr):
         if equation.primitive.name == "sharding_constraint":

@@ -150,3 +150,20 @@ def test_copies_along_an_axis():
     (finding,) = [f for f in report.findings if f.kind == "replicated"]
     assert "is on 4 devices along data" in finding.message
     assert finding.wasted_bytes == 3 * 1024 * 1024 * 4
+
+
+def test_a_constraint_that_is_padded_without_a_collective():
+    def doubled(x):
+        return lax.with_sharding_constraint(2 * x, P("data")).sum()
+
+    (finding,) = findings(doubled, f32(30, 16), kind="uneven")
+    assert "size 30 into 8 parts (data)" in finding.message
+    assert finding.message.endswith("XLA pads it to 32")
+    assert finding.wasted_bytes == 2 * 16 * 4
+
+
+def test_a_constraint_that_divides_is_nothing_to_say():
+    def doubled(x):
+        return lax.with_sharding_constraint(2 * x, P("data")).sum()
+
+    assert findings(doubled, f32(32, 16), kind="uneven") == []
