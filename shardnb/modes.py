@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import Any
 
 from shardnb import engine, explicit, failures
@@ -70,16 +71,17 @@ def check_shard_map(
     (False, 'psum')
     """
     grid, call = make_grid(mesh, None, on, args), read_call(fn, args)
-    return checker.check_shard_map(
-        fn,
-        args,
-        grid,
-        in_specs=in_specs,
-        out_specs=out_specs,
-        axis_names=frozenset(axis_names),
-        check_vma=check_vma,
-        sources=Sources(call.sources, call.files),
-    )
+    stated: dict[str, Any] = {
+        "in_specs": in_specs,
+        "out_specs": out_specs,
+        "axis_names": frozenset(axis_names),
+        "check_vma": check_vma,
+    }
+    sources = Sources(call.sources, call.files)
+    check = checker.check_shard_map(fn, args, grid, **stated, sources=sources)
+    shapes = checker.shapes(args, grid)
+    texts = {"sources": call.sources, "files": call.files}
+    return replace(check, again={"fn": fn, "args": shapes, "grid": grid, **stated, **texts})
 
 
 def compare_modes(

@@ -91,7 +91,7 @@ def check_shard_map(
     """
     sources = sources or Sources()
     manual = frozenset(axis_names) or frozenset(grid.mesh.axis_names)
-    call = _Call(fn, _shapes(args, grid), grid, in_specs, out_specs, manual, check_vma)
+    call = _Call(fn, shapes(args, grid), grid, in_specs, out_specs, manual, check_vma)
     names = _names(fn, len(args))
     stated, structure = _stated(call, names)
     problems = (*divisibility.check(stated, _sizes(call)), *_outer_axes(call))
@@ -141,7 +141,9 @@ def _sizes(call: _Call) -> dict[str, int]:
     return {axis: size for axis, size in call.grid.mesh.shape.items() if axis in call.manual}
 
 
-def _shapes(args: Sequence[Tree], grid: Grid) -> tuple[Tree, ...]:
+def shapes(args: Sequence[Tree], grid: Grid) -> tuple[Tree, ...]:
+    """Give the shapes of arrays, each with its own sharding if that is on the grid's mesh."""
+
     def shape(leaf: Any) -> jax.ShapeDtypeStruct:
         own = placement.own_sharding(leaf, grid.mesh)
         return jax.ShapeDtypeStruct(leaf.shape, placement.dtype_of(leaf), sharding=own)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from shardnb.report.model import Location, Mesh, Report, Source, Value
@@ -157,7 +158,8 @@ class ShardMapCheck(Told):
 
     `accepted` is JAX's own verdict, `error` and `message` its exception. `steps` are its checks
     in order, `inputs` and `outputs` the shapes, `lines` the body with the varying set after each
-    line, `region` what it lowers to and `report` the compiled program.
+    line, `region` what it lowers to and `report` the compiled program. `again` is what a widget
+    needs to check it with other specs; with it, a notebook shows the widget.
     """
 
     accepted: bool
@@ -173,6 +175,24 @@ class ShardMapCheck(Told):
     region: str = ""
     report: Report | None = None
     sources: tuple[Source, ...] = ()
+    again: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+
+    def widget(self) -> Any:
+        """Give a widget in which the specs are chosen, and the check made again.
+
+        A check that was read from somewhere is only shown.
+        """
+        from shardnb.widgets.check import Body, CheckView
+
+        return CheckView(self, Body(**self.again) if self.again is not None else None)
+
+    def _repr_mimebundle_(self, **selection: Any) -> Any:
+        if self.again is not None:
+            from shardnb.widgets.alive import is_alive
+
+            if is_alive():
+                return self.widget()._repr_mimebundle_(**selection)
+        return super()._repr_mimebundle_(**selection)
 
 
 @dataclass(frozen=True)

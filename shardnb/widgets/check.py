@@ -73,7 +73,7 @@ class CheckView(Live):
 
     def __init__(self, check: ShardMapCheck, body: Body | None = None) -> None:
         """Show a check; `body` is what it checked."""
-        self.check = check
+        self.check = check = replace(check, again=None)
         self._body = body
         pick = {} if body is None else _pickers(check, body)
         super().__init__(view="check", data={"number": 0, **_plain(check)}, pick=pick)
@@ -113,10 +113,7 @@ class CheckView(Live):
 def _plain(check: ShardMapCheck) -> dict[str, Any]:
     """Give a check as plain data, its report as JSON."""
     report = check.report
-    bare = replace(check, report=None)
-    data: dict[str, Any] = msgspec.to_builtins(
-        {name: getattr(bare, name) for name in bare.__dataclass_fields__ if name != "again"}
-    )
+    data: dict[str, Any] = msgspec.to_builtins(replace(check, report=None))
     return {**data, "report": report.to_json(texts=False) if report else None}
 
 
