@@ -36,8 +36,9 @@ _BEFORE = (
     "this program is not partitioned yet: the collectives that the partitioner will add are not in "
     "it, and shardings are those that it states"
 )
-_NOT_OPTIMIZED = (
-    "this program is not optimised yet: its collectives may still be combined, changed or dropped"
+_UNSCHEDULED = (
+    "this program has no schedule: where it is from before the optimisations, its collectives may "
+    "still be combined, changed or dropped"
 )
 _NO_AXES = "no mesh is given: groups are shown by the positions of their devices"
 _NO_CAUSES = "the text does not say who asked for a collective, and why"
@@ -153,7 +154,7 @@ class _Text:
         if self.is_unpartitioned:
             yield _BEFORE
         elif "is_scheduled=true" not in self.module.header:
-            yield _NOT_OPTIMIZED
+            yield _UNSCHEDULED
         if found and not self.mesh.axes:
             yield _NO_AXES
         if found:

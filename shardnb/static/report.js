@@ -44,8 +44,12 @@ var COLLECTIVE = {
   within: [],
   op_name: "",
   instruction: "",
-  channel: null
+  channel: null,
+  made_as: null,
+  algorithm: null,
+  overlap: null
 };
+var OVERLAP = { ops: 0, names: [], cycles: null };
 var FINDING = { location: null, wasted_bytes: null, details: "" };
 var MEMORY = { aliased: 0, code: 0 };
 var RUN = { trace_seconds: null, compile_seconds: null, explain_seconds: null, run_seconds: null };
@@ -80,7 +84,7 @@ function readReport(data) {
 function mesh(data) {
   const axes = list(data, "axes").map((axis) => filled(axis, AXIS));
   const size2 = axes.reduce((product2, axis) => product2 * axis.size, 1);
-  if (list(data, "device_ids").length !== size2) {
+  if (axes.length && list(data, "device_ids").length !== size2) {
     throw new Error(`this is no report: its mesh of ${size2} places has other devices`);
   }
   return { ...filled(data, MESH), axes };
@@ -110,7 +114,8 @@ function collective(item, table2) {
   }
   const fixes = read.fixes && read.fixes.map((fix) => filled(fix, FIX));
   const frames = read.frames.map((frame) => filled(frame, PLACE));
-  return { ...read, axes: read.axes ?? null, groups, fixes, frames };
+  const overlap = read.overlap && filled(read.overlap, OVERLAP);
+  return { ...read, axes: read.axes ?? null, groups, fixes, frames, overlap };
 }
 function finding(item) {
   const read = filled(item, FINDING);
@@ -387,7 +392,7 @@ function untabbed(text) {
 
 // src/view/words.ts
 var MADE = "made by the partitioner";
-var UNASKED = "asked by unknown";
+var UNASKED = "asker unknown";
 var REASONS = {
   "partial-sum": "each device holds a partial sum, and these are added up",
   conflict: "two placements disagree, so one side is moved",
@@ -521,6 +526,7 @@ function further(collective2) {
     const others = count(collective2.combined_with.length, "other collective");
     said.push(`Sent together with ${others}, as one exchange.`);
   }
+  said.push(...sending(collective2));
   if (collective2.seconds !== null) {
     said.push(`About ${seconds(collective2.seconds)} for one execution, by a formula.`);
   }
@@ -529,10 +535,28 @@ function further(collective2) {
   }
   return said.filter(Boolean);
 }
+function sending(collective2) {
+  const said = [];
+  if (collective2.made_as) {
+    const made2 = `the compiler changed the partitioner's ${collective2.made_as}`;
+    said.push(clean(`Sent as ${collective2.kind}: ${made2}.`));
+  }
+  if (collective2.algorithm) {
+    said.push(clean(`The compiler's way of sending it: ${collective2.algorithm}.`));
+  }
+  if (collective2.overlap) {
+    const { ops, names } = collective2.overlap;
+    const listed = names.length ? ` (${names.join(", ")})` : "";
+    said.push(
+      clean(`Asynchronous: ${count(ops, "operation")} scheduled while it runs${listed}.`)
+    );
+  }
+  return said;
+}
 function effect(fix) {
   const [before, after] = fix.collectives;
-  const sending2 = `sends ${size(fix.wire_bytes[1])}, not ${size(fix.wire_bytes[0])}`;
-  const left = after ? `${count(after, "collective")}, not ${grouped(before)}, ${sending2}` : "no collective";
+  const sending3 = `sends ${size(fix.wire_bytes[1])}, not ${size(fix.wire_bytes[0])}`;
+  const left = after ? `${count(after, "collective")}, not ${grouped(before)}, ${sending3}` : "no collective";
   return `${left}, ${change(fix.memory_bytes[1] - fix.memory_bytes[0])} a device; compiled`;
 }
 
@@ -2745,7 +2769,7 @@ function draw(root, report) {
   const { collectives } = report;
   root.append(
     head2(report),
-    ...sending(report, store),
+    ...sending2(report, store),
     arrays(report, store),
     ...report.values.length ? [new Spread(report, store).element] : [],
     facts(report),
@@ -2768,7 +2792,7 @@ function head2(report) {
   const [first, ...others] = header(report);
   return h("div", { class: "header" }, h("b", null, first), ...others.map((part) => h("span", null, part)));
 }
-function sending(report, store) {
+function sending2(report, store) {
   return [
     new Code(report, store).element,
     h("div", { class: "summary" }, summary(report)),

@@ -10,7 +10,7 @@ from shardnb.report.spec import spec_text
 from shardnb.views.units import change, clean, count, seconds, size
 
 MADE = "made by the partitioner"
-UNASKED = "asked by unknown"
+UNASKED = "asker unknown"
 
 REASONS = {
     "partial-sum": "each device holds a partial sum, and these are added up",
@@ -163,11 +163,27 @@ def further(collective: Collective) -> tuple[str, ...]:
     if collective.combined_with:
         others = count(len(collective.combined_with), "other collective")
         said.append(f"Sent together with {others}, as one exchange.")
+    said += _sending(collective)
     if collective.seconds is not None:
         said.append(f"About {seconds(collective.seconds)} for one execution, by a formula.")
     if collective.fixes == ():
         said.append("No edit that was tried removes it.")
     return tuple(sentence for sentence in said if sentence)
+
+
+def _sending(collective: Collective) -> list[str]:
+    """Say how the compiler sends it, and what a device does meanwhile."""
+    said = []
+    if collective.made_as:
+        made = f"the compiler changed the partitioner's {collective.made_as}"
+        said.append(clean(f"Sent as {collective.kind}: {made}."))
+    if collective.algorithm:
+        said.append(clean(f"The compiler's way of sending it: {collective.algorithm}."))
+    if (overlap := collective.overlap) is not None:
+        names = f" ({', '.join(overlap.names)})" if overlap.names else ""
+        ops = count(overlap.ops, "operation")
+        said.append(clean(f"Asynchronous: {ops} scheduled while it runs{names}."))
+    return said
 
 
 def fix(edit: Fix) -> str:

@@ -125,6 +125,15 @@ export interface Collective {
   op_name: string;
   instruction: string;
   channel: number | null;
+  made_as: string | null;
+  algorithm: string | null;
+  overlap: Overlap | null;
+}
+
+export interface Overlap {
+  ops: number;
+  names: readonly string[];
+  cycles: number | null;
 }
 
 export interface Finding {
@@ -211,7 +220,11 @@ const COLLECTIVE = {
   op_name: '',
   instruction: '',
   channel: null,
+  made_as: null,
+  algorithm: null,
+  overlap: null,
 };
+const OVERLAP = { ops: 0, names: [], cycles: null };
 const FINDING = { location: null, wasted_bytes: null, details: '' };
 const MEMORY = { aliased: 0, code: 0 };
 const RUN = { trace_seconds: null, compile_seconds: null, explain_seconds: null, run_seconds: null };
@@ -250,7 +263,7 @@ export function readReport(data: unknown): Report {
 function mesh(data: Data): Mesh {
   const axes = list(data, 'axes').map(axis => filled<Axis>(axis, AXIS));
   const size = axes.reduce((product, axis) => product * axis.size, 1);
-  if (list(data, 'device_ids').length !== size) {
+  if (axes.length && list(data, 'device_ids').length !== size) {
     throw new Error(`this is no report: its mesh of ${size} places has other devices`);
   }
   return { ...filled<Mesh>(data, MESH), axes };
@@ -283,7 +296,8 @@ function collective(item: unknown, table: Groups[]): Collective {
   }
   const fixes = read.fixes && read.fixes.map(fix => filled<Fix>(fix, FIX));
   const frames = read.frames.map(frame => filled<Place>(frame, PLACE));
-  return { ...read, axes: read.axes ?? null, groups, fixes, frames };
+  const overlap = read.overlap && filled<Overlap>(read.overlap, OVERLAP);
+  return { ...read, axes: read.axes ?? null, groups, fixes, frames, overlap };
 }
 
 function finding(item: unknown): Finding {

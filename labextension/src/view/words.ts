@@ -5,7 +5,7 @@ import { specText } from './spec';
 import { change, clean, count, grouped, seconds, size } from './units';
 
 export const MADE = 'made by the partitioner';
-export const UNASKED = 'asked by unknown';
+export const UNASKED = 'asker unknown';
 
 const REASONS: Record<string, string> = {
   'partial-sum': 'each device holds a partial sum, and these are added up',
@@ -181,6 +181,7 @@ export function further(collective: Collective): string[] {
     const others = count(collective.combined_with.length, 'other collective');
     said.push(`Sent together with ${others}, as one exchange.`);
   }
+  said.push(...sending(collective));
   if (collective.seconds !== null) {
     said.push(`About ${seconds(collective.seconds)} for one execution, by a formula.`);
   }
@@ -188,6 +189,26 @@ export function further(collective: Collective): string[] {
     said.push('No edit that was tried removes it.');
   }
   return said.filter(Boolean);
+}
+
+/** Say how the compiler sends it, and what a device does meanwhile. */
+function sending(collective: Collective): string[] {
+  const said: string[] = [];
+  if (collective.made_as) {
+    const made = `the compiler changed the partitioner's ${collective.made_as}`;
+    said.push(clean(`Sent as ${collective.kind}: ${made}.`));
+  }
+  if (collective.algorithm) {
+    said.push(clean(`The compiler's way of sending it: ${collective.algorithm}.`));
+  }
+  if (collective.overlap) {
+    const { ops, names } = collective.overlap;
+    const listed = names.length ? ` (${names.join(', ')})` : '';
+    said.push(
+      clean(`Asynchronous: ${count(ops, 'operation')} scheduled while it runs${listed}.`)
+    );
+  }
+  return said;
 }
 
 /** Write what a compiled edit changes: `no collective, +128 KiB a device; compiled`. */
