@@ -1,4 +1,4 @@
-"""The command line: `shardnb demo`, `shardnb lab`, `shardnb explain`.
+"""The command line: `shardnb demo`, `lab`, `explain`, `read` and `diff`.
 
 Exit status: 0, 1 where a collective is there that `--forbid` forbids, 2 for bad input.
 """
@@ -20,7 +20,7 @@ from shardnb.commands.errors import CommandError
 if TYPE_CHECKING:
     from shardnb.report import Report
 
-COPY = Path("shardnb-first-look.ipynb")
+COPY = Path("shardnb-quickstart.ipynb")
 PAGE = Path("shardnb-demo.html")
 
 
@@ -82,6 +82,22 @@ def _explain(given: argparse.Namespace) -> int:
     return _give(function.explain(given.target, call), given)
 
 
+def _read(given: argparse.Namespace) -> int:
+    from shardnb.commands import saved
+
+    return _give(saved.read(given.dump, given.mesh), given)
+
+
+def _diff(given: argparse.Namespace) -> int:
+    from shardnb.commands import output, saved
+
+    before, after = saved.load(given.before), saved.load(given.after)
+    print(output.diff_as_json(before, after) if given.json else before.diff(after))
+    if given.html is not None:
+        output.write_page([before, after], given.html, diff=before.diff(after))
+    return _judged([after], given)
+
+
 def _give(found: Report | Sequence[Report], given: argparse.Namespace) -> int:
     """Print reports, write the page where one is asked for, and judge them by `--forbid`."""
     from shardnb.commands import output
@@ -91,6 +107,14 @@ def _give(found: Report | Sequence[Report], given: argparse.Namespace) -> int:
     print(output.as_json(found) if given.json else output.as_text(reports))
     if given.html is not None:
         output.write_page(reports, given.html)
+    return _judged(reports, given)
+
+
+def _judged(reports: Sequence[Report], given: argparse.Namespace) -> int:
+    """Say where a page was written, and which collectives `--forbid` forbids; gives the status."""
+    from shardnb.commands import output
+
+    if given.html is not None:
         print(f"Wrote {given.html}", file=_aside(given))
     broken = output.forbidden(reports, given.forbid)
     for line in broken:
@@ -112,6 +136,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_demo(commands)
     _add_lab(commands)
     _add_explain(commands)
+    _add_read(commands)
+    _add_diff(commands)
     return parser
 
 
@@ -141,7 +167,7 @@ def _add_explain(commands: Commands) -> None:
     explain.add_argument("target", metavar="FILE.py:function | FILE.ipynb")
     explain.add_argument("--mesh", metavar="data=4,model=2", help="the mesh of devices")
     explain.add_argument("--axes", metavar="auto|explicit|manual", help="the type of its axes")
-    explain.add_argument("--on", metavar="cpu|attached", help="the devices it is laid on")
+    explain.add_argument("--on", metavar="cpu|attached|v5e:2x4", help="the devices it is laid on")
     explain.add_argument(
         "--arg",
         action="append",
@@ -155,6 +181,24 @@ def _add_explain(commands: Commands) -> None:
     explain.add_argument("--in-specs", metavar="EXPR", help="with --args: their specs")
     explain.add_argument("--out-specs", metavar="EXPR", help="the specs of the result")
     _add_output(explain, None)
+
+
+def _add_read(commands: Commands) -> None:
+    text = "explain an HLO dump that was made elsewhere"
+    read = commands.add_parser("read", help=text, description=text)
+    read.set_defaults(command=_read)
+    read.add_argument("dump", metavar="DUMP", help="a file with HLO text, or - for standard input")
+    read.add_argument("--mesh", metavar="data=4,model=2", help="the mesh that it was compiled for")
+    _add_output(read, None)
+
+
+def _add_diff(commands: Commands) -> None:
+    text = "compare two reports that were saved as JSON; --forbid judges the second"
+    diff = commands.add_parser("diff", help=text, description=text)
+    diff.set_defaults(command=_diff)
+    diff.add_argument("before", type=Path, metavar="A.json")
+    diff.add_argument("after", type=Path, metavar="B.json")
+    _add_output(diff, None)
 
 
 def _add_output(parser: argparse.ArgumentParser, page: Path | None) -> None:

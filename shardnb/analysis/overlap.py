@@ -27,6 +27,7 @@ _NO_WORK = frozenset(
 )
 _NO_WORK_ENDS = ("-start", "-done", "-update")
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+_IS_SYNC = re.compile(r'\bis_sync\\?":\s*true')
 _NUMBER = re.compile(r"[.\d]+$")
 
 
@@ -56,7 +57,7 @@ def _in_body(
         elif part is not None and part.key in begun and part.ends:
             name, since = begun.pop(part.key)
             yield name, _overlap(work[since:])
-        elif instruction.opcode.endswith("-start"):
+        elif instruction.opcode.endswith("-start") and not _IS_SYNC.search(instruction.attributes):
             collective = _started(module, instruction)
             if collective is not None:
                 begun[instruction.name] = collective.name, len(work)

@@ -12,7 +12,7 @@ from shardnb.commands.errors import CommandError
 from shardnb.report import Report
 
 MIME = "application/vnd.shardnb.report.v1+json"
-DEMO = "01_first_look.ipynb"
+DEMO = "01_quickstart.ipynb"
 
 
 def demo() -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import get_args
 
 from shardnb.commands.errors import CommandError
 from shardnb.report import Collective, Report
+from shardnb.report.diff import Diff
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -41,12 +43,22 @@ def as_json(found: Report | Sequence[Report]) -> str:
     return f"[{',\n'.join(report.to_json(texts=False) for report in found)}]"
 
 
-def write_page(reports: Sequence[Report], path: Path) -> None:
-    """Write reports as one HTML file that needs no JavaScript and no network."""
+def diff_as_json(before: Report, after: Report) -> str:
+    """Give what changed between two reports as JSON: names, and figures before and after."""
+    changes = [vars(change) for change in before.diff(after).changes]
+    return json.dumps({"changes": changes}, indent=2)
+
+
+def write_page(reports: Sequence[Report], path: Path, diff: Diff | None = None) -> None:
+    """Write reports as one HTML file that needs no JavaScript and no network.
+
+    `diff` is what changed between them, and stands before them.
+    """
     from shardnb.views import html
 
     title = reports[0].title if len(reports) == 1 else f"{len(reports)} reports"
-    body = _RULE.join(html.render(report) for report in reports)
+    told = [] if diff is None else [f"<pre>{escape(str(diff))}</pre>"]
+    body = _RULE.join([*told, *(html.render(report) for report in reports)])
     try:
         path.write_text(_PAGE.format(title=escape(title), body=body), encoding="utf-8")
     except OSError as error:
@@ -66,7 +78,7 @@ def forbidden(reports: Sequence[Report], options: Sequence[str]) -> list[str]:
 
 def check_words(options: Sequence[str]) -> None:
     """Check that what `options` forbid is something that a report can have."""
-    from shardnb.analysis.collectives import KINDS
+    from shardnb.analysis.kinds import KINDS
     from shardnb.report.model import AskedBy
 
     known = (*get_args(AskedBy), *KINDS)

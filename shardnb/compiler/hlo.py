@@ -27,7 +27,8 @@ _FRAME_TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 _ESCAPED = re.compile(r"\\(.)")
 _NUMBERED = re.compile(r"(\d+) (.*)$")
 _PAIR = re.compile(r"(\w+)=(\d+)")
-_TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
+_TRIPS = re.compile(r'"known_trip_count\\?":\{\\?"n\\?":\\?"(\d+)')
+_COMMENT = re.compile(r"/\*.*?\*/")
 
 Array = tuple[str, tuple[int, ...]]
 """Element type and dimensions."""
@@ -61,7 +62,8 @@ class Instruction:
             return ()
         if "%" in self.operand_text:
             return tuple(_OPERAND.findall(self.operand_text))
-        return tuple(part.split()[-1] for part in _split(self.operand_text) if part.strip())
+        plain = _COMMENT.sub("", self.operand_text)
+        return tuple(part.split()[-1] for part in _split(plain) if part.strip())
 
     @cached_property
     def arrays(self) -> tuple[Array, ...]:
@@ -168,15 +170,16 @@ class Module:
 
 
 def parse(text: str) -> Module:
-    """Read the text of an HLO module.
+    """Read the text of an HLO module; what stands before it, as in a log, is passed over.
 
     Raises `ValueError` where the text is no HLO module or ends in the middle of one.
     """
     lines = iter(text.splitlines())
-    header = next((line for line in lines if line.strip()), "")
-    if not header.startswith("HloModule"):
+    header = next((line for line in lines if line.startswith("HloModule ")), "")
+    if not header.split()[1:]:
+        start = text.strip()[:60]
         raise ValueError(
-            f"this is no HLO module: it starts with {header[:60]!r}, not with 'HloModule NAME'"
+            f"this is no HLO module: it starts with {start!r}, and no line with 'HloModule NAME'"
         )
     module = Module(header.split()[1].rstrip(","), header)
     _read(module, lines)
