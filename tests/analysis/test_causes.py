@@ -149,3 +149,23 @@ def test_without_dumps_nothing_is_added():
     )
     assert causes.collectives == (collective,)
     assert causes.warnings_left == "a warning\n"
+
+
+def test_members_that_cpu_widens_are_found_again():
+    # XLA for CPU sends narrow floats as f32: a combined exchange has other element types than
+    # what partitioning made.
+    def loss(params, x):
+        return jnp.square(x @ params["a"] + x @ params["b"]).mean()
+
+    shape = jax.ShapeDtypeStruct((64, 64), jnp.bfloat16)
+    report = sn.explain(
+        jax.grad(loss),
+        {"a": shape, "b": shape},
+        jax.ShapeDtypeStruct((128, 64), jnp.bfloat16),
+        mesh="data=8",
+        in_specs=(P(), P("data")),
+    )
+    assert {(c.kind, c.dtype, c.reason) for c in report.collectives} == {
+        ("all-reduce", "f32", "partial-sum")
+    }
+    assert any(c.combined_with for c in report.collectives)

@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 
 from shardnb.analysis.causes.align import COLLECTIVES
 from shardnb.analysis.causes.graph import Key, key_of
-from shardnb.compiler.hlo import Array, Instruction, Module
+from shardnb.compiler.hlo import Instruction, Module
 from shardnb.report.model import Collective
 
 _PASSED = frozenset(("bitcast", "copy", "get-tuple-element", "reshape", "convert"))
+_NARROW = ("bf16", "f16")
+
+_Entry = tuple[Instruction, Key]
 
 
 @dataclass
@@ -90,20 +93,20 @@ class Matcher:
             name = names[at] if len(names) == len(group) else ""
             key = keys[at] if at < len(keys) else ("", 0)
             whole = final.arrays[at] if member.made_as else (member.dtype, member.shape)
-            alike = pool.get(whole)
+            alike = [entry for entry in pool[whole[1]] if _may_become(entry[0], whole[0])]
             if alike:
-                best = max(alike, key=lambda entry: _score(entry[1], name, key))
+                best = max(alike, key=lambda entry: _score(entry, name, key, whole[0]))
                 found[member.id] = best[0]
-                alike.remove(best)
+                pool[whole[1]].remove(best)
         return found
 
-    def _pool(self, first: Collective, channel: int) -> dict[Array, list[tuple[Instruction, Key]]]:
+    def _pool(self, first: Collective, channel: int) -> dict[tuple[int, ...], list[_Entry]]:
         """Give by shape the collectives that may have gone into a combined one, in order.
 
         They are of the kind, and in the computation, of the member whose channel it kept. TPU may
         give a channel of its own to what it makes outside of loops.
         """
-        pool: dict[Array, list[tuple[Instruction, Key]]] = defaultdict(list)
+        pool: dict[tuple[int, ...], list[_Entry]] = defaultdict(list)
         kept = next(iter(self._by_channel.get(channel, ())), None)
         if kept is None and first.within:
             return pool
@@ -114,7 +117,7 @@ class Matcher:
                 continue
             for one in ones:
                 if one.opcode == kind and one.computation == computation:
-                    pool[one.arrays[0]].append((one, key_of(one)))
+                    pool[one.arrays[0][1]].append((one, key_of(one)))
         return pool
 
     def _operand_keys(self, final: Instruction) -> list[Key]:
@@ -152,10 +155,17 @@ def _source_key(operand: str, nodes: dict[str, Instruction]) -> Key:
     return key_of(node) if node is not None else ("", 0)
 
 
-def _score(mine: Key, name: str, key: Key) -> int:
-    """Weigh a candidate of the right shape: names and lines tell the rest."""
+def _may_become(made: Instruction, dtype: str) -> bool:
+    """Whether a collective may have this element type in the end: CPU widens narrow floats."""
+    own = made.arrays[0][0]
+    return own == dtype or (own in _NARROW and dtype == "f32")
+
+
+def _score(entry: _Entry, name: str, key: Key, dtype: str) -> int:
+    """Weigh a candidate of the right shape: names, lines and the element type tell the rest."""
+    made, mine = entry
     named = bool(name) and mine[0].endswith(name)
-    return 2 * named + 4 * (mine == key)
+    return 4 * named + 8 * (mine == key) + (made.arrays[0][0] == dtype)
 
 
 def joined_names(op_name: str) -> list[str]:
