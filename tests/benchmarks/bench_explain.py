@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-LIMITS = {"ratio": 1.25, "load": 0.3, "mesh": 3.0}
+LIMITS = {"ratio": 1.5, "load": 0.3, "mesh": 3.0}
 WIDTH, HEADS, BATCH, LENGTH, VOCABULARY = 512, 8, 256, 128, 1024
 
 
