@@ -10,7 +10,6 @@ from IPython.core.completer import SimpleCompletion, context_matcher
 
 from shardnb.magics import options
 from shardnb.magics.meshes import NotebookMesh
-from shardnb.mesh import TARGETS
 
 _MAGIC = re.compile(r"\s*(%%shard|%shard|%mesh)\s(.*)", re.DOTALL)
 _LAST_WORD = re.compile(r"(?:^|\s)(\S*)$")
@@ -73,9 +72,8 @@ def _options(magic: str) -> list[options.Option]:
 
 
 def _value(name: str, typed: str) -> tuple[str, Iterable[str]]:
-    choices = TARGETS if name == options.ON.name else ()
     known = {option.name: option.choices for option in options.CELL_OPTIONS}
-    return typed.rpartition(",")[2], choices or known.get(name, ())
+    return typed.rpartition(",")[2], known.get(name, ())
 
 
 def _axis_names(text: str, mesh: NotebookMesh) -> list[str]:

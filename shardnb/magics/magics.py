@@ -66,9 +66,11 @@ class ShardMagics(Magics):
 
             --axes explicit     the type of the axes that state none
                                 %mesh data=8 --axes explicit
-            --on attached       the devices: cpu (the default) emulates any number of them and
-                                needs no restart; attached takes those of jax.devices()
-                                %mesh data=1 --on attached
+            --on v5e:2x4        the devices: cpu (the default) emulates any number of them and
+                                needs no restart; attached takes those of jax.devices(); a TPU
+                                topology is compiled for, with no TPU here (Tab lists some; needs
+                                pip install 'shardnb[tpu]')
+                                %mesh data=4,model=2 --on v5e:2x4
         """
         with usage_errors():
             read = options.parse(line, options.MESH_OPTIONS, specs=False)
@@ -132,7 +134,8 @@ class ShardMagics(Magics):
                                    Not given: the one in the arguments' shardings, else the one
                                    of %mesh, else the one of jax.set_mesh
             --axes explicit        the type of its axes: auto, explicit or manual
-            --on attached          its devices: cpu (emulated, any number) or attached
+            --on v5e:2x4           its devices: cpu (emulated, any number), attached, or a TPU
+                                   topology, for which the cell is compiled and does not run
             --no-run               compile and explain only: no name changes, and what the cell
                                    prints is dropped
             --watch                run the cell as it stands, and report each program that its own

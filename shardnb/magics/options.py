@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from shardnb.mesh.grammar import axis_type
+from shardnb.mesh import TARGETS, axis_type
 
 KINDS = (
     "all-gather",
@@ -94,7 +94,7 @@ def _switch(value: str) -> str:
 
 MESH = Option("mesh", "data=4,model=2")
 AXES = Option("axes", "auto|explicit|manual", _axes, ("auto", "explicit", "manual"))
-ON = Option("on", "cpu|attached", choices=("cpu", "attached"))
+ON = Option("on", "cpu|attached|v5e:2x4", choices=TARGETS)
 NO_RUN = Option("no-run")
 WATCH = Option("watch")
 SAVE = Option("save", "NAME", _name)

@@ -32,6 +32,7 @@ from shardnb.report import Report
 from shardnb.report.types import ErrorReport
 
 Tree = Any
+_NO_DEVICES = "nothing ran, and no name is bound: a TPU topology is only compiled for"
 _KNOWN = {"P": PartitionSpec, "PartitionSpec": PartitionSpec, "NamedSharding": NamedSharding}
 
 
@@ -130,6 +131,9 @@ class Session:
             self._forbid(line, report)
             if line.has(options.FIX):
                 report = self.keep(line, engine.with_fixes(program, report), [])
+            if run and program.compile_only and not program.abstract:
+                report = self.keep(line, report, [_NO_DEVICES])
+                run = False
             results = self.results(line, program, report) if run else None
             if results is None:
                 self._show(line, report)
@@ -155,7 +159,7 @@ class Session:
             stated=tuple(out),
             possible=tuple(dict.fromkeys((*names.assigned, *inputs, *out, LAST))),
             manual=bool(grid.manual),
-            runs=run and not _shapes_only(inputs),
+            runs=run and not grid.compile_only and not _shapes_only(inputs),
             quiet=capture_output,
         )
         known, files = self.cells.known(text.explained)

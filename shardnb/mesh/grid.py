@@ -9,6 +9,7 @@ from functools import lru_cache
 import jax
 from jax.sharding import AxisType, NamedSharding
 
+from shardnb.compiler import private
 from shardnb.mesh.grammar import MeshSpec, axis_type, parse_mesh
 from shardnb.mesh.targets import devices_for, target_name
 from shardnb.mesh.topologies import is_topology
@@ -32,6 +33,11 @@ class Grid:
     mesh: jax.sharding.Mesh
     manual: frozenset[str] = frozenset()
     target: str = "cpu"
+
+    @property
+    def compile_only(self) -> bool:
+        """Whether its devices are a topology, where nothing runs."""
+        return private.compile_only(self.mesh.devices.flat[0])
 
     def describe(self) -> model.Mesh:
         """Give the mesh as a report holds it."""
