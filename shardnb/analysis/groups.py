@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from shardnb.analysis.pieces import merged, pieces_of
 from shardnb.report.model import Groups, Mesh
 
 _IOTA = re.compile(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
@@ -143,25 +144,13 @@ class AxisFinder:
         size = len(groups[0])
         if any(len(group) != size for group in groups) or size * len(groups) != self.mesh.size:
             return None
-        pieces = [piece for axis in self.mesh.axes for piece in _pieces(axis.name, axis.size)]
+        pieces = pieces_of(self.mesh.shape, self.mesh.shape)
         sizes = [piece[2] for piece in pieces]
         first = np.stack(np.unravel_index(np.array(groups[0]), sizes or [1]))
         varying = [i for i in range(len(pieces)) if len(set(first[i].tolist())) > 1]
         if math.prod(sizes[i] for i in varying) != size or not _same(groups, sizes, varying):
             return None
-        return _merged([pieces[i] for i in varying], self.mesh.shape)
-
-
-def _pieces(name: str, size: int) -> list[tuple[str, int, int]]:
-    """Cut an axis into its prime parts: (name, size of what is before it, size)."""
-    parts, before, divisor = [], 1, 2
-    while size > 1:
-        if size % divisor:
-            divisor += 1
-            continue
-        parts.append((name, before, divisor))
-        before, size = before * divisor, size // divisor
-    return parts
+        return merged([pieces[i] for i in varying], self.mesh.shape)
 
 
 def _same(groups: Groups, sizes: list[int], varying: list[int]) -> bool:
@@ -176,18 +165,3 @@ def _sorted_rows(rows: Positions) -> list[list[int]]:
     rows = np.sort(rows, axis=1)
     ordered: list[list[int]] = rows[np.argsort(rows[:, 0])].tolist()
     return ordered
-
-
-def _merged(pieces: list[tuple[str, int, int]], shape: dict[str, int]) -> tuple[str, ...]:
-    """Join neighbouring parts of an axis, and write a whole axis by its name."""
-    joined: list[list[int | str]] = []
-    for name, before, size in pieces:
-        last = joined[-1] if joined else None
-        if last and last[0] == name and int(last[1]) * int(last[2]) == before:
-            last[2] = int(last[2]) * size
-        else:
-            joined.append([name, before, size])
-    return tuple(
-        str(name) if size == shape[str(name)] else f"{name}:({before}){size}"
-        for name, before, size in joined
-    )

@@ -48,6 +48,7 @@ class Recorder:
             "xla_dump_to": str(self.folder),
             "xla_dump_hlo_pass_re": _PASSES,
             "xla_dump_hlo_as_text": True,
+            "xla_dump_buffer_assignment_analysis": False,
         }
 
     def read(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardnb.analysis.causes.edges import result_shardings
-from shardnb.analysis.causes.layouts import LayoutReader, pieces_of
+from shardnb.analysis.causes.layouts import LayoutReader
 from shardnb.analysis.causes.match import joined_names
 from shardnb.analysis.causes.phase import phase_of
 from shardnb.analysis.causes.remat import read_warnings
@@ -74,10 +74,6 @@ def test_the_block_of_a_size_that_does_not_divide_is_padded():
     found = layout("{mesh['data'=4,'model'=2], [{'data'}]}", 1)
     assert found.shard_shape((17,)) == (5,)
     assert not found.divides((17,))
-
-
-def test_axes_are_cut_into_prime_parts():
-    assert pieces_of(("data:(2)4",), {"data": 8}) == [("data", 2, 2), ("data", 4, 2)]
 
 
 RULE = (

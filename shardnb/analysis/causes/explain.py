@@ -122,7 +122,7 @@ class _Explainer:
             return self._called(collective, made)
         alignment = self._alignment(made.computation) if made is not None else None
         if made is None or alignment is None:
-            return self._written(collective, UNKNOWN, Facts(), collective.op_name, None)
+            return self._written(collective, UNKNOWN, Facts(), collective.op_name)
         move = walk(alignment, made)
         permuted = [one for one in move.chain if one.opcode == "collective-permute"]
         axes = (self._axes(permuted[0]) or ()) if permuted else ()
@@ -157,7 +157,7 @@ class _Explainer:
             if old is not None and graph.operands[old.name]:
                 producer = self.names.value(graph, graph.operands[old.name][0])
                 facts = Facts(producer, self.names.taker(graph, old))
-        return self._written(collective, verdict, facts, collective.op_name, None)
+        return self._written(collective, verdict, facts, collective.op_name)
 
     def _told(self, collective: Collective, move: Move, verdict: Verdict) -> Collective:
         """Tell of what the partitioner made: both ends, and where they lie."""
@@ -178,12 +178,15 @@ class _Explainer:
         )
         told = node if node is not None else value
         name = told.op_name if told is not None else ""
-        moved = replace(
+        return self._written(
             collective,
+            verdict,
+            facts,
+            name or collective.op_name,
+            told=told,
             full_remat=self._is_rematerialised(move, value, verdict),
             producer_shape=_shape(value),
         )
-        return self._written(moved, verdict, facts, name or collective.op_name, told)
 
     def _spec(self, graph: Graph, value: str | None) -> Spec | None:
         layout = self.program.layout(graph, value) if value else None
@@ -202,7 +205,10 @@ class _Explainer:
         verdict: Verdict,
         facts: Facts,
         op_name: str,
-        told: hlo.Instruction | None,
+        *,
+        told: hlo.Instruction | None = None,
+        full_remat: bool = False,
+        producer_shape: tuple[int, ...] | None = None,
     ) -> Collective:
         """Fill in what was found; `told` is the instruction whose line is meant."""
         frames = self.locate(self.program.module.frames(told)) if told is not None else ()
@@ -218,6 +224,8 @@ class _Explainer:
             producer_spec=facts.spec,
             consumer=facts.consumer,
             needed_spec=verdict.needed,
+            full_remat=full_remat,
+            producer_shape=producer_shape,
             phase=phase_of(op_name, differentiated=self.differentiated),
             why=sentence(collective, verdict, replace(facts, line=line)),
         )

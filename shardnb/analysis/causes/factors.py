@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from shardnb.analysis.causes.graph import Graph
-from shardnb.analysis.causes.layouts import Layout, Piece, merged, pieces_of
+from shardnb.analysis.causes.layouts import Layout
 from shardnb.analysis.causes.program import Before
 from shardnb.analysis.causes.rules import AMBIGUOUS, Rule, Rules
+from shardnb.analysis.pieces import Piece, merged, pieces_of
 from shardnb.compiler.hlo import Instruction
 from shardnb.report.model import Spec
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from shardnb.compiler.hlo import Array, Instruction, Module
 
@@ -16,18 +16,23 @@ _NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 _FRAME = re.compile(r"stack_frame_id=(\d+)")
 _NO_KEY: Key = ("", 0)
 _BARRIERS = ("opt-barrier", "optimization-barrier")
+_PASSES = frozenset(("tuple", "get-tuple-element", *_BARRIERS))
 
 
 def key_of(instruction: Instruction) -> Key:
     """Give the key of an instruction; without a name there is none."""
     text = instruction.attributes
     start = text.rfind("metadata={")
-    if start < 0:
-        return _NO_KEY
-    name = _NAME.search(text, start)
+    return _key(text[start:]) if start >= 0 else _NO_KEY
+
+
+@lru_cache(1 << 14)
+def _key(metadata: str) -> Key:
+    """Read a key; layers that are written out repeat it."""
+    name = _NAME.search(metadata)
     if name is None or not name[1]:
         return _NO_KEY
-    frame = _FRAME.search(text, start)
+    frame = _FRAME.search(metadata)
     return name[1], int(frame[1]) if frame else 0
 
 
@@ -140,7 +145,7 @@ class Graph:
 
 def is_pass(instruction: Instruction) -> bool:
     """Whether an instruction only hands values on."""
-    return instruction.opcode in ("tuple", "get-tuple-element", *_BARRIERS)
+    return instruction.opcode in _PASSES
 
 
 def graphs(module: Module) -> dict[str, Graph]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from shardnb.analysis.groups import Positions, iota
+from shardnb.analysis.pieces import merged, pieces_of
 from shardnb.report.model import Mesh, Spec
 
 _MESH = re.compile(r"mesh\[([^\]]*)\](?:, device_ids=\(([^{}]*?)\))?")
@@ -59,7 +60,7 @@ class LayoutReader:
 
     def __post_init__(self) -> None:
         """Cut the mesh axes into prime parts, of which every split is made."""
-        self._pieces = [p for axis in self.mesh.axes for p in _primes(axis.name, axis.size)]
+        self._pieces = pieces_of(self.mesh.shape, self.mesh.shape)
         self._grid = [size for _, _, size in self._pieces] or [1]
 
     def leaves(self, text: str | None, ranks: tuple[int, ...]) -> tuple[Layout, ...]:
@@ -149,51 +150,6 @@ class LayoutReader:
         if not np.array_equal(total, grid):
             return None
         return merged([piece for _, _, piece in strides], self.mesh.shape)
-
-
-Piece = tuple[str, int, int]
-"""A part of an axis: its name, the size of what is before it, its own size."""
-
-
-def _primes(name: str, size: int) -> list[Piece]:
-    parts, before, divisor = [], 1, 2
-    while size > 1:
-        if size % divisor:
-            divisor += 1
-            continue
-        parts.append((name, before, divisor))
-        before, size = before * divisor, size // divisor
-    return parts
-
-
-def merged(pieces: list[Piece], shape: dict[str, int]) -> tuple[str, ...]:
-    """Join neighbouring parts of an axis; a whole axis is written by its name."""
-    joined: list[Piece] = []
-    for name, before, size in pieces:
-        if joined and joined[-1][0] == name and joined[-1][1] * joined[-1][2] == before:
-            joined[-1] = (name, joined[-1][1], joined[-1][2] * size)
-        else:
-            joined.append((name, before, size))
-    return tuple(
-        name if size == shape[name] else f"{name}:({before}){size}" for name, before, size in joined
-    )
-
-
-def pieces_of(axes: tuple[str, ...], shape: dict[str, int]) -> list[Piece]:
-    """Cut axes, some of them parts, into prime parts, major first.
-
-    >>> pieces_of(("data", "model:(2)2"), {"data": 4, "model": 4})
-    [('data', 1, 2), ('data', 2, 2), ('model', 2, 2)]
-    """
-    pieces: list[Piece] = []
-    for axis in axes:
-        name, colon, rest = axis.rpartition(":(")
-        if not colon:
-            pieces += _primes(axis, shape[axis])
-            continue
-        before, _, size = rest.partition(")")
-        pieces += [(name, int(before) * b, s) for _, b, s in _primes(name, int(size))]
-    return pieces
 
 
 def _is_list(text: str) -> bool:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shardnb.analysis.causes.edges import Edges
 from shardnb.analysis.causes.factors import Factors, results_of
 from shardnb.analysis.causes.graph import Graph, is_pass
-from shardnb.analysis.causes.layouts import Piece
 from shardnb.analysis.causes.rules import Rule
+from shardnb.analysis.pieces import Piece
 from shardnb.compiler.hlo import Instruction
 
 Pieces = frozenset[Piece]
-Dim = tuple[str, str, int]
+Place = tuple[Graph, str, int]
 """A dimension of a value: its computation, its name, the number of the dimension."""
 
 _LIMIT = 400
@@ -34,7 +34,7 @@ class Origins:
 
     factors: Factors
     edges: Edges
-    _grounded: dict[Pieces, set[Dim]] = field(default_factory=dict)
+    _grounded: dict[Pieces, dict[Place, bool]] = field(default_factory=dict)
 
     def of(
         self, graph: Graph, value: str, dim: int, parts: Pieces, *, split: bool
@@ -43,18 +43,18 @@ class Origins:
 
         Goes down along the dimension through everything that takes it, the nearest first.
         """
-        queue, seen = deque([(graph, value, dim)]), set[Dim]()
+        queue, seen = deque([(graph, value, dim)]), set[Place]()
         while queue and len(seen) < _LIMIT:
-            graph, value, dim = queue.popleft()
-            if (graph.name, value, dim) in seen or self._has(graph, value, dim, parts) != split:
+            graph, value, dim = place = queue.popleft()
+            if place in seen or self._is_split(place, parts) != split:
                 continue
-            seen.add((graph.name, value, dim))
-            if self._is_stated_result(graph, value):
+            seen.add(place)
+            if self.edges.is_result(graph, value):
                 return Origin(value, stated=True)
             for user in graph.users.get(value, ()):
                 node = graph.nodes[user]
                 if self.edges.is_edge(graph, node):
-                    if self._has(graph, user, dim, parts) == split:
+                    if self._is_split((graph, user, dim), parts) == split:
                         return Origin(user, stated=True)
                     continue
                 found = self._met(graph, node, value, dim, parts) if split else None
@@ -68,48 +68,55 @@ class Origins:
 
         If not, the placement was lent to it by what takes it.
         """
-        if not self._has(graph, value, dim, parts):
-            return False
-        if parts not in self._grounded:
-            self._grounded[parts] = self._flood(parts)
-        return (graph.name, value, dim) in self._grounded[parts]
-
-    def _flood(self, parts: Pieces) -> set[Dim]:
-        """Follow these axes down from every place that splits a dimension by itself."""
-        stack = list(self._grounds(parts))
-        seen = {(graph.name, value, dim) for graph, value, dim in stack}
+        start = graph, value, dim
+        known = self._grounded.setdefault(parts, {})
+        way: dict[Place, Place | None] = {start: None}
+        stack = [start] if self._is_split(start, parts) else []
         while stack:
-            graph, value, dim = stack.pop()
-            for user in graph.users.get(value, ()):
-                for below in self._down(graph, graph.nodes[user], value, dim):
-                    key = below[0].name, *below[1:]
-                    if key not in seen and self._has(*below, parts):
-                        seen.add(key)
-                        stack.append(below)
-        return seen
+            place = stack.pop()
+            if known.get(place) or self._is_ground(place):
+                known.update(dict.fromkeys(_back(place, way), True))
+                return True
+            for above in self._above(*place):
+                if above not in way and known.get(above, True) and self._is_split(above, parts):
+                    way[above] = place
+                    stack.append(above)
+        known.update(dict.fromkeys(way, False))
+        return False
 
-    def _grounds(self, parts: Pieces) -> Iterator[tuple[Graph, str, int]]:
-        entry = self.factors.program.module.entry
-        for graph in self.factors.program.graphs.values():
-            for node in graph.body:
-                if node.opcode == "parameter":
-                    ground = graph.name == entry
-                else:
-                    ground = node.opcode == "custom-call" or self.edges.is_edge(graph, node)
-                for value in results_of(node) if ground else ():
-                    array = graph.array(value)
-                    for dim in range(len(array[1]) if array else 0):
-                        if self._has(graph, value, dim, parts):
-                            yield graph, value, dim
+    def _is_ground(self, place: Place) -> bool:
+        """Whether an input, a stated placement, or what nothing is known of."""
+        graph, value, _ = place
+        node = graph.node(value)
+        if node.opcode == "parameter":
+            return graph.name == self.factors.program.module.entry
+        return node.opcode == "custom-call" or self.edges.is_edge(graph, node)
 
-    def _has(self, graph: Graph, value: str, dim: int, parts: Pieces) -> bool:
+    def _is_split(self, place: Place, parts: Pieces) -> bool:
+        graph, value, dim = place
         layout = self.factors.program.layout(graph, value)
         if layout is None or layout.spec is None or dim >= len(layout.spec):
             return False
         return not parts.isdisjoint(self.factors.split_by(layout.spec)[dim])
 
-    def _is_stated_result(self, graph: Graph, value: str) -> bool:
-        return self.edges.is_result(graph, value)
+    def _above(self, graph: Graph, value: str, dim: int) -> Iterator[Place]:
+        """Give the dimensions of operands that a dimension of a result comes from."""
+        node, program = graph.node(value), self.factors.program
+        at = int(value.partition("#")[2] or 0)
+        operands = graph.operands[node.name]
+        if node.opcode == "while":
+            yield graph, operands[at], dim
+            inner = program.inside(node, at)
+            last = program.carried(*inner) if inner is not None else None
+            if last is not None:
+                yield *last, dim
+        elif node.opcode == "parameter":
+            for outer in (program.outside(graph, value), program.carried(graph, value)):
+                if outer is not None:
+                    yield *outer, dim
+        elif (rule := self.factors.known(graph, node)) is not None:
+            for number, other in rule.above[at][dim]:
+                yield graph, operands[number], other
 
     def _met(
         self, graph: Graph, node: Instruction, value: str, dim: int, parts: Pieces
@@ -127,38 +134,33 @@ class Origins:
                     return operand
         return None
 
-    def _down(
-        self, graph: Graph, node: Instruction, value: str, dim: int
-    ) -> Iterator[tuple[Graph, str, int]]:
+    def _down(self, graph: Graph, node: Instruction, value: str, dim: int) -> Iterator[Place]:
         """Give the dimensions of results that a dimension of an operand becomes."""
         if node.opcode == "while":
             for at in _places(graph.operands[node.name], value):
                 yield from self._turns(graph, node, at, dim)
-            return
-        if is_pass(node):
+        elif not is_pass(node):
+            yield from self._through(graph, node, value, dim)
+        elif node.is_root:
             caller = self.factors.program.callers.get(graph.name)
-            if node.is_root and caller is not None and caller[1].opcode == "while":
+            if caller is not None and caller[1].opcode == "while":
                 for at in _places(tuple(map(graph.resolve, node.operands)), value):
                     yield from self._turns(*caller, at, dim)
-            return
-        yield from self._through(graph, node, value, dim)
 
-    def _through(
-        self, graph: Graph, node: Instruction, value: str, dim: int
-    ) -> Iterator[tuple[Graph, str, int]]:
+    def _through(self, graph: Graph, node: Instruction, value: str, dim: int) -> Iterator[Place]:
         """Give the dimensions of results that share a factor with one of an operand."""
         rule = self.factors.known(graph, node)
         if rule is None:
             return
-        factors = _factors_at(graph, node, rule, value, dim)
-        for result, dims in zip(results_of(node), rule.results, strict=False):
-            for other, names in enumerate(dims):
-                if not factors.isdisjoint(names):
-                    yield graph, result, other
+        operands = zip(graph.operands[node.name], rule.below, strict=False)
+        taken = [dims[dim] for operand, dims in operands if operand == value and dim < len(dims)]
+        ends = taken[0] if len(taken) == 1 else sorted({end for ends in taken for end in ends})
+        results = results_of(node)
+        for at, other in ends:
+            if at < len(results):
+                yield graph, results[at], other
 
-    def _turns(
-        self, graph: Graph, node: Instruction, at: int, dim: int
-    ) -> Iterator[tuple[Graph, str, int]]:
+    def _turns(self, graph: Graph, node: Instruction, at: int, dim: int) -> Iterator[Place]:
         """Give what an operand of a loop is inside it, and after it."""
         inner = self.factors.program.inside(node, at)
         if inner is not None:
@@ -168,6 +170,14 @@ class Origins:
 
 def _places(operands: Sequence[str], value: str) -> list[int]:
     return [at for at, operand in enumerate(operands) if operand == value]
+
+
+def _back(place: Place, way: Mapping[Place, Place | None]) -> Iterator[Place]:
+    """Give the places from one back to where the way to it started."""
+    here: Place | None = place
+    while here is not None:
+        yield here
+        here = way[here]
 
 
 def _factors_at(

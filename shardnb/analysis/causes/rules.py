@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from operator import mul
 
@@ -14,6 +13,9 @@ from shardnb.compiler.hlo import Instruction
 
 Factors = tuple[str, ...]
 Shape = tuple[int, ...]
+Dims = tuple[Factors, ...]
+Ties = tuple[tuple[tuple[tuple[int, int], ...], ...], ...]
+"""For each dimension of each array the dimensions of others: the array's number, its dimension."""
 
 _RULE = re.compile(r"#sdy\.op_sharding_rule<\((.*?)\)->\((.*?)\)([^>]*)>")
 _LIST = re.compile(r"\[([^\]]*)\]")
@@ -24,6 +26,7 @@ _OP = re.compile(
     r"\s*(?:%[\w:, %]+ = )?\"?(?:stablehlo|sdy|mhlo|chlo)\.([a-z_]+)\"?(.*)$", re.DOTALL
 )
 _TENSOR = re.compile(r"tensor<((?:\d+x)*)[^<>]*(?:<[^<>]*>)?>")
+_VALUES_AND_SPACES = re.compile(r"%[\w#:]+|\s")
 _DIGITS = re.compile(r"-?\d+")
 _OPCODES = {"dot_general": "dot", "broadcast_in_dim": "broadcast"}
 
@@ -36,8 +39,8 @@ class Rule:
     `exchanges` need elements of neighbours (Shardy's permutation).
     """
 
-    operands: tuple[tuple[Factors, ...], ...]
-    results: tuple[tuple[Factors, ...], ...]
+    operands: tuple[Dims, ...]
+    results: tuple[Dims, ...]
     sizes: tuple[tuple[str, int], ...] = ()
     reductions: frozenset[str] = frozenset()
     whole: frozenset[str] = frozenset()
@@ -46,6 +49,27 @@ class Rule:
     def size(self, factor: str) -> int:
         """Give the number of elements along a factor."""
         return dict(self.sizes).get(factor, 1)
+
+    @cached_property
+    def below(self) -> Ties:
+        """The dimensions of results that share a factor with each dimension of each operand."""
+        return _ties(self.operands, self.results)
+
+    @cached_property
+    def above(self) -> Ties:
+        """The dimensions of operands that share a factor with each dimension of each result."""
+        return _ties(self.results, self.operands)
+
+
+def _ties(sources: tuple[Dims, ...], targets: tuple[Dims, ...]) -> Ties:
+    ends = [(at, dim, f) for at, dims in enumerate(targets) for dim, f in enumerate(dims)]
+    return tuple(
+        tuple(
+            tuple((at, dim) for at, dim, others in ends if not set(factors).isdisjoint(others))
+            for factors in dims
+        )
+        for dims in sources
+    )
 
 
 AMBIGUOUS = Rule((), ())
@@ -76,34 +100,28 @@ def parse_rule(text: str) -> Rule | None:
     )
 
 
-def _tensors(text: str) -> tuple[tuple[Factors, ...], ...]:
+def _tensors(text: str) -> tuple[Dims, ...]:
     return tuple(
         tuple(tuple(_FACTOR.findall(dim)) for dim in dims.split(",") if dim.strip())
         for dims in _LIST.findall(text)
     )
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """A rule as it was printed, with what tells its operation."""
-
-    operands: tuple[Shape, ...] | None
-    text: str
-    rule: str
+_Kind = tuple[str, tuple[Shape, ...], tuple[Shape, ...] | None]
+"""What an operation is, the shapes of its results, and those of its operands where they stand."""
 
 
 @dataclass
 class Rules:
     """The rules of a module's operations, found by what the operation is, never by its name."""
 
-    _entries: dict[tuple[str, tuple[Shape, ...]], list[_Entry]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
+    _printed: dict[_Kind, dict[str, list[str]]] = field(default_factory=dict)
+    _alike: dict[_Kind, dict[str, list[str]]] = field(default_factory=dict)
     _parsed: dict[str, Rule | None] = field(default_factory=dict)
 
-    def add(self, opcode: str, results: tuple[Shape, ...], entry: _Entry) -> None:
-        """Note the rule of an operation with results of these shapes."""
-        self._entries[opcode, results].append(entry)
+    def add(self, kind: _Kind, rule: str, operation: str) -> None:
+        """Note the rule of an operation, both as they were printed."""
+        self._printed.setdefault(kind, {}).setdefault(rule, []).append(operation)
 
     def of(self, instruction: Instruction, operands: tuple[Shape, ...]) -> Rule | None:
         """Give the rule of an HLO instruction with operands of these shapes.
@@ -111,16 +129,28 @@ class Rules:
         None where Shardy has none, `AMBIGUOUS` where several operations could be meant.
         """
         results = tuple(shape for _, shape in instruction.arrays)
-        opcode = instruction.opcode
-        entries = self._entries.get((opcode.replace("-", "_"), results), [])
-        entries = [e for e in entries if e.operands is None or e.operands == operands]
-        if len({entry.rule for entry in entries}) > 1:
+        found = self._of_kind(instruction.opcode.replace("-", "_"), results, operands)
+        rules = list(found)
+        if len(rules) > 1:
             marks = _marks(instruction)
-            entries = [e for e in entries if _has(e.text, marks)]
-        texts = {entry.rule for entry in entries}
-        if len(texts) == 1:
-            return self._parse(texts.pop())
-        return AMBIGUOUS if texts else _plain(instruction, operands, results)
+            rules = [rule for rule in rules if any(_has(text, marks) for text in found[rule])]
+        if len(rules) > 1:
+            return AMBIGUOUS
+        return self._parse(rules[0]) if rules else _plain(instruction, operands, results)
+
+    def _of_kind(
+        self, opcode: str, results: tuple[Shape, ...], operands: tuple[Shape, ...]
+    ) -> dict[str, list[str]]:
+        """Give the rules of operations of these shapes; where they are several, by attributes."""
+        kind = opcode, results, operands
+        if kind not in self._alike:
+            found = dict(self._printed.get(kind, {}))
+            for rule, operations in self._printed.get((opcode, results, None), {}).items():
+                found[rule] = found.get(rule, []) + operations
+            if len(found) > 1:
+                found = {rule: list({*map(_attributes, found[rule])}) for rule in found}
+            self._alike[kind] = found
+        return self._alike[kind]
 
     def _parse(self, text: str) -> Rule | None:
         if text not in self._parsed:
@@ -131,33 +161,29 @@ class Rules:
 def read_rules(text: str) -> Rules:
     """Read the rules out of Shardy's module after propagation."""
     rules = Rules()
-    for name, line in _operations(text):
+    for line in _operations(text):
         at = line.find("sdy.sharding_rule = ")
-        if at < 0:
+        match = _OP.match(line) if at >= 0 else None
+        if match is None:
             continue
+        name = match[1]
         end = line.find(">", line.find("->", at) + 2)
-        types = line[line.rfind("} : ") + 3 :]
-        operands, results = _types(types, name)
-        opcode = _OPCODES.get(name, name)
-        rules.add(opcode, results, _Entry(operands, line[:at], line[at : end + 1]))
+        operands, results = _types(line[line.rfind("} : ") + 3 :], name)
+        kind = _OPCODES.get(name, name), results, operands
+        rules.add(kind, line[at : end + 1], line[:at])
     return rules
 
 
-def _operations(text: str) -> Iterator[tuple[str, str]]:
-    """Give the name and the text of each operation, that of one with a body without its body."""
-    open_ops: list[tuple[str, str]] = []
+def _operations(text: str) -> Iterator[str]:
+    """Give the text of each operation that has a rule, that of one with a body without its body."""
+    open_ops: list[str] = []
     for line in text.splitlines():
-        if line.lstrip().startswith("})") and open_ops:
-            name, start = open_ops.pop()
-            yield name, start + line
-            continue
-        match = _OP.match(line)
-        if match is None:
-            continue
         if line.endswith("({"):
-            open_ops.append((match[1], line))
+            open_ops.append(line)
+        elif open_ops and line.lstrip().startswith("})"):
+            yield open_ops.pop() + line
         elif "sharding_rule" in line:
-            yield match[1], line
+            yield line
 
 
 @lru_cache(1 << 12)
@@ -175,19 +201,17 @@ def _shapes(text: str) -> tuple[Shape, ...]:
     )
 
 
-def _has(text: str, marks: Sequence[str]) -> bool:
-    written = _numbers(text)
-    return all(mark in written for mark in marks)
-
-
-@lru_cache(1 << 12)
-def _numbers(text: str) -> str:
+def _attributes(text: str) -> str:
     """Write the attributes of an operation so that two notations can be compared."""
-    text = re.sub(r"\s", "", text)
+    text = _VALUES_AND_SPACES.sub("", text)
     if "stablehlo.dot" in text:
         text += "" if "contracting_dims=" in text else "contracting_dims=[1]x[0]"
         text += "" if "batching_dims=" in text else "batching_dims=[]x[]"
     return text
+
+
+def _has(attributes: str, marks: Sequence[str]) -> bool:
+    return all(mark in attributes for mark in marks)
 
 
 def _marks(instruction: Instruction) -> list[str]:
@@ -270,7 +294,7 @@ def _reshape(source: Shape, result: Shape) -> Rule | None:
     return Rule((_assigned(source, named),), (_assigned(result, named),), named)
 
 
-def _assigned(shape: Shape, named: tuple[tuple[str, int], ...]) -> tuple[Factors, ...]:
+def _assigned(shape: Shape, named: tuple[tuple[str, int], ...]) -> Dims:
     """Give each dimension the factors that it is made of."""
     left = iter(named)
     dims: list[Factors] = []

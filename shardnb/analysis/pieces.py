@@ -1,0 +1,53 @@
+"""Mesh axes cut into their prime parts, of which every split of an array is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+Piece = tuple[str, int, int]
+"""A part of an axis: its name, the size of what is before it, its own size."""
+
+
+def pieces_of(axes: Iterable[str], shape: Mapping[str, int]) -> list[Piece]:
+    """Cut axes, some of them parts, into prime parts, major first; `shape` has the axes' sizes.
+
+    >>> pieces_of(("data", "model:(2)2"), {"data": 4, "model": 4})
+    [('data', 1, 2), ('data', 2, 2), ('model', 2, 2)]
+    """
+    return [piece for axis in axes for piece in _primes(*_whole_or_part(axis, shape))]
+
+
+def _whole_or_part(axis: str, shape: Mapping[str, int]) -> Piece:
+    name, colon, rest = axis.rpartition(":(")
+    if not colon:
+        return axis, 1, shape[axis]
+    before, _, size = rest.partition(")")
+    return name, int(before), int(size)
+
+
+def _primes(name: str, before: int, size: int) -> list[Piece]:
+    parts, divisor = [], 2
+    while size > 1:
+        if size % divisor:
+            divisor += 1
+            continue
+        parts.append((name, before, divisor))
+        before, size = before * divisor, size // divisor
+    return parts
+
+
+def merged(pieces: Iterable[Piece], shape: Mapping[str, int]) -> tuple[str, ...]:
+    """Join neighbouring parts of an axis; a whole axis is written by its name.
+
+    >>> merged([("data", 1, 2), ("data", 2, 2), ("model", 2, 2)], {"data": 4, "model": 4})
+    ('data', 'model:(2)2')
+    """
+    joined: list[Piece] = []
+    for name, before, size in pieces:
+        if joined and joined[-1][0] == name and joined[-1][1] * joined[-1][2] == before:
+            joined[-1] = (name, joined[-1][1], joined[-1][2] * size)
+        else:
+            joined.append((name, before, size))
+    return tuple(
+        name if size == shape[name] else f"{name}:({before}){size}" for name, before, size in joined
+    )
