@@ -1,0 +1,187 @@
+"""TPU topologies: their names, where mesh axes lie on the torus, and what does not fit."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from shardnb.mesh import make_grid, topologies
+
+needs_libtpu = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="needs libtpu")
+
+
+@pytest.mark.parametrize(
+    ("text", "chips"),
+    [
+        # By the machine types of the clouds: cores for v2 to v4, v5p and tpu7x, chips for the rest.
+        ("v2-8", "v2:2x2"),
+        ("v3-32", "v3:4x4"),
+        ("v3-2048", "v3:32x32"),
+        ("v4-8", "v4:2x2x1"),
+        ("v4-32", "v4:2x2x4"),
+        ("v4-128", "v4:4x4x4"),
+        ("v4-2048", "v4:8x8x16"),
+        ("v5litepod-4", "v5e:2x2"),
+        ("v5e-8", "v5e:2x4"),
+        ("v5e-16", "v5e:4x4"),
+        ("v5e-32", "v5e:4x8"),
+        ("v5e-256", "v5e:16x16"),
+        ("v5p-8", "v5p:2x2x1"),
+        ("v5p-64", "v5p:2x4x4"),
+        ("v6e-1", "v6e:1x1"),
+        ("tpu7x-16", "tpu7x:2x2x2"),
+        ("v5e=2x4", "v5e:2x4"),
+        ("v5p:16x20x28", "v5p:16x20x28"),
+    ],
+)
+def test_a_topology_has_one_name_by_its_chips(text, chips):
+    assert topologies.canonical(text) == chips
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("v9:2x2", "'v9' is no TPU; there are v2, v3, v4, v5e, v5p, v6e, tpu7x"),
+        ("v5e-12", "'v5e-12' is no TPU machine; there are v5e-4, v5e-8"),
+        ("v4-0", "no TPU machine"),
+    ],
+)
+def test_a_name_that_is_none_shows_those_that_are(text, message):
+    with pytest.raises(ValueError, match=message):
+        topologies.canonical(text)
+
+
+@needs_libtpu
+def test_axes_lie_on_neighbouring_chips():
+    mesh = make_grid("data=4,model=2", on="v5e:2x4").describe()
+    assert (mesh.target, mesh.platform, mesh.kind, mesh.emulated) == (
+        "v5e:2x4",
+        "tpu",
+        "TPU v5 lite",
+        False,
+    )
+    assert sorted(mesh.coords) == [(x, y, 0) for x in range(2) for y in range(4)]
+    # The two devices of each model pair are one hop apart.
+    ends = np.array(mesh.coords).reshape(4, 2, 3)
+    assert np.abs(ends[:, 0] - ends[:, 1]).sum(axis=1).tolist() == [1, 1, 1, 1]
+
+
+@needs_libtpu
+def test_a_machine_type_is_the_topology_of_its_chips():
+    assert make_grid("data=8", on="v5e-8") is make_grid("data=8", on="v5e:2x4")
+
+
+@needs_libtpu
+@pytest.mark.parametrize("on", ["v3:2x2", "v4:2x2x1", "tpu7x:2x2x1"])
+def test_the_two_cores_of_a_chip_are_neighbours_on_the_last_axis(on):
+    mesh = make_grid("data=4,model=2", on=on).describe()
+    chips = np.array(mesh.coords).reshape(4, 2, 3)
+    assert (chips[:, 0] == chips[:, 1]).all()
+    assert mesh.cores == (0, 1) * 4
+
+
+@needs_libtpu
+def test_a_chip_of_v5p_is_one_device():
+    mesh = make_grid("data=4,model=2", on="v5p:2x2x2").describe()
+    assert (mesh.size, mesh.cores) == (8, None)
+
+
+@needs_libtpu
+def test_2048_cores_of_v4():
+    mesh = make_grid("data=128,model=16", on="v4:8x8x16").describe()
+    assert (mesh.size, len(set(zip(mesh.coords, mesh.cores, strict=True)))) == (2048, 2048)
+
+
+@needs_libtpu
+def test_axes_of_all_types():
+    types = make_grid("a=2:explicit,b=2:manual,c=2", on="v5e:2x4").describe().axes
+    assert [axis.type for axis in types] == ["explicit", "manual", "auto"]
+
+
+@needs_libtpu
+def test_a_mesh_of_another_size_shows_what_fits():
+    with pytest.raises(ValueError, match="has 16 devices, and v5e:2x4 has 8") as error:
+        make_grid("data=4,model=4", on="v5e:2x4")
+    assert "4 x 2 or 2 x 4" in str(error.value)
+    assert "v5e:4x4 has 16" in str(error.value)
+
+
+@needs_libtpu
+def test_chips_with_two_devices_are_said_to_have_them():
+    with pytest.raises(ValueError, match=r"v4:2x2x1 has 8 \(2 on each chip\)"):
+        make_grid("model=4", on="v4:2x2x1")
+
+
+@needs_libtpu
+def test_a_topology_that_the_compiler_does_not_know():
+    with pytest.raises(ValueError, match="the TPU compiler knows no v5e:3x5"):
+        make_grid("data=15", on="v5e:3x5")
+
+
+@needs_libtpu
+def test_a_mesh_of_the_users_is_laid_on_a_topology():
+    own = jax.sharding.Mesh(make_grid("data=4,model=2").mesh.devices, ("data", "model"))
+    mesh = make_grid(own, on="v5e:2x4").describe()
+    assert (mesh.shape, mesh.target) == ({"data": 4, "model": 2}, "v5e:2x4")
+
+
+@needs_libtpu
+def test_an_array_keeps_its_sharding_on_the_same_mesh_of_other_hardware():
+    from shardnb.compiler import placement
+
+    own, grid = make_grid("data=4,model=2").mesh, make_grid("data=4,model=2", on="v5e:2x4")
+    leaf = jax.ShapeDtypeStruct((8, 8), "float32", sharding=NamedSharding(own, P("data")))
+    assert placement.own_sharding(leaf, grid.mesh).spec == P("data")
+
+
+@needs_libtpu
+def test_the_environment_is_left_as_it_was():
+    before = dict(os.environ)
+    topologies.topology.cache_clear()
+    topologies.topology("v5e:2x2")
+    assert dict(os.environ) == before
+
+
+KERNEL = """
+import jax
+{first}
+from shardnb.mesh import make_grid
+mesh = make_grid("data=4,model=2", on="v5e:2x4").mesh
+print(len(mesh.devices.flat), mesh.devices.flat[0].platform)
+print([device.platform for device in jax.devices()], float(jax.numpy.ones(3).sum()))
+"""
+
+
+@needs_libtpu
+@pytest.mark.parametrize("platforms", [None, "cpu"])
+def test_the_kernels_own_devices_stay_what_they_are_and_nothing_is_printed(platforms):
+    env = {name: value for name, value in os.environ.items() if name != "JAX_PLATFORMS"}
+    if platforms:
+        env["JAX_PLATFORMS"] = platforms
+    done = subprocess.run(
+        [sys.executable, "-c", KERNEL.format(first="")],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split("\n")[:2] == ["8 tpu", "['cpu'] 3.0"]
+    assert done.stderr == ""
+
+
+def test_without_libtpu_the_extra_is_named(monkeypatch):
+    def missing(*_args, **_options):
+        raise RuntimeError("JAX TPU support not installed; cannot generate TPU topology.")
+
+    monkeypatch.setattr(topologies.topologies, "get_topology_desc", missing)
+    topologies.topology.cache_clear()
+    with pytest.raises(ValueError, match=r"pip install 'shardnb\[tpu\]'"):
+        topologies.laid_out("v5e:2x4", (8,))
