@@ -161,7 +161,7 @@ def explain_watched(
     Its inputs and outputs are not known, and neither are the axes without a mesh.
     """
     text = private.hlo_text(proto)
-    return analyse_hlo(text, mesh, sources=sources, files=files, notes=notes)
+    return analyse_hlo(text, mesh, sources=sources, files=files, notes=notes, own=True)
 
 
 def ran(program: Program, report: Report) -> tuple[Tree, Report]:

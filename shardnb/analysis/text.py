@@ -52,12 +52,16 @@ def analyse_hlo(
     sources: Sequence[Source] = (),
     files: Mapping[str, int] | None = None,
     notes: Sequence[str] = (),
+    own: bool = False,
 ) -> Report:
     """Read the text of a program into a report, as far as its evidence goes.
 
     Without a mesh, one that the text itself names is taken; else the axes of a collective are not
-    known, and its groups speak for it. Raises `ValueError` where the text is no whole HLO module,
-    and where the mesh has another number of devices.
+    known, and its groups speak for it. `own` says that this process compiled it: only then its
+    work is counted, as XLA's own reader ends the process at a text that is not right.
+
+    Raises `ValueError` where the text is no whole HLO module, and where the mesh has another
+    number of devices.
     """
     program = _Text(hlo.parse(text), mesh, of_jax=bool(_JAX.search(text)))
     located = Sources(sources, files)
@@ -69,7 +73,7 @@ def analyse_hlo(
         outputs=tuple(program.outputs()),
         values=tuple(program.values(located)),
         collectives=found,
-        work=work_of(text, program.module) if program.is_optimized else None,
+        work=work_of(text, program.module) if own else None,
         sources=located.texts(),
         versions=versions(),
         notes=(*notes, *program.notes(found)),
