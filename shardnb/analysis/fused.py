@@ -11,7 +11,7 @@ from shardnb.compiler.hlo import Array, Instruction, Module
 
 _ALGORITHM = re.compile(r'"collective_algorithm_config":\{([^{}]*)')
 _PART = r'"{}":"([^"]+)"'
-_PASSED = ("bitcast", "copy", "reshape", "convert")
+_PASSED = ("bitcast", "copy", "reshape", "convert", "get-tuple-element")
 
 Key = tuple[str, int]
 """What the start, the steps and the end of a collective have in common: its kind and channel."""
@@ -53,21 +53,24 @@ class Fused:
         """
         if kind_of(self.collective) != "all-reduce":
             return None
-        kept = dict(self._slices())
+        uses = list(self._uses())
+        if any(user.opcode != "dynamic-slice" for _, user in uses):
+            return None
+        kept = {element: user.arrays[0] for element, user in uses}
         count = len(self.collective.arrays)
         return tuple(kept[i] for i in range(count)) if set(kept) == set(range(count)) else None
 
-    def _slices(self) -> Iterator[tuple[int, Array]]:
+    def _uses(self) -> Iterator[tuple[int, Instruction]]:
+        """Give each instruction that takes an element of the result, and the element's number."""
         known = {one.name: one for one in self.body}
         for one in self.body:
-            if one.opcode != "dynamic-slice":
-                continue
-            source, element = known.get(one.operands[0]), 0
-            while source is not None and source.opcode in (*_PASSED, "get-tuple-element"):
-                element = source.integer("index") or element
-                source = known.get(source.operands[0])
-            if source is self.collective:
-                yield element, one.arrays[0]
+            for operand in one.operands if one.opcode not in _PASSED else ():
+                source, element = known.get(operand), 0
+                while source is not None and source.opcode in _PASSED:
+                    element = source.integer("index") or element
+                    source = known.get(source.operands[0])
+                if source is self.collective:
+                    yield element, one
 
 
 def fused_collectives(module: Module) -> dict[str, Fused]:
