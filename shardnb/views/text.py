@@ -107,7 +107,7 @@ def _told(content: Content) -> str:
     names = Counter((entry.name, entry.at) for entry in content.entries.shown)
     for entry in content.entries.shown:
         twin = names[entry.name, entry.at] > 1 or len(entry.members) > 1
-        lines += _entry(entry, entry.head if twin else entry.name)
+        lines += _entry(entry, entry.head if twin or not entry.placed else entry.name)
     if content.entries.rest:
         lines.append(f"  {content.entries.rest}")
     return "\n".join(lines)
