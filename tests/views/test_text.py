@@ -142,7 +142,10 @@ def test_lines_of_other_sources_are_grouped_by_source(rich_report):
 def test_library_lines_are_never_shown(rich_report):
     told = text.render(rich_report)
     assert "lax.py" not in told
-    assert "collective-permute[data, model] at no known line (sends 256 KiB x unknown)" in told
+    line = (
+        "collective-permute[data, model] f32[64, 1024] at no known line (sends 256 KiB x unknown)"
+    )
+    assert line in " ".join(told.split())
 
 
 def test_a_finding_has_its_line_and_price(rich_report):
