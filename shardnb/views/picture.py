@@ -112,7 +112,8 @@ def _block(block: int, value: Value, layout: Layout, mesh: Mesh) -> tuple[str, s
     many = f" (x{len(holders)})" if len(holders) > 1 and not value.unreduced else ""
     label = numbers(holders, limit=4).removesuffix(f" ({len(holders)})") + many
     who = "device" if len(holders) == 1 else "devices"
-    return label, f"[{part}] on {who} {numbers(holders)}"
+    chip = _chip(layout.holders[block][0], mesh) if len(holders) == 1 else ""
+    return label, f"[{part}] on {who} {numbers(holders)}{chip}"
 
 
 def _slice(place: int, dim: int, value: Value) -> str:
@@ -133,17 +134,31 @@ def groups_picture(collective: Collective, mesh: Mesh, bounds: Bounds) -> Pictur
 
     def words_on(position: int) -> tuple[str, str]:
         device, group = mesh.device_ids[position], member.get(position)
+        chip, below = _chip(position, mesh), _below(position, mesh)
         if group is None:
-            return f"{device}", f"device {device} takes no part"
+            return f"{device}{below}", f"device {device}{chip} takes no part"
         others = numbers([mesh.device_ids[p] for p in collective.groups[group]])
         name = letter(group)
-        return f"{name} {device}", f"device {device} in group {name}: {others}"
+        return f"{name} {device}{below}", f"device {device}{chip} in group {name}: {others}"
 
     tiles = Tiles(member.get, words_on, lambda dim, place: f"{mesh.axes[dim].name} at {place}")
     drawn = draw(shape, bounds, tiles)
     down, across = (_axis(mesh, dim) for dim in plane(shape))
     remarks = (said, *drawn.remarks)
     return replace(drawn, title=clean(title), down=down, across=across, remarks=remarks)
+
+
+def _chip(position: int, mesh: Mesh) -> str:
+    """Say where a device is on the hardware: ` at (0, 1, 0)`, "" where that is not known."""
+    if mesh.coords is None:
+        return ""
+    core = f" core {mesh.cores[position]}" if mesh.cores else ""
+    return f" at ({', '.join(map(str, mesh.coords[position]))}){core}"
+
+
+def _below(position: int, mesh: Mesh) -> str:
+    """Write a chip's coordinates as the second line of a label."""
+    return "" if mesh.coords is None else f"\n({','.join(map(str, mesh.coords[position]))})"
 
 
 def _axis(mesh: Mesh, dim: int | None) -> str:

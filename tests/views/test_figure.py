@@ -2,10 +2,11 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
-from shardnb.views import figure
+from shardnb.views import figure, html
 
 REPORTS = ["report", "rich_report", "wide_report", "hostile_report"]
 
@@ -34,6 +35,21 @@ def test_every_array_and_exchange_has_a_picture(report):
 
 def test_tiles_name_their_devices(report):
     assert {"0 2 4 6 (x4)", "1 3 5 7 (x4)", "A 0", "D 7"} <= set(words(figure.draw(report)))
+
+
+def on_chips(report, cores=None):
+    coords = tuple((i % 2, i // 2, 0) for i in range(8))
+    return replace(report, mesh=replace(report.mesh, coords=coords, cores=cores))
+
+
+def test_tiles_of_a_mesh_say_where_the_chips_are(report):
+    assert {"A 0\n(0,0,0)", "D 7\n(1,3,0)"} <= set(words(figure.draw(on_chips(report))))
+
+
+def test_the_pointer_shows_where_a_device_is(report):
+    page = html.render(on_chips(report, cores=(0, 1) * 4))
+    assert "device 7 at (1, 3, 0) core 1 in group D" in page
+    assert "] on device 5 at (1, 2, 0) core 1" in page
 
 
 def test_two_thousand_tiles_are_one_image(wide_report):
