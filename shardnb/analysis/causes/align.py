@@ -10,32 +10,20 @@ may fit at first; what takes the value later tells which one it was, in a second
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from shardnb.analysis.causes.graph import Graph, Key, is_pass
+from shardnb.analysis.causes.index import MOVERS, Index, Values
 from shardnb.analysis.causes.program import Before
 from shardnb.analysis.collectives import KINDS
 from shardnb.compiler.hlo import Instruction, parse_shape
 
-Values = tuple[str, ...]
-
 COLLECTIVES = frozenset(KINDS)
 _DATA = {"dynamic-slice": 1, "slice": 1, "dynamic-update-slice": 2, "pad": 1, "reduce": 1}
 """How many of the first operands of a helper carry data; the others say where."""
-
-_STEPS = (
-    "broadcast concatenate convert copy dynamic-slice dynamic-update-slice iota pad reshape "
-    "reverse select slice transpose"
-)
-_MOVERS = frozenset(_STEPS.split())
-"""What the partitioner also writes as a step of its own."""
-
-_SINGLE_STEPS = frozenset(("broadcast", "convert", "copy", "reshape", "slice", "transpose"))
-"""Those that hand one value on."""
 
 _STEM = re.compile(r"(?:\.clone)?(?:\.\d+)?$")
 _CLONE = re.compile(r"\.clone(?:\.\d+)?$")
@@ -49,13 +37,21 @@ class Alignment:
     `own` says which instruction before it stands for; those in `exact` lie as declared.
     """
 
-    program: Before
-    before: Graph
+    index: Index
     after: Graph
     carries: dict[str, Values] = field(default_factory=dict)
     own: dict[str, str] = field(default_factory=dict)
     exact: set[str] = field(default_factory=set)
-    by_key: dict[Key, list[Instruction]] = field(default_factory=dict)
+
+    @property
+    def program(self) -> Before:
+        """The program before."""
+        return self.index.program
+
+    @property
+    def before(self) -> Graph:
+        """The computation before."""
+        return self.index.graph
 
     @cached_property
     def standing(self) -> frozenset[str]:
@@ -64,10 +60,9 @@ class Alignment:
 
     def named(self, value: str, key: Key) -> str | None:
         """Give the instruction of a key that computes a value, which may keep another's key."""
-        numbers = self.program.numbers(self.before)
         name, mark, element = value.partition("#")
-        for old in self.by_key.get(key, ()) if key[0] else ():
-            if numbers.get(old.name, old.name) == numbers.get(name, name):
+        for old in self.index.by_key.get(key, ()):
+            if self.index.number(old.name) == self.index.number(name):
                 return old.name + mark + element
         return None
 
@@ -87,7 +82,7 @@ class Alignment:
 
 def align(program: Before, before: Graph, after: Graph) -> Alignment:
     """Align a computation after partitioning with the one before."""
-    return _Aligner(program, before, after).run()
+    return _Aligner(Index(program, before), after).run()
 
 
 class _Fit(NamedTuple):
@@ -103,40 +98,13 @@ class _Fit(NamedTuple):
 
 
 class _Aligner:
-    def __init__(self, program: Before, before: Graph, after: Graph) -> None:
-        self.program = program
-        self.before = before
-        self.after = after
-        self.numbers = program.numbers(before)
-        self.found = Alignment(program, before, after)
+    def __init__(self, index: Index, after: Graph) -> None:
+        self.index, self.after = index, after
+        self.program, self.before = index.program, index.graph
+        self.found = Alignment(index, after)
         self.fixed: dict[str, str] = {}
         self.claimed: set[str] = set()
         self.memory: dict[str, tuple[list[Values], list[_Fit]]] = {}
-        self.index: dict[tuple[Key, str], list[Instruction]] = defaultdict(list)
-        self.taking: dict[tuple[Key, str, int, str], list[Instruction]] = defaultdict(list)
-        self.fed: dict[tuple[Key, str], list[Instruction]] = defaultdict(list)
-        self.by_key: dict[Key, list[Instruction]] = defaultdict(list)
-        for instruction in before.body:
-            key = before.keys[instruction.name]
-            if key[0] and not is_pass(instruction) and instruction.opcode != "parameter":
-                self._enter(key, instruction)
-
-    def _enter(self, key: Key, old: Instruction) -> None:
-        """Index an instruction by its key, its kind, and the values that it takes."""
-        self.index[key, old.opcode].append(old)
-        self.by_key[key].append(old)
-        at, number = self._first(old)
-        self.taking[key, old.opcode, at, number].append(old)
-        if old.opcode in _MOVERS:
-            for source in dict.fromkeys(map(self._number, self._sources(old))):
-                self.fed[key, source].append(old)
-
-    def _first(self, old: Instruction) -> tuple[int, str]:
-        """Give the first operand that is no constant, (-1, "") where all are."""
-        for at, operand in enumerate(self.before.operands[old.name]):
-            if not self.program.is_constant(self.before, operand):
-                return at, self._number(operand)
-        return -1, ""
 
     def run(self) -> Alignment:
         for _ in range(_PASSES):
@@ -148,11 +116,11 @@ class _Aligner:
     def _is_told(self, new: str, old: str) -> bool:
         """Whether an instruction already stands for what was told of it, or for an equal one."""
         own = self.found.own.get(new)
-        return own is not None and self._number(own) == self._number(old)
+        return own is not None and self.index.number(own) == self.index.number(old)
 
     def _pass(self) -> None:
         """Place every instruction, with what an earlier pass told."""
-        self.found = Alignment(self.program, self.before, self.after, by_key=self.by_key)
+        self.found = Alignment(self.index, self.after)
         self.claimed = set()
         for number, name in self.after.parameters.items():
             if number in self.before.parameters:
@@ -185,7 +153,7 @@ class _Aligner:
         fits = [] if _is_generated(new) or not key[0] else self._remembered(new, taken, key)
         if fits:
             values = self._ordered(new, [fit.old.name for fit in fits])
-            if len({self._number(value) for value in values}) == 1:
+            if len({self.index.number(value) for value in values}) == 1:
                 self._tell(self.before.operands[values[0]], self.after.operands[new.name])
             self._set(new.name, values, exact=fits[0].exact, taken=taken)
             return
@@ -196,9 +164,7 @@ class _Aligner:
 
     def _last_step(self, new: Instruction, key: Key, carried: Values) -> None:
         """Let the last step of a key stand for what left no instruction of its kind."""
-        numbers = dict.fromkeys(map(self._number, carried))
-        olds = [old for number in numbers for old in self.fed.get((key, number), ())]
-        fed = [old for old in olds if old.name not in carried]
+        fed = [old for old in self.index.fed(key, carried) if old.name not in carried]
         exact = [old for old in fed if self._is_shard(new, old)]
         fed = exact or [old for old in fed if _may_be_block(new, old)]
         if not fed or not self._leaves(new, key, exact=bool(exact)):
@@ -208,13 +174,12 @@ class _Aligner:
 
     def _ordered(self, new: Instruction, names: list[str]) -> Values:
         """Put first what an instruction is known to be, then what no other one stands for."""
+        if len(names) == 1:
+            return (names[0],)
         fixed = self.fixed.get(new.name)
         if fixed in names:
             return (fixed,)
         return tuple(sorted(dict.fromkeys(names), key=lambda name: name in self.claimed))
-
-    def _number(self, value: str) -> str:
-        return self.numbers.get(value, value)
 
     def _remembered(self, new: Instruction, taken: list[Values], key: Key) -> list[_Fit]:
         """Give what fitted in an earlier pass, if the same values were taken there."""
@@ -226,11 +191,7 @@ class _Aligner:
     def _fits(self, new: Instruction, taken: list[Values], key: Key) -> list[_Fit]:
         """Give the instructions of the same kind that take the same values, best ones only."""
         fits = []
-        numbers = [frozenset(map(self._number, values)) for values in taken]
-        for old in self._likely(new, numbers, key):
-            agree = self._agree(old, numbers)
-            if agree is None:
-                continue
+        for old, agree in self.index.taking(key, new.opcode, taken):
             exact = self._is_shard(new, old)
             if self._trusted(new, old, exact=exact):
                 fits.append(_Fit(old, agree, exact))
@@ -239,47 +200,17 @@ class _Aligner:
         best = max(fit.rank for fit in fits)
         return [fit for fit in fits if fit.rank == best]
 
-    def _likely(
-        self, new: Instruction, numbers: Sequence[frozenset[str]], key: Key
-    ) -> Iterator[Instruction]:
-        """Give the instructions of the same kind that take one of the same values first."""
-        yield from self.taking.get((key, new.opcode, -1, ""), ())
-        for at, taken in enumerate(numbers):
-            for number in taken:
-                yield from self.taking.get((key, new.opcode, at, number), ())
-
     def _through_steps(self, new: Instruction, taken: list[Values], key: Key) -> list[_Fit]:
         """Fit an instruction one of whose operands was reached by other steps than before."""
-        values = dict.fromkeys(value for carried in taken for value in carried)
-        users = dict.fromkeys(user for v in values for user in self.before.users.get(v, ()))
-        fits = []
-        for old in map(self.before.nodes.__getitem__, users):
-            alike = old.opcode == new.opcode and self.before.keys[old.name] == key
-            if alike and self._is_shard(new, old) and self._agrees_through_steps(old, taken):
-                fits.append(_Fit(old, 0, exact=True))
-        return fits if len(fits) == 1 and fits[0].old.opcode not in _MOVERS else []
-
-    def _agrees_through_steps(self, old: Instruction, taken: list[Values]) -> bool:
-        operands = self.before.operands[old.name]
-        return len(operands) == len(taken) and all(
-            self._comes_from(operand, set(map(self._number, values)))
-            for operand, values in zip(operands, taken, strict=True)
-        )
-
-    def _comes_from(self, operand: str, numbers: set[str]) -> bool:
-        """Whether a value is one of these, moved on by steps that compute nothing."""
-        for _ in range(_LIMIT):
-            if self._number(operand) in numbers:
-                return True
-            node = self.before.nodes.get(_name(operand))
-            if node is None or node.opcode not in _SINGLE_STEPS:
-                return False
-            operand = self.before.operands[node.name][0]
-        return False
+        if new.opcode in MOVERS:
+            return []
+        olds = self.index.through_steps(key, new.opcode, taken)
+        fits = [_Fit(old, 0, exact=True) for old in olds if self._is_shard(new, old)]
+        return fits if len(fits) == 1 else []
 
     def _only(self, new: Instruction, key: Key, taken: list[Values]) -> list[_Fit]:
         """Fit a copy whose operands were lost on the way, where only one can be meant."""
-        olds = self.index.get((key, new.opcode), ())
+        olds = self.index.of_kind(key, new.opcode)
         if len(olds) > _LIMIT:
             return []
         left = [old for old in olds if old.name not in self.claimed and self._is_like(new, old)]
@@ -293,12 +224,12 @@ class _Aligner:
         return stem in (_STEM.sub("", old.name), old.opcode)
 
     def _trusted(self, new: Instruction, old: Instruction, *, exact: bool) -> bool:
-        if old.opcode not in _MOVERS:
+        if old.opcode not in MOVERS:
             return True
         if len(self.before.operands[old.name]) > 1 and old.opcode in ("concatenate", "select"):
             return True
         if exact:
-            return not self._is_exchanged(new) and not self._is_step(new, old)
+            return new.name not in self._exchanged and not self._is_step(new, old)
         return old.opcode == "reshape" and self._is_other_block(new, old)
 
     def _is_step(self, new: Instruction, old: Instruction) -> bool:
@@ -319,34 +250,19 @@ class _Aligner:
             for user in self.after.users.get(new.name, ())
         )
 
-    def _is_exchanged(self, new: Instruction) -> bool:
-        """Whether a block is on its way to neighbours, for its own key's operation."""
-        key = self.after.keys[new.name]
-        users = (self.after.nodes[user] for user in self.after.users.get(new.name, ()))
-        return any(
-            user.opcode == "collective-permute" and self.after.keys[user.name] == key
-            for user in users
-        )
-
-    def _agree(self, old: Instruction, numbers: Sequence[frozenset[str]]) -> int | None:
-        """Count the operands that agree; None where one does not."""
-        operands = self.before.operands[old.name]
-        if len(operands) != len(numbers):
-            return None
-        agree = 0
-        for operand, taken in zip(operands, numbers, strict=True):
-            if self.numbers.get(operand, operand) in taken:
-                agree += 1
-            elif taken or not self.program.is_constant(self.before, operand):
-                return None
-        return agree
+    @cached_property
+    def _exchanged(self) -> set[str]:
+        """Blocks that are on their way to neighbours, for their own key's operation."""
+        keys = self.after.keys
+        permutes = (one for one in self.after.body if one.opcode == "collective-permute")
+        taken = ((self.after.operands[one.name], keys[one.name]) for one in permutes)
+        return {block for blocks, key in taken for block in blocks if keys.get(block) == key}
 
     def _tell(self, olds: Values, news: Values) -> None:
         """Note what the operands of an instruction were, now that it is known."""
         for old, new in zip(olds, news, strict=False):
-            name = new.partition("#")[0]
+            name, wanted = _name(new), _name(old)
             carried = self.found.carries.get(name, ())
-            wanted = old.partition("#")[0]
             if len(carried) > 1 and name in self.found.own and wanted in carried:
                 self.fixed[name] = wanted
 
@@ -361,14 +277,6 @@ class _Aligner:
         mine = (v for v in values if key[0] and self.before.keys.get(_name(v)) == key)
         data = tuple(v for v in values if not self.program.is_constant(self.before, v))
         return tuple(dict.fromkeys((*mine, *(data or values))))[:_LIMIT]
-
-    def _sources(self, old: Instruction) -> Iterator[str]:
-        """Give the operands; those of slices too, which a concatenation may take in itself."""
-        for operand in self.before.operands[old.name]:
-            yield operand
-            node = self.before.nodes.get(operand)
-            if old.opcode == "concatenate" and node is not None and node.opcode == "slice":
-                yield self.before.operands[node.name][0]
 
     def _leaves(self, new: Instruction, key: Key, *, exact: bool) -> bool:
         """Whether a value goes on to another operation, to be moved, or out of the computation."""

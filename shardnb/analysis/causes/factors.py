@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from shardnb.analysis.causes.graph import Graph
 from shardnb.analysis.causes.layouts import Layout
@@ -24,6 +25,7 @@ class Factors:
     program: Before
     rules: Rules
     _rules: dict[tuple[str, str], Rule | None] = field(default_factory=dict)
+    _pieces: dict[tuple[str, ...], tuple[Piece, ...]] = field(default_factory=dict)
     _split_by: dict[Spec, tuple[frozenset[Piece], ...]] = field(default_factory=dict)
 
     def rule(self, graph: Graph, node: Instruction) -> Rule | None:
@@ -41,9 +43,15 @@ class Factors:
         rule = self.rule(graph, node)
         return None if rule is AMBIGUOUS else rule
 
-    def pieces(self, axes: Iterable[str]) -> tuple[Piece, ...]:
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        return self.program.reader.mesh.shape
+
+    def pieces(self, axes: tuple[str, ...]) -> tuple[Piece, ...]:
         """Cut axes into parts that cannot be cut further."""
-        return tuple(pieces_of(tuple(axes), self.program.reader.mesh.shape))
+        if axes not in self._pieces:
+            self._pieces[axes] = tuple(pieces_of(axes, self._sizes))
+        return self._pieces[axes]
 
     def split_by(self, spec: Spec) -> tuple[frozenset[Piece], ...]:
         """Give the parts of axes that split each dimension."""
@@ -57,7 +65,7 @@ class Factors:
 
     def spec(self, dims: Iterable[Iterable[Piece]]) -> Spec:
         """Write the parts that split each dimension as mesh axes."""
-        return tuple(merged(list(parts), self.program.reader.mesh.shape) for parts in dims)
+        return tuple(merged(parts, self._sizes) for parts in dims)
 
     def without(self, spec: Spec, moved: frozenset[Piece]) -> Spec:
         """Give a spec less some parts of axes."""

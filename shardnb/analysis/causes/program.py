@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from shardnb.analysis.causes.graph import Graph, graphs
 from shardnb.analysis.causes.layouts import Layout, LayoutReader
@@ -15,6 +16,19 @@ _NOISE = (", sharding=", ", metadata=", ", frontend_attributes=", ", backend_con
 
 
 @dataclass
+class _Placed:
+    """The shapes of an instruction's results, and where each lies."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    leaves: tuple[Layout, ...]
+
+    @cached_property
+    def blocks(self) -> tuple[tuple[int, ...], ...]:
+        pairs = zip(self.leaves, self.shapes, strict=True)
+        return tuple(layout.shard_shape(shape) for layout, shape in pairs)
+
+
+@dataclass
 class Before:
     """The program before partitioning. Values are numbered so that equal ones are one."""
 
@@ -23,12 +37,8 @@ class Before:
     graphs: dict[str, Graph] = field(init=False)
     callers: dict[str, tuple[Graph, Instruction]] = field(init=False)
     _numbers: dict[str, dict[str, str]] = field(default_factory=dict)
-    _texts: dict[tuple[str | None, str], tuple[Layout, ...]] = field(default_factory=dict)
-    _blocks: dict[tuple[str, tuple[Layout, ...]], tuple[tuple[int, ...], ...]] = field(
-        default_factory=dict
-    )
-    _shapes: dict[tuple[str, str], tuple[tuple[int, ...], ...]] = field(default_factory=dict)
-    _layouts: dict[tuple[str, str], tuple[Layout, ...]] = field(default_factory=dict)
+    _placed: dict[Instruction, _Placed] = field(default_factory=dict)
+    _texts: dict[tuple[str | None, str], _Placed] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Index the computations."""
@@ -122,16 +132,17 @@ class Before:
             node = graph.nodes.get(operands[0].partition("#")[0])
         return False
 
-    def _leaves(self, instruction: Instruction) -> tuple[Layout, ...]:
-        key = instruction.computation, instruction.name
-        if key not in self._layouts:
-            text = _sharding(instruction.attributes)
-            known = self._texts.get((text, instruction.shape))
-            if known is None:
-                ranks = tuple(len(shape) for _, shape in instruction.arrays)
-                known = self._texts[text, instruction.shape] = self.reader.leaves(text, ranks)
-            self._layouts[key] = known
-        return self._layouts[key]
+    def _place(self, instruction: Instruction) -> _Placed:
+        """Say where the results of an instruction lie; equal texts are read once."""
+        known = self._placed.get(instruction)
+        if known is None:
+            text = _sharding(instruction.attributes), instruction.shape
+            if text not in self._texts:
+                shapes = tuple(shape for _, shape in instruction.arrays)
+                leaves = self.reader.leaves(text[0], tuple(map(len, shapes)))
+                self._texts[text] = _Placed(shapes, leaves)
+            known = self._placed[instruction] = self._texts[text]
+        return known
 
     def layout(self, graph: Graph, value: str) -> Layout | None:
         """Give where a value lies, None for a tuple."""
@@ -139,22 +150,14 @@ class Before:
         node = graph.nodes.get(name)
         if node is None:
             return None
-        leaves = self._leaves(node)
+        leaves = self._place(node).leaves
         if not mark:
             return leaves[0] if len(leaves) == 1 else None
         return leaves[int(element)] if element.isdigit() and int(element) < len(leaves) else None
 
     def shard_shapes(self, instruction: Instruction) -> tuple[tuple[int, ...], ...]:
         """Give the shapes of one device's blocks of an instruction's results."""
-        key = instruction.computation, instruction.name
-        if key not in self._shapes:
-            leaves = self._leaves(instruction)
-            text = instruction.shape, leaves
-            if text not in self._blocks:
-                pairs = zip(instruction.arrays, leaves, strict=True)
-                self._blocks[text] = tuple(one.shard_shape(shape) for (_, shape), one in pairs)
-            self._shapes[key] = self._blocks[text]
-        return self._shapes[key]
+        return self._place(instruction).blocks
 
 
 def _sharding(attributes: str) -> str | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from shardnb.analysis.causes.align import COLLECTIVES, Alignment, Values, is_generated
+from shardnb.analysis.causes.align import COLLECTIVES, Alignment, is_generated
 from shardnb.analysis.causes.graph import Graph
+from shardnb.analysis.causes.index import Values
 from shardnb.compiler.hlo import Instruction
 
 _DEPTH = 4

@@ -158,23 +158,15 @@ class _Computation:
     def __init__(self, lines: Lines, body: list[Instruction], caller: Instruction | None) -> None:
         self.lines, self.body, self.caller = lines, body, caller
         self.by_name = {instruction.name: instruction for instruction in body}
-        self.users: dict[Leaf, list[Instruction]] = defaultdict(list)
+        self.users: dict[str, list[Instruction]] = defaultdict(list)
         for instruction in body:
             for operand in instruction.operands:
-                for leaf in self._leaves(operand):
-                    self.users[leaf].append(instruction)
+                self.users[operand].append(instruction)
         self.groups: dict[Call, list[Instruction]] = defaultdict(list)
         for instruction in body:
             if not any(mark in instruction.attributes for mark in _DERIVED):
                 for call in lines.places(instruction):
                     self.groups[call].append(instruction)
-
-    def _leaves(self, operand: str) -> Iterator[Leaf]:
-        name, _, index = operand.partition("#")
-        if index:
-            yield name, int(index.split("#")[0])
-        elif name in self.by_name:
-            yield from ((name, i) for i in range(len(self.by_name[name].arrays)))
 
     def values(self) -> Iterator[tuple[Leaf, Named]]:
         """Give the values that have a name by each of their names, the others by their op."""
@@ -221,7 +213,8 @@ class _Computation:
         return self.by_name[leaf[0]].is_root or any(
             (user.is_root and user.opcode == "tuple")
             or (user.name not in inside and not any(m in user.attributes for m in _DERIVED))
-            for user in self.users.get(leaf, ())
+            for value in (leaf[0], f"{leaf[0]}#{leaf[1]}")
+            for user in self.users.get(value, ())
         )
 
     def _returns(self, call: Call) -> bool:
