@@ -18,7 +18,7 @@ from shardnb.report.model import Collective, Location, Mesh
 
 __all__ = ["KINDS", "Place", "find_collectives"]
 
-_CALLERS = ("while", "conditional", "call", "fusion", "async-start", "custom-call")
+_CALLERS = ("while", "conditional", "call", "fusion", "async", "custom-call")
 _INSTRUCTION_LIMIT = 2000
 
 Locate = Callable[[tuple[Frame, ...]], tuple[Location, ...]]
@@ -148,7 +148,7 @@ def _places(module: Module) -> dict[str, Place]:
 
 def _called(instruction: Instruction) -> tuple[tuple[str, str], ...]:
     """Give what an instruction calls, where that may hold a collective: no reducer does."""
-    return instruction.called if instruction.opcode in _CALLERS else ()
+    return instruction.called if instruction.opcode.removesuffix("-start") in _CALLERS else ()
 
 
 def _inner(module: Module, here: Place, instruction: Instruction, role: str) -> Place:

@@ -91,6 +91,6 @@ def algorithm_of(instruction: Instruction) -> str | None:
     """Give the compiler's names of how a collective is sent, such as `StrategyRing`."""
     config = _ALGORITHM.search(instruction.attributes)
     if config is None:
-        return None
+        return "SparseCore" if "_SPARSECORE" in instruction.attributes else None
     parts = (re.search(_PART.format(name), config[1]) for name in ("strategy", "emitter"))
     return ", ".join(part[1] for part in parts if part) or None

@@ -64,7 +64,9 @@ def _in_body(
         elif instruction.opcode.endswith(("-update", "-done")):
             before = begun.pop(next(iter(instruction.operands), ""), None)
             if before is not None and instruction.opcode.endswith("-update"):
-                begun[instruction.name] = before
+                # SparseCore is started early, and gets what it sends in an update.
+                late = len(instruction.operands) > 1
+                begun[instruction.name] = (before[0], len(work)) if late else before
             elif before is not None:
                 yield before[0], _overlap(work[before[1] :])
         elif _is_work(instruction):
@@ -79,10 +81,8 @@ def _started(module: Module, start: Instruction) -> Instruction | None:
     """Give the collective that a start begins: itself, or the one in what it calls."""
     if kind_of(start):
         return start
-    if start.opcode != "async-start":
-        return None
-    body = module.computations.get(_calls(start), [])
-    return next((i for i in body if kind_of(i)), None)
+    bodies = (module.computations.get(name, []) for _, name in start.called)
+    return next((one for body in bodies for one in body if kind_of(one)), None)
 
 
 def _is_work(instruction: Instruction) -> bool:

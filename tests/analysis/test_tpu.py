@@ -112,6 +112,31 @@ def test_an_all_reduce_whose_whole_result_is_used_stays_one():
     assert kinds == ["all-gather", "all-reduce"]
 
 
+SPARSE = """HloModule m, is_scheduled=true, num_partitions=8
+
+%called (i: f32[512]) -> f32[512] {
+  %i = f32[512]{0} parameter(0)
+  ROOT %sum = f32[512]{0} all-reduce(%i), channel_id=1, replica_groups=[4,2]<=[8], to_apply=%add, frontend_attributes={is_spmd_generated="true"}, backend_config={"device_type":"DEVICE_TYPE_SPARSECORE"}
+}, execution_thread="sparsecore"
+
+ENTRY %main (p: f32[512]) -> f32[512] {
+  %p = f32[512]{0} parameter(0)
+  %call-start = ((), (), (s32[1]{0})) call-start(), async_execution_thread="sparsecore", to_apply=%called
+  %x = f32[512]{0} sine(%p)
+  %call-update = ((f32[512]{0}), f32[512]{0}) call-update(%call-start, %x)
+  %y = f32[512]{0} cosine(%p)
+  %call-done = f32[512]{0} call-done(%call-update)
+  ROOT %z = f32[512]{0} add(%call-done, %y)
+}
+"""
+
+
+def test_what_sparse_cores_send_begins_where_they_get_it():
+    (found,) = find_collectives(hlo.parse(SPARSE), MESH, lambda frames: ())
+    assert (found.kind, found.axes, found.algorithm) == ("all-reduce", ("model",), "SparseCore")
+    assert found.overlap.names == ("cosine",)
+
+
 # Compiled here
 
 
