@@ -101,7 +101,7 @@ describe('the view', () => {
     [{}, 'no version number'],
     [null, 'not an object'],
     [{ ...sketch(), collectives: [{ id: 3, groups: 9, frames: [] }] }, 'collective 3 has no groups'],
-    [{ ...sketch(), mesh: { axes: [], device_ids: [0, 1] } }, 'has other devices'],
+    [{ ...sketch(), mesh: { axes: [{ name: 'data', size: 4 }], device_ids: [0, 1] } }, 'has other devices'],
     [{ ...sketch(), inputs: [{ name: 'x', shape: [4], spec: [['nope']], shard_shape: [4] }] }, 'nope']
   ])('says of %j that it is no report it can show', (data, words) => {
     expect(show(data)).toContain(words);

@@ -655,6 +655,7 @@ function about(report) {
 }
 
 // src/view/dom.ts
+var OWN_KEYS = { "data-lm-suppress-shortcuts": true };
 function h(tag, props = null, ...children) {
   const element = document.createElement(tag);
   for (const [name, value2] of Object.entries(props ?? {})) {
@@ -1024,6 +1025,7 @@ var Tiles = class {
       class: "canvas",
       role: "img",
       tabindex: 0,
+      ...OWN_KEYS,
       on: {
         pointermove: (event) => this._move(event),
         pointerleave: () => this._go(null),
@@ -1652,6 +1654,7 @@ var Player = class {
     this._toggle = button("pause", () => this._running ? this.pause() : this.start());
     this._slider = h("input", {
       type: "range",
+      ...OWN_KEYS,
       class: "slider",
       min: 0,
       max: this._steps,
@@ -2071,7 +2074,7 @@ function playing(one, mesh2) {
   if (!play) {
     return [];
   }
-  const stage = h("div", { class: "stage" });
+  const stage = h("div", { class: "played" });
   const label2 = `Play ${clean(one.kind)}`;
   const button2 = h("button", { type: "button", class: "play", "aria-expanded": "false" }, label2);
   let player = null;
@@ -2164,6 +2167,7 @@ var List = class {
         class: "scroll",
         role: "listbox",
         tabindex: 0,
+        ...OWN_KEYS,
         "aria-label": "Collectives",
         on: {
           scroll: () => this._scrolled(),
@@ -2211,7 +2215,7 @@ var List = class {
       this._update();
     };
     const any = h("option", { value: "" }, "any");
-    const select = h("select", { on: { change: change2 }, "aria-label": label2 }, any, ...choices);
+    const select = h("select", { on: { change: change2 }, "aria-label": label2, ...OWN_KEYS }, any, ...choices);
     return h("label", { class: "filter" }, `${label2} `, select);
   }
   _head() {
@@ -2604,6 +2608,7 @@ var Spread = class {
     this._label = h("span", { class: "caption", "aria-live": "polite" });
     this._slider = h("input", {
       type: "range",
+      ...OWN_KEYS,
       class: "slider",
       min: 0,
       max: this._moments.length,

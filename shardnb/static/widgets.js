@@ -1,6 +1,7 @@
 // Built from labextension/src by `jlpm build`. Do not edit.
 
 // src/view/dom.ts
+var OWN_KEYS = { "data-lm-suppress-shortcuts": true };
 function h(tag, props = null, ...children) {
   const element = document.createElement(tag);
   for (const [name, value2] of Object.entries(props ?? {})) {
@@ -516,6 +517,7 @@ var Player = class {
     this._toggle = button("pause", () => this._running ? this.pause() : this.start());
     this._slider = h("input", {
       type: "range",
+      ...OWN_KEYS,
       class: "slider",
       min: 0,
       max: this._steps,
@@ -935,7 +937,7 @@ function playing(one, mesh2) {
   if (!play) {
     return [];
   }
-  const stage = h("div", { class: "stage" });
+  const stage = h("div", { class: "played" });
   const label3 = `Play ${clean(one.kind)}`;
   const button2 = h("button", { type: "button", class: "play", "aria-expanded": "false" }, label3);
   let player = null;
@@ -1577,6 +1579,7 @@ var Tiles = class {
       class: "canvas",
       role: "img",
       tabindex: 0,
+      ...OWN_KEYS,
       on: {
         pointermove: (event) => this._move(event),
         pointerleave: () => this._go(null),
@@ -2163,6 +2166,7 @@ var List = class {
         class: "scroll",
         role: "listbox",
         tabindex: 0,
+        ...OWN_KEYS,
         "aria-label": "Collectives",
         on: {
           scroll: () => this._scrolled(),
@@ -2210,7 +2214,7 @@ var List = class {
       this._update();
     };
     const any = h("option", { value: "" }, "any");
-    const select2 = h("select", { on: { change: change2 }, "aria-label": label3 }, any, ...choices2);
+    const select2 = h("select", { on: { change: change2 }, "aria-label": label3, ...OWN_KEYS }, any, ...choices2);
     return h("label", { class: "filter" }, `${label3} `, select2);
   }
   _head() {
@@ -2603,6 +2607,7 @@ var Spread = class {
     this._label = h("span", { class: "caption", "aria-live": "polite" });
     this._slider = h("input", {
       type: "range",
+      ...OWN_KEYS,
       class: "slider",
       min: 0,
       max: this._moments.length,
@@ -2993,7 +2998,7 @@ var Picker = class {
       value: axis.name,
       "data-key": `name${index}`,
       "aria-label": `name of axis ${index + 1}`,
-      on: { change: () => this._set(renamed(this._plan, index, name.value.trim())) }
+      on: entered(() => this._rename(index, name.value.trim()))
     });
     const size2 = h("input", {
       type: "number",
@@ -3002,7 +3007,7 @@ var Picker = class {
       value: axis.size,
       "data-key": `size${index}`,
       "aria-label": `devices along ${said}`,
-      on: { change: () => this._resize(index, Number(size2.value)) }
+      on: entered(() => this._resize(index, Number(size2.value)))
     });
     const type = select(this.subject.types, axis.type, `type${index}`, `type of axis ${said}`, (chosen) => {
       const plan = copyOf(this._plan);
@@ -3018,10 +3023,18 @@ var Picker = class {
     }, "×");
     return h("div", { class: "axis" }, name, " = ", size2, type, gone);
   }
+  _rename(index, name) {
+    if (name !== this._plan.axes[index]?.name) {
+      this._set(renamed(this._plan, index, name));
+    }
+  }
   _resize(index, size2) {
     const plan = copyOf(this._plan);
-    plan.axes[index].size = Math.max(1, Math.floor(size2) || 1);
-    this._set(plan);
+    const whole = Math.max(1, Math.floor(size2) || 1);
+    if (plan.axes[index] && plan.axes[index].size !== whole) {
+      plan.axes[index].size = whole;
+      this._set(plan);
+    }
   }
   /** The ways to lay the same devices out. */
   _shapes() {
@@ -3052,7 +3065,7 @@ var Picker = class {
         name,
         (chosen) => this._place(input, dim, found[chosen].axes)
       );
-      return h("label", { class: "dim" }, `dim ${dim} (${size2}) `, pick);
+      return dimension(dim, size2, pick);
     });
     return h(
       "div",
@@ -3078,6 +3091,19 @@ var Picker = class {
   }
   _open = false;
 };
+function dimension(dim, size2, control) {
+  const label3 = h("span", { class: "faint" }, `dim ${dim} (${size2})`);
+  return h("label", { class: "dim" }, label3, " ", control);
+}
+function entered(call) {
+  const keydown = (event) => {
+    if (event.key === "Enter") {
+      event.preventDefault();
+      call();
+    }
+  };
+  return { change: call, keydown };
+}
 function select(options, now, key, name, call) {
   const list2 = h(
     "select",
@@ -3133,7 +3159,7 @@ var Check = class {
         spec.textContent = clean(specText(pick.spec));
         this._ask("check");
       });
-      return h("label", { class: "dim" }, `dim ${dim} (${size2}) `, list2);
+      return dimension(dim, size2, list2);
     });
     return h(
       "div",
@@ -3762,7 +3788,7 @@ var Quiz = class {
 // src/widget/index.ts
 var VIEWS = { check, explorer, predict };
 function render({ model, el }) {
-  const root = h("div", { class: "report widget" });
+  const root = h("div", { class: "report widget", ...OWN_KEYS });
   el.replaceChildren(root);
   const draw2 = VIEWS[String(model.get("view"))];
   if (!draw2) {

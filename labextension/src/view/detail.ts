@@ -81,7 +81,7 @@ function playing(one: Collective, mesh: Report['mesh']): HTMLElement[] {
   if (!play) {
     return [];
   }
-  const stage = h('div', { class: 'stage' });
+  const stage = h('div', { class: 'played' });
   const label = `Play ${clean(one.kind)}`;
   const button = h('button', { type: 'button', class: 'play', 'aria-expanded': 'false' }, label);
   let player: Player | null = null;

@@ -10,6 +10,9 @@ export interface Props {
   [attribute: string]: string | number | boolean | null | undefined | Record<string, Handler>;
 }
 
+/** For what hears the keys itself: JupyterLab's shortcuts leave it alone. */
+export const OWN_KEYS = { 'data-lm-suppress-shortcuts': true };
+
 /** Make an element. */
 export function h<K extends keyof HTMLElementTagNameMap>(
   tag: K,

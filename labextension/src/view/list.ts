@@ -1,7 +1,7 @@
 /** The list of collectives: filtered, sorted, and drawn only where it is seen. */
 
 import { chip } from './badge';
-import { h, whenSeen } from './dom';
+import { OWN_KEYS, h, whenSeen } from './dom';
 import { Collective, Report } from './report';
 import { wholeAxis } from './spec';
 import { Store } from './store';
@@ -85,6 +85,7 @@ export class List {
         class: 'scroll',
         role: 'listbox',
         tabindex: 0,
+        ...OWN_KEYS,
         'aria-label': 'Collectives',
         on: {
           scroll: () => this._scrolled(),
@@ -137,7 +138,7 @@ export class List {
       this._update();
     };
     const any = h('option', { value: '' }, 'any');
-    const select = h('select', { on: { change }, 'aria-label': label }, any, ...choices);
+    const select = h('select', { on: { change }, 'aria-label': label, ...OWN_KEYS }, any, ...choices);
     return h('label', { class: 'filter' }, `${label} `, select);
   }
 

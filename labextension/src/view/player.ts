@@ -1,7 +1,7 @@
 /** Plays a collective: blocks move between devices, the stripes of a partial sum turn solid. */
 
 import { INK, tint } from './colours';
-import { h } from './dom';
+import { OWN_KEYS, h } from './dom';
 import { Collective, Mesh } from './report';
 import { Cell, Play } from './ring';
 import { count, size } from './units';
@@ -31,6 +31,7 @@ export class Player {
     this._toggle = button('pause', () => (this._running ? this.pause() : this.start()));
     this._slider = h('input', {
       type: 'range',
+      ...OWN_KEYS,
       class: 'slider',
       min: 0,
       max: this._steps,

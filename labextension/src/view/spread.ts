@@ -2,7 +2,7 @@
 
 import { Card } from './arrays';
 import { valueType } from './content';
-import { h, heading } from './dom';
+import { OWN_KEYS, h, heading } from './dom';
 import { Moment, momentText, moments, valueAt, whyText } from './propagation';
 import { Report, Value } from './report';
 import { Store } from './store';
@@ -21,6 +21,7 @@ export class Spread {
     this._label = h('span', { class: 'caption', 'aria-live': 'polite' });
     this._slider = h('input', {
       type: 'range',
+      ...OWN_KEYS,
       class: 'slider',
       min: 0,
       max: this._moments.length,

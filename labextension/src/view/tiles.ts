@@ -1,7 +1,7 @@
 /** A grid of tiles on a canvas: drawn once, then marked; led by the pointer or by the keys. */
 
 import { INK, Tint } from './colours';
-import { h } from './dom';
+import { OWN_KEYS, h } from './dom';
 import { Arrangement, Box, arrange, placeAt } from './geometry';
 
 /** A line between two places; with `arrow`, its direction counts. */
@@ -42,6 +42,7 @@ export class Tiles {
       class: 'canvas',
       role: 'img',
       tabindex: 0,
+      ...OWN_KEYS,
       on: {
         pointermove: (event: PointerEvent) => this._move(event),
         pointerleave: () => this._go(null),

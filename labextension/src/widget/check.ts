@@ -9,7 +9,7 @@ import { clean } from '../view/units';
 import { View, mountReport } from '../view/view';
 import { choices } from './choices';
 import { Axis, Model, copyOf } from './model';
-import { select } from './picker';
+import { dimension, select } from './picker';
 
 interface Shard {
   name: string;
@@ -123,7 +123,7 @@ class Check {
         spec.textContent = clean(specText(pick.spec));
         this._ask('check');
       });
-      return h('label', { class: 'dim' }, `dim ${dim} (${size}) `, list);
+      return dimension(dim, size, list);
     });
     return h(
       'div',

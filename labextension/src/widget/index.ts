@@ -1,6 +1,6 @@
 /** The widgets' door, as anywidget loads it: `view` says what is drawn. */
 
-import { h } from '../view/dom';
+import { OWN_KEYS, h } from '../view/dom';
 import { clean } from '../view/units';
 import { check } from './check';
 import { explorer } from './explorer';
@@ -10,7 +10,7 @@ import { predict } from './predict';
 const VIEWS: Record<string, Draw> = { check, explorer, predict };
 
 function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
-  const root = h('div', { class: 'report widget' });
+  const root = h('div', { class: 'report widget', ...OWN_KEYS });
   el.replaceChildren(root);
   const draw = VIEWS[String(model.get('view'))];
   if (!draw) {

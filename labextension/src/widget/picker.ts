@@ -88,7 +88,7 @@ export class Picker {
       value: axis.name,
       'data-key': `name${index}`,
       'aria-label': `name of axis ${index + 1}`,
-      on: { change: () => this._set(renamed(this._plan, index, name.value.trim())) }
+      on: entered(() => this._rename(index, name.value.trim()))
     });
     const size = h('input', {
       type: 'number',
@@ -97,7 +97,7 @@ export class Picker {
       value: axis.size,
       'data-key': `size${index}`,
       'aria-label': `devices along ${said}`,
-      on: { change: () => this._resize(index, Number(size.value)) }
+      on: entered(() => this._resize(index, Number(size.value)))
     });
     const type = select(this.subject.types, axis.type, `type${index}`, `type of axis ${said}`, chosen => {
       const plan = copyOf(this._plan);
@@ -114,10 +114,19 @@ export class Picker {
     return h('div', { class: 'axis' }, name, ' = ', size, type, gone);
   }
 
+  private _rename(index: number, name: string): void {
+    if (name !== this._plan.axes[index]?.name) {
+      this._set(renamed(this._plan, index, name));
+    }
+  }
+
   private _resize(index: number, size: number): void {
     const plan = copyOf(this._plan);
-    plan.axes[index].size = Math.max(1, Math.floor(size) || 1);
-    this._set(plan);
+    const whole = Math.max(1, Math.floor(size) || 1);
+    if (plan.axes[index] && plan.axes[index].size !== whole) {
+      plan.axes[index].size = whole;
+      this._set(plan);
+    }
   }
 
   /** The ways to lay the same devices out. */
@@ -146,7 +155,7 @@ export class Picker {
       const pick = select(labels, now?.label ?? '', `spec${number}:${dim}`, name, chosen =>
         this._place(input, dim, found[chosen].axes)
       );
-      return h('label', { class: 'dim' }, `dim ${dim} (${size}) `, pick);
+      return dimension(dim, size, pick);
     });
     return h(
       'div',
@@ -173,6 +182,23 @@ export class Picker {
   }
 
   private _open = false;
+}
+
+/** A control with the dimension that it is for. */
+export function dimension(dim: number, size: number, control: HTMLElement): HTMLElement {
+  const label = h('span', { class: 'faint' }, `dim ${dim} (${size})`);
+  return h('label', { class: 'dim' }, label, ' ', control);
+}
+
+/** Hear of a field's text when it is left or entered: notebooks keep the Enter key to themselves. */
+function entered(call: () => void): Record<string, (event: KeyboardEvent) => void> {
+  const keydown = (event: KeyboardEvent): void => {
+    if (event.key === 'Enter') {
+      event.preventDefault();
+      call();
+    }
+  };
+  return { change: call, keydown };
 }
 
 /** A list to choose from; `call` hears the number of the option. */
