@@ -196,13 +196,13 @@ class Explorer(Live):
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             self.answer = {"number": number, "kind": "refused", "said": str(error)}
             return
-        self.plan = plan.data
         if plan in self._done:
             self._show(number, self._done[plan])
         elif kind == "preview":
             self.answer = {"number": number, **self._previewed(plan, start)}
         else:
             self._submit(number, plan, subject)
+        self.plan = plan.data
 
     def _previewed(self, plan: Plan, start: float) -> dict[str, Any]:
         if self._base is None:
