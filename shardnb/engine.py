@@ -41,7 +41,9 @@ def explain(
     `args` are arrays, `jax.ShapeDtypeStruct`, or pytrees of them; what is no array stays as it
     is. `mesh` is a text such as `data=4,model=2` or a `jax.sharding.Mesh`; without it, the mesh
     in the arguments' shardings or the one of `jax.set_mesh`. `axes` is the type of its axes
-    (auto, explicit, manual), `on` the devices (`cpu` emulates any number, `attached`).
+    (auto, explicit, manual), `on` the devices: `cpu` emulates any number, `attached` are
+    `jax.devices()`, and `v5e:2x4` or `v5e-8` is a TPU topology, for which a program is compiled
+    with no TPU here; one that is too large for it has a finding that says so.
     `in_specs` holds a spec, or a pytree prefix of specs, for each argument; `out_specs` for the
     result. `jit_options` are `jax.jit`'s, such as `donate_argnums`. Nothing is allocated or run,
     except with `run=True`. `fixes` looks for edits that remove inferred collectives, each of

@@ -91,7 +91,7 @@ def out_of_memory(failure: str, text: str, module: Module, locate: Locate) -> Fi
 
 def _message(failure: str) -> str:
     found = _NEEDED.search(failure)
-    if found is None:
+    if found is None or "hbm" not in failure.lower():
         return failure.partition("\n")[0]
     needed, unit, available, other = (part for part in found.groups() if part is not None)
     return (
