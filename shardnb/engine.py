@@ -38,21 +38,32 @@ def explain(
 ) -> Report:
     """Compile a function for a mesh and give the report of what it sends and holds.
 
-    `args` are arrays, `jax.ShapeDtypeStruct`, or pytrees of them; what is no array stays as it
-    is. `mesh` is a text such as `data=4,model=2` or a `jax.sharding.Mesh`; without it, the mesh
-    in the arguments' shardings or the one of `jax.set_mesh`. `axes` is the type of its axes
-    (auto, explicit, manual), `on` the devices: `cpu` emulates any number, `attached` are
-    `jax.devices()`, and `v5e:2x4` or `v5e-8` is a TPU topology, for which a program is compiled
-    with no TPU here; one that is too large for it has a finding that says so.
-    `in_specs` holds a spec, or a pytree prefix of specs, for each argument; `out_specs` for the
-    result. `jit_options` are `jax.jit`'s, such as `donate_argnums`. Nothing is allocated or run,
-    except with `run=True`. `fixes` looks for edits that remove inferred collectives, each of
-    them compiled, for 20 seconds or the number that it gives (see `Collective.fixes`).
-    `origins` says whether to seek where each sharding came from (None: unless the program is
-    large, as Shardy then runs once more for a while).
+    Nothing is allocated or run, except with `run=True`.
 
-    Raises `ValueError` where a spec does not fit its argument or the mesh, and what JAX raises,
-    with a note that explains it.
+    Args:
+        fn: a function of pytrees of arrays.
+        args: arrays, `jax.ShapeDtypeStruct`, or pytrees of them; what is no array stays as it is.
+        mesh: a text such as `data=4,model=2`, or a `jax.sharding.Mesh`. None: the mesh in the
+            arguments' shardings, else the one of `jax.set_mesh`.
+        axes: the type of its axes: auto, explicit or manual.
+        on: its devices: `cpu` emulates any number of them, `attached` takes those of
+            `jax.devices()`, and a TPU topology such as `v5e:2x4` is compiled for.
+        in_specs: for each argument a spec, or a pytree prefix of specs. None: the array's own
+            sharding, else replicated.
+        out_specs: the same for the result. None: as the compiler chooses.
+        run: whether to run the program, for the seconds that it takes.
+        fixes: whether to look for edits that remove inferred collectives, each of them compiled
+            (see `Collective.fixes`): for 20 seconds, or for the number that it gives.
+        origins: whether to seek where each sharding came from. None: unless the program is large,
+            as Shardy then runs once more for a while.
+        jit_options: those of `jax.jit`, such as `donate_argnums`.
+
+    Returns:
+        The report; its bytes are those of one device.
+
+    Raises:
+        ValueError: a spec does not fit its argument or the mesh. What JAX raises goes on, with a
+            note that explains it.
 
     >>> import jax, jax.numpy as jnp
     >>> from jax.sharding import PartitionSpec as P

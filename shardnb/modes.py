@@ -61,7 +61,8 @@ def check_shard_map(
     """Check a `shard_map` of `fn` over a mesh, without running it.
 
     `in_specs`, `out_specs`, `axis_names` and `check_vma` are `jax.shard_map`'s, `args` arrays or
-    `jax.ShapeDtypeStruct`. The verdict is JAX's own.
+    `jax.ShapeDtypeStruct`. The verdict is JAX's own: what it refuses stands in the answer, with
+    its cause, and is not raised. Raises `ValueError` for a mesh that cannot be read.
 
     >>> import jax, jax.numpy as jnp
     >>> from jax.sharding import PartitionSpec as P
