@@ -13,10 +13,10 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from shardnb import engine
 from shardnb.analysis import propagation, values
 from shardnb.analysis.propagation.statements import statements
 from shardnb.analysis.sources import Sources
+from shardnb.call import read_call
 from shardnb.compiler import build, hlo
 from shardnb.mesh import make_grid
 from shardnb.report import Location, Report, Source, Value
@@ -28,16 +28,16 @@ OLD_JAX = jax.__version__.startswith("0.11")
 
 def report_of(fn, *args, mesh="data=4,model=2", axes=None, specs=None, out=None):
     grid = make_grid(mesh, axes)
-    names = engine._argument_names(fn, len(args))
+    call = read_call(fn, args, specs)
     program = build(
         fn,
-        dict(zip(names, args, strict=True)),
+        call.args,
         mesh=grid.mesh,
         manual=grid.manual,
-        in_specs=dict(zip(names, specs or [None] * len(names), strict=True)),
+        in_specs=call.in_specs,
         out_specs=out,
     )
-    sources = Sources(engine._own_source(fn), engine._own_file(fn))
+    sources = Sources(call.sources, call.files)
     inputs, outputs = values.inputs(program, {}), values.outputs(program)
     found = propagation.values_of(
         program,
