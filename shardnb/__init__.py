@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from shardnb.engine import explain
     from shardnb.modes import check_shard_map, to_explicit
     from shardnb.numeric import numeric_check
+    from shardnb.planning import plan
     from shardnb.reading import explain_hlo
     from shardnb.widgets import explore, predict
 
@@ -35,6 +36,7 @@ __all__ = [
     "explain_hlo",
     "explore",
     "numeric_check",
+    "plan",
     "predict",
     "to_explicit",
 ]
@@ -45,6 +47,7 @@ _HOMES = {
     "explain_hlo": "shardnb.reading",
     "explore": "shardnb.widgets",
     "numeric_check": "shardnb.numeric",
+    "plan": "shardnb.planning",
     "predict": "shardnb.widgets",
     "to_explicit": "shardnb.modes",
 }

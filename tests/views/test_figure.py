@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from shardnb.report.cost import Work
 from shardnb.views import figure, html
+from tests.views.conftest import sketch
 
 REPORTS = ["report", "rich_report", "wide_report", "hostile_report"]
 
@@ -63,3 +65,19 @@ def test_no_pyplot_state_is_made():
         "figure.draw(Report('f', Mesh((), (0,)))); assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_roofline_needs_seconds():
+    with pytest.raises(ValueError, match=r"report\.on_hardware\('v5e'\)"):
+        sketch().roofline()
+
+
+def test_a_roofline_says_what_bounds_the_step():
+    report = replace(sketch(), work=Work(flops=1e9, accessed_bytes=1e6)).on_hardware("v5e")
+    figure = report.roofline()
+    assert "TPU v5e: communication-bound" in figure.get_suptitle()
+    assert [label.get_text() for label in figure.axes[1].get_yticklabels()] == [
+        "communication",
+        "memory (at most)",
+        "compute (at least)",
+    ]

@@ -1,0 +1,155 @@
+"""Plans as a table, in text and HTML, and as a figure of memory against traffic or time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from shardnb.report.plans import Plan, Plans
+from shardnb.report.spec import spec_text
+from shardnb.views import markup
+from shardnb.views.units import clean, count, seconds, size
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_TOLD = "What a plan sends is by the ring formula"
+_EMULATED = "compiled by the CPU compiler for emulated devices: another may choose otherwise"
+
+
+def text(plans: Plans) -> str:
+    """Write plans for a terminal: a row for each, with what it splits below."""
+    heads, rows = _heads(plans.plans), [_row(n, plans) for n in range(len(plans.plans))]
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    lines = [_summary(plans)]
+    if rows:
+        lines += ["", _line(heads, widths)]
+    for plan, row in zip(plans.plans, rows, strict=True):
+        lines += [_line(row, widths), *(f"      {line}" for line in _split(plan))]
+    return "\n".join([*lines, *(["", *_notes(plans)])])
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = (f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True))
+    return "   ".join(padded).rstrip()
+
+
+def _summary(plans: Plans) -> str:
+    limit = f" in {size(plans.limit)} a device" if plans.limit is not None else ""
+    found = count(len(plans.plans), "plan")
+    looked = f"{plans.looked:,} placements estimated, {plans.compiled:,} compiled"
+    return clean(f"{found} for {plans.title}{limit}; {looked}")
+
+
+def _heads(plans: Sequence[Plan]) -> list[str]:
+    timed = any(plan.seconds is not None for plan in plans)
+    meshes = len({plan.mesh for plan in plans}) > 1
+    return [
+        "",
+        "memory",
+        "sends",
+        *(["time"] if timed else []),
+        "work",
+        *(["mesh"] if meshes else []),
+        "collectives",
+    ]
+
+
+def _row(number: int, plans: Plans) -> list[str]:
+    plan, heads = plans.plans[number], _heads(plans.plans)
+    least = min((p.flops for p in plans.plans if p.flops), default=None)
+    least_text = "at least " if plan.untold else ""
+    cells = {
+        "": str(number),
+        "memory": size(plan.memory),
+        "sends": f"{least_text}{size(plan.wire_bytes)}",
+        "time": "not known" if plan.seconds is None else seconds(plan.seconds),
+        "work": f"{plan.flops / least:.1f}x" if plan.flops and least else "not known",
+        "mesh": clean(" x ".join(f"{axis.name}={axis.size}" for axis in plan.mesh.axes)),
+        "collectives": clean(_collectives(plan)),
+    }
+    return [cells[head] for head in heads]
+
+
+def _collectives(plan: Plan) -> str:
+    parts = [f"{number} {name}" for name, number in plan.collectives.items()]
+    return ", ".join(parts) or "no communication"
+
+
+def _split(plan: Plan) -> list[str]:
+    """Say what a plan splits, one line for each pattern; the rest lies whole on each device."""
+    split = {name: spec for name, spec in plan.specs.items() if any(spec)}
+    width = max(map(len, split), default=0)
+    lines = [clean(f"{name:<{width}}  {spec_text(spec)}") for name, spec in split.items()]
+    whole = len(plan.specs) - len(split)
+    return [*lines, *([f"{count(whole, 'pattern')} not split"] if whole else [])]
+
+
+def _notes(plans: Plans) -> Iterator[str]:
+    yield from map(clean, plans.notes)
+    if not plans.plans:
+        return
+    yield "memory, sends and work are one device's; work is against the plan that computes least"
+    costs = [plan.cost for plan in plans.plans if plan.cost]
+    if costs:
+        yield f"time: computing, then communicating, by formulas for {clean(costs[0].hardware)}"
+    emulated = any(plan.mesh.emulated for plan in plans.plans)
+    yield f"{_TOLD}; {_EMULATED}." if emulated else f"{_TOLD}."
+
+
+def html(plans: Plans) -> str:
+    """Write plans as an HTML table: a row for each, what it splits behind a click."""
+    heads = _heads(plans.plans)
+    rows = [markup.row([markup.cell(markup.tag("b", markup.text(head))) for head in heads])]
+    for number, plan in enumerate(plans.plans):
+        *cells, last = _row(number, plans)
+        split = markup.code("\n".join(_split(plan)))
+        inside = markup.details(markup.text(last), split)
+        rows.append(
+            markup.row([*(markup.cell(markup.text(c)) for c in cells), markup.cell(inside)])
+        )
+    notes = "".join(markup.block(markup.text(note), markup.FAINT) for note in _notes(plans))
+    body = markup.block(markup.tag("b", markup.text(_summary(plans))))
+    look = "font: 14px/1.5 system-ui, sans-serif; max-width: 900px; overflow-wrap: anywhere"
+    table = markup.table(rows) if plans.plans else ""
+    return markup.tag("div", body + table + notes, look)
+
+
+def draw(plans: Plans) -> Figure:
+    """Draw memory against what is sent, or the seconds; the line is what no plan beats."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.5, 4.5), layout="constrained")
+    axes = figure.subplots()
+    timed = all(plan.seconds is not None for plan in plans.plans)
+    points = [
+        (plan.memory, (plan.seconds or 0.0) if timed else float(plan.wire_bytes))
+        for plan in plans.plans
+    ]
+    axes.step([p[0] for p in points], [p[1] for p in points], where="post", color="#9aa7b8")
+    axes.plot([p[0] for p in points], [p[1] for p in points], "o", color="#3b6fb6")
+    for number, point in enumerate(points):
+        axes.annotate(str(number), point, (5, 5), textcoords="offset points", fontsize=9)
+    if plans.limit is not None:
+        axes.axvline(plans.limit, color="#c2571a", linestyle="--")
+        axes.annotate(
+            "memory allowed",
+            (plans.limit, 0.98),
+            (-4, 0),
+            va="top",
+            ha="right",
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            fontsize=9,
+        )
+    axes.set(
+        xlabel="memory of one device", ylabel="time of a call" if timed else "sent by one device"
+    )
+    axes.xaxis.set_major_formatter(lambda value, _: size(int(value)) if value >= 0 else "")
+    axes.yaxis.set_major_formatter(
+        lambda value, _: (seconds(value) if timed else size(int(value))) if value >= 0 else ""
+    )
+    axes.locator_params(axis="x", nbins=5)
+    axes.set_title(_summary(plans), fontsize=10, parse_math=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure

@@ -1,0 +1,82 @@
+"""How plans are shown, from plans built by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from shardnb.report.plans import Plan, Plans
+from tests.views.conftest import KiB, MiB, mesh_of
+
+MESH = mesh_of(model=4)
+WHOLE = Plan(MESH, {"p[*]['w']": ((), ()), "x": ((), ())}, 4 * MiB, 0, {}, flops=400.0)
+SPLIT = Plan(
+    MESH,
+    {"p[*]['w']": ((), ("model",)), "x": ((), ())},
+    MiB,
+    256 * KiB,
+    {"all-reduce[model]": 2},
+    flops=100.0,
+)
+PLANS = Plans("step", (SPLIT, WHOLE), limit=8 * MiB, looked=20, compiled=3)
+
+
+def test_a_plan_is_a_row_with_what_it_splits():
+    assert str(PLANS).splitlines()[:8] == [
+        "2 plans for step in 8.0 MiB a device; 20 placements estimated, 3 compiled",
+        "",
+        "    memory    sends     work   collectives",
+        "0   1.0 MiB   256 KiB   1.0x   2 all-reduce[model]",
+        "      p[*]['w']  P(None, 'model')",
+        "      1 pattern not split",
+        "1   4.0 MiB   0 B       4.0x   no communication",
+        "      2 patterns not split",
+    ]
+
+
+def test_meshes_are_told_apart_where_there_are_several():
+    other = replace(SPLIT, mesh=mesh_of(x=2, y=2))
+    assert "x=2 x y=2" in str(replace(PLANS, plans=(other, WHOLE)))
+
+
+def test_emulated_devices_are_said():
+    assert "another may choose otherwise" in str(PLANS)
+
+
+def test_no_plan_is_said_with_the_reason():
+    none = Plans("step", (), limit=KiB, looked=20, compiled=3, notes=("the least holds 1.0 MiB",))
+    assert str(none).splitlines()[-1] == "the least holds 1.0 MiB"
+
+
+def test_collectives_of_unknown_trips_make_a_lower_bound():
+    assert "at least 256 KiB" in str(replace(PLANS, plans=(replace(SPLIT, untold=1),)))
+
+
+def test_hostile_names_are_shown_not_run():
+    hostile = replace(SPLIT, specs={"<script>\x1b[31m": (("model",),)})
+    shown = replace(PLANS, plans=(hostile,))._repr_html_()
+    assert "<script>" not in shown
+    assert "&lt;script&gt;\\x1b[31m" in shown
+
+
+def test_html_has_a_row_for_each_plan():
+    assert PLANS._repr_html_().count("<tr") == 3
+
+
+def test_the_figure_marks_each_plan_and_the_memory_allowed():
+    (axes,) = PLANS.figure().axes
+    assert [text.get_text() for text in axes.texts] == ["0", "1", "memory allowed"]
+
+
+def test_no_plans_can_be_drawn():
+    assert Plans("step", ()).figure().axes
+
+
+def test_the_best_plan_sends_least():
+    assert PLANS.best is WHOLE
+
+
+def test_saved_plans_have_no_program():
+    with pytest.raises(ValueError, match="do not hold their program"):
+        PLANS.report(0)
