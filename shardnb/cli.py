@@ -187,7 +187,8 @@ def _add_read(commands: Commands) -> None:
     text = "explain an HLO dump that was made elsewhere"
     read = commands.add_parser("read", help=text, description=text)
     read.set_defaults(command=_read)
-    read.add_argument("dump", metavar="DUMP", help="a file with HLO text, or - for standard input")
+    what = "a file with HLO text, a folder that XLA dumped to, or - for standard input"
+    read.add_argument("dump", metavar="DUMP", help=what)
     read.add_argument("--mesh", metavar="data=4,model=2", help="the mesh that it was compiled for")
     _add_output(read, None)
 

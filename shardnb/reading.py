@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import jax
 
 from shardnb.analysis import analyse_hlo
 from shardnb.analysis.text import of_axes
+from shardnb.compiler.dumps import Dumps, read_folder
 from shardnb.mesh import Grid, parse_mesh
 from shardnb.report import Mesh, Report
+
+_COUNT = re.compile(r"num_partitions=\d+")
 
 
 def explain_hlo(
@@ -19,8 +23,10 @@ def explain_hlo(
 
     `text_or_path` is the text of a module or the path of a file with one: before or after
     optimisations, from CPU, GPU or TPU, of any JAX. `mesh` names the axes, as
-    `data=4,model=2`; without it they are those that the text itself names, or unnamed. What only
-    a compile knows stays unknown: who asked for a collective, and why.
+    `data=4,model=2`; without it they are those that the text itself names, or unnamed. Who asked
+    for a collective, and why, is not in a text. It is in the folder of a dump that was written
+    with `--xla_dump_hlo_pass_re=spmd|shardy`: give the folder, or the module in it as
+    `folder/module_0012.jit_step`.
 
     Raises `ValueError` where there is no such file, where the text is no HLO or is cut off, and
     where the mesh has another number of devices than the program.
@@ -35,8 +41,30 @@ def explain_hlo(
     >>> [(c.kind, c.axes, c.bytes) for c in explain_hlo(dump, mesh="data=2,model=2").collectives]
     [('all-reduce', ('model',), 512)]
     """
-    text = _text(text_or_path)
-    return analyse_hlo(text, _described(mesh))
+    described = _described(mesh)
+    dumps = _of_folder(text_or_path)
+    if dumps is not None:
+        return analyse_hlo(dumps.optimized, described, dumps=dumps)
+    return analyse_hlo(_text(text_or_path), described)
+
+
+def _of_folder(given: str | Path) -> Dumps | None:
+    """Give the dumps of the one module of a folder, or of the module that is named in it."""
+    if isinstance(given, str) and "\n" in given:
+        return None
+    path = Path(given)
+    whole = path.is_dir()
+    if not whole and (path.exists() or not path.parent.is_dir() or "module_" not in path.name):
+        return None
+    found = read_folder(path if whole else path.parent)
+    chosen = [name for name in found if whole or name == path.name]
+    if len(chosen) > 1:
+        split = [name for name in chosen if _COUNT.search(found[name].optimized[:2000])]
+        chosen = split or chosen
+    if len(chosen) != 1:
+        there = ", ".join(found) or "none with its program after optimisations"
+        raise ValueError(f"{path} names no single module of a dump; there are {there}")
+    return found[chosen[0]]
 
 
 def _text(given: str | Path) -> str:

@@ -19,6 +19,7 @@ _NEEDED = re.compile(
 )
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _LISTED, _SAID = 10, 3
+_NOT_HELD = ("thread-local", "constant")
 
 Locate = Callable[[tuple[Frame, ...]], tuple[Location, ...]]
 
@@ -67,7 +68,7 @@ def memory_of(allocations: Sequence[Allocation]) -> Memory:
     outputs = sum(
         a.bytes for a in allocations if "maybe-live-out" in a.use and "parameter" not in a.use
     )
-    total = sum(a.bytes for a in allocations if "thread-local" not in a.use)
+    total = sum(a.bytes for a in allocations if a.use.rpartition(", ")[2] not in _NOT_HELD)
     return Memory(arguments, outputs, total - arguments - outputs)
 
 

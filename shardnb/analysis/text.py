@@ -7,13 +7,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import metadata
 
 from shardnb.analysis.analyse import versions
+from shardnb.analysis.buffers import memory_of, read_allocations
+from shardnb.analysis.causes import explain_causes
 from shardnb.analysis.causes.layouts import Layout, LayoutReader
 from shardnb.analysis.collectives import find_collectives
 from shardnb.analysis.sources import Sources
 from shardnb.analysis.work import work_of
 from shardnb.compiler import hlo
+from shardnb.compiler.dumps import Dumps
 from shardnb.compiler.hlo import Instruction
 from shardnb.cost import priced
 from shardnb.report.model import Axis, Collective, Location, Mesh, Report, Source, Value
@@ -53,33 +57,61 @@ def analyse_hlo(
     files: Mapping[str, int] | None = None,
     notes: Sequence[str] = (),
     own: bool = False,
+    dumps: Dumps | None = None,
 ) -> Report:
     """Read the text of a program into a report, as far as its evidence goes.
 
     Without a mesh, one that the text itself names is taken; else the axes of a collective are not
     known, and its groups speak for it. `own` says that this process compiled it: only then its
-    work is counted, as XLA's own reader ends the process at a text that is not right.
+    work is counted, as XLA's own reader ends the process at a text that is not right. `dumps` are
+    what else its compile left: they tell who asked for a collective, and why.
 
     Raises `ValueError` where the text is no whole HLO module, and where the mesh has another
     number of devices.
     """
     program = _Text(hlo.parse(text), mesh, of_jax=bool(_JAX.search(text)))
     located = Sources(sources, files)
-    found = program.collectives(located)
+    earlier = _earlier(dumps, program.mesh)
+    found = _explained(program, dumps, located) if earlier else program.collectives(located)
+    stated = earlier or program
     report = Report(
         title=title or program.module.name,
         mesh=program.mesh,
-        inputs=tuple(program.inputs()),
-        outputs=tuple(program.outputs()),
+        inputs=tuple(stated.inputs()),
+        outputs=tuple(stated.outputs()),
         values=tuple(program.values(located)),
         collectives=found,
+        memory=memory_of(read_allocations(dumps.buffers)) if dumps and dumps.buffers else None,
         work=work_of(text, program.module) if own else None,
         sources=located.texts(),
-        versions=versions(),
+        versions=versions() if own else {"shardnb": metadata.version("shardnb")},
         notes=(*notes, *program.notes(found)),
         texts={"optimized" if program.is_optimized else "hlo": text},
     )
     return priced(report)
+
+
+def _earlier(dumps: Dumps | None, mesh: Mesh) -> _Text | None:
+    """Give the program before partitioning, where it is there and its axes are known."""
+    if dumps is None or not dumps.before or not mesh.axes:
+        return None
+    return _Text(hlo.parse(dumps.before), mesh, of_jax=True)
+
+
+def _explained(program: _Text, dumps: Dumps | None, located: Sources) -> tuple[Collective, ...]:
+    if dumps is None or not dumps.partitioned:
+        return program.collectives(located)
+    partitioned = hlo.parse(dumps.partitioned)
+    found = find_collectives(program.module, program.mesh, located.locate, partitioned)
+    causes = explain_causes(
+        found,
+        optimized=program.module,
+        partitioned=partitioned,
+        dumps=dumps,
+        mesh=program.mesh,
+        locate=located.locate,
+    )
+    return causes.collectives
 
 
 @dataclass(frozen=True)
@@ -161,7 +193,7 @@ class _Text:
             yield _UNSCHEDULED
         if found and not self.mesh.axes:
             yield _NO_AXES
-        if found:
+        if any(one.asked_by is None for one in found):
             yield _NO_CAUSES
 
     def inputs(self) -> Iterator[Value]:

@@ -16,7 +16,7 @@ def read(target: str, mesh: str | None) -> Report:
     """
     from shardnb.reading import explain_hlo
 
-    if target != "-" and not Path(target).is_file():
+    if target != "-" and not Path(target).exists() and "module_" not in target:
         raise CommandError(f"there is no file {target}")
     try:
         return explain_hlo(sys.stdin.read() if target == "-" else Path(target), mesh)

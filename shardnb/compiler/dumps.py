@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 from shardnb.compiler import private
 
 _PASSES = "shardy|spmd-partitioning"
+_MODULE = re.compile(r"module_\d+\.[\w-]+")
 
 
 @dataclass
@@ -21,8 +23,8 @@ class Dumps:
 
     `before` and `partitioned` are HLO right before and right after the partitioner, `stated` and
     `propagated` Shardy's modules before and after propagation, `warnings` what the compiler
-    wrote to file descriptor 2. `optimized` and `buffers` are of a program that does not fit into
-    memory: its HLO at the end, and what each allocation holds.
+    wrote to file descriptor 2. `optimized` and `buffers` are the HLO at the end and what each
+    allocation holds, of a program that does not fit into memory or was compiled elsewhere.
     """
 
     before: str = ""
@@ -54,14 +56,36 @@ class Recorder:
     def read(self) -> None:
         """Take what was written into `dumps`."""
         files = sorted(self.folder.rglob("*"))
-        dumps = self.dumps
-        dumps.before = _last(files, ".before_spmd-partitioning", ".before_tpu-spmd-partitioning")
-        dumps.partitioned = _last(files, ".after_spmd-partitioning", ".after_tpu-spmd-partitioning")
-        dumps.stated = _last(files, "before_propagation.mlir")
-        dumps.propagated = _last(files, "after_propagation.mlir")
-        dumps.optimized = _last(files, ".oom_intermediate_module.txt")
-        if dumps.optimized:
-            dumps.buffers = _last(files, "after_optimizations-buffer-assignment.txt")
+        self.dumps = _dumps(files)
+        self.dumps.optimized = _last(files, ".oom_intermediate_module.txt")
+        if self.dumps.optimized:
+            self.dumps.buffers = _last(files, "after_optimizations-buffer-assignment.txt")
+
+
+def read_folder(folder: Path) -> dict[str, Dumps]:
+    """Read what `--xla_dump_to` left in a folder: by module, such as `module_0012.jit_step`.
+
+    A module without its program at the end is left out.
+    """
+    modules: dict[str, list[Path]] = {}
+    for file in sorted(folder.rglob("*")):
+        match = _MODULE.match(file.name) or _MODULE.match(file.parent.name)
+        if file.is_file() and match is not None:
+            modules.setdefault(match[0], []).append(file)
+    found = {name: _dumps(files) for name, files in modules.items()}
+    for name, files in modules.items():
+        found[name].optimized = _last(files, "after_optimizations.txt")
+        found[name].buffers = _last(files, "after_optimizations-buffer-assignment.txt")
+    return {name: dumps for name, dumps in found.items() if dumps.optimized}
+
+
+def _dumps(files: list[Path]) -> Dumps:
+    return Dumps(
+        before=_last(files, ".before_spmd-partitioning", ".before_tpu-spmd-partitioning"),
+        partitioned=_last(files, ".after_spmd-partitioning", ".after_tpu-spmd-partitioning"),
+        stated=_last(files, "before_propagation.mlir"),
+        propagated=_last(files, "after_propagation.mlir"),
+    )
 
 
 def _last(files: list[Path], *parts: str) -> str:

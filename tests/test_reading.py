@@ -1,0 +1,83 @@
+"""Folders that XLA dumped to: what a compile elsewhere left tells as much as a compile here."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import shardnb as sn
+from shardnb.mesh import make_grid
+
+SPECS = {"x": P("data", "model"), "w": P("model")}
+
+
+def layer(x, w):
+    return jnp.tanh(x @ w)
+
+
+def shapes(mesh):
+    sizes = {"x": (256, 512), "w": (512, 1024)}
+    return [
+        jax.ShapeDtypeStruct(sizes[name], jnp.float32, sharding=NamedSharding(mesh, spec))
+        for name, spec in SPECS.items()
+    ]
+
+
+def dump(folder, passes):
+    mesh = make_grid("data=4,model=2").mesh
+    options = {"xla_dump_to": str(folder), "xla_dump_hlo_as_text": True}
+    if passes:
+        options["xla_dump_hlo_pass_re"] = passes
+    jax.jit(layer).lower(*shapes(mesh)).compile(compiler_options=options)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("dump")
+    dump(path, "spmd|shardy")
+    return path
+
+
+@pytest.fixture(scope="module")
+def here():
+    args = shapes(make_grid("data=4,model=2").mesh)
+    return sn.explain(layer, *args, mesh="data=4,model=2")
+
+
+def test_a_folder_tells_what_a_compile_here_tells(folder, here):
+    there = sn.explain_hlo(folder, mesh="data=4,model=2")
+    (one,), (other,) = there.collectives, here.collectives
+    for name in ("kind", "axes", "shape", "wire_bytes", "asked_by", "reason", "line"):
+        assert getattr(one, name) == getattr(other, name), name
+    assert [(v.name, v.spec, v.shape) for v in there.inputs] == [
+        (v.name, v.spec, v.shape) for v in here.inputs
+    ]
+    assert [(v.spec, v.shape) for v in there.outputs] == [(v.spec, v.shape) for v in here.outputs]
+    assert there.memory.arguments == here.memory.arguments
+    assert there.memory.outputs == here.memory.outputs
+
+
+def test_a_dump_does_not_say_by_which_jax_it_was_made(folder):
+    assert set(sn.explain_hlo(folder).versions) == {"shardnb"}
+
+
+def test_a_folder_without_the_partitioners_passes_has_no_causes(tmp_path):
+    dump(tmp_path, None)
+    (found,) = sn.explain_hlo(tmp_path, mesh="data=4,model=2").collectives
+    assert (found.kind, found.axes, found.reason) == ("all-reduce", ("model",), None)
+
+
+def test_a_module_of_a_folder_is_named(folder):
+    (path,) = folder.glob("*before_optimizations.txt")
+    name = path.name.partition(".before_optimizations")[0]
+    assert sn.explain_hlo(folder / name).collectives
+    with pytest.raises(ValueError, match=f"there are {name}"):
+        sn.explain_hlo(folder / "module_9999.jit_other")
+
+
+def test_an_empty_folder_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="none with its program after optimisations"):
+        sn.explain_hlo(tmp_path)
