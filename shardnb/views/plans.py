@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from shardnb.views import markup
 from shardnb.views.units import clean, count, seconds, size
 
 if TYPE_CHECKING:
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 _TOLD = "What a plan sends is by the ring formula"
@@ -145,11 +147,20 @@ def draw(plans: Plans) -> Figure:
     axes.set(
         xlabel="memory of one device", ylabel="time of a call" if timed else "sent by one device"
     )
-    axes.xaxis.set_major_formatter(lambda value, _: size(int(value)) if value >= 0 else "")
-    axes.yaxis.set_major_formatter(
-        lambda value, _: (seconds(value) if timed else size(int(value))) if value >= 0 else ""
-    )
-    axes.locator_params(axis="x", nbins=5)
+    _in_bytes(axes.xaxis, max((p[0] for p in points), default=0))
+    if timed:
+        axes.yaxis.set_major_formatter(lambda value, _: seconds(value) if value > 0 else "0")
+    else:
+        _in_bytes(axes.yaxis, max((p[1] for p in points), default=0))
     axes.set_title(_summary(plans), fontsize=10, parse_math=False)
     axes.spines[["top", "right"]].set_visible(False)
     return figure
+
+
+def _in_bytes(axis: Axis, most: float) -> None:
+    """Put the ticks at powers of two."""
+    from matplotlib.ticker import MultipleLocator
+
+    step = 2 ** math.ceil(math.log2(max(most, 8) / 5))
+    axis.set_major_locator(MultipleLocator(step))
+    axis.set_major_formatter(lambda value, _: size(int(value)) if value >= 0 else "")
