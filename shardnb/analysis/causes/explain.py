@@ -114,9 +114,9 @@ class _Explainer:
 
     def explain(self, collective: Collective, made: hlo.Instruction | None) -> Collective:
         """Explain a collective that was `made` by partitioning, None where that is not known."""
-        kind = made.opcode.removesuffix("-start") if made is not None else collective.kind
-        if kind != collective.kind:
-            collective = replace(collective, made_as=kind)
+        if made is not None:
+            kind = made.opcode.removesuffix("-start")
+            collective = replace(collective, made_as=None if kind == collective.kind else kind)
         generated = is_generated(made) if made is not None else collective.generated
         if not generated:
             return self._called(collective, made)
