@@ -22,6 +22,7 @@ from shardnb.views import bundle
 
 COURSE = Path(__file__).parents[2] / "notebooks"
 MIME = bundle.MIME
+_WIDGET = "application/vnd.jupyter.widget-view+json"
 
 # What is of one machine and one run: files of cells, folders of packages, seconds.
 _PRIVATE = (
@@ -91,6 +92,7 @@ def _kept(output):
         again = bundle.mimebundle(replace(report_of(data[MIME]), run=Run()))
         output.data = nbformat.from_dict(again)
         return output
+    data.pop(_WIDGET, None)  # it would point to a kernel that is gone
     output.data = _without_private(data)
     return output
 
