@@ -10,7 +10,7 @@ import pytest
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 # What .ci/run cannot install, or has in its other run. A skip says "needs" and one of these.
-NOT_INSTALLABLE = ("an accelerator", "libtpu", r"jax 0\.\d+")
+NOT_INSTALLABLE = ("an accelerator", r"jax 0\.\d+")
 
 
 @pytest.hookimpl(wrapper=True)
