@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -83,6 +83,7 @@ class Estimator:
         self._mesh = mesh[1]
         self.sizes = dict(program.mesh.shape)
         text = prepared(stated, program.dumps.propagated or "")
+        self.lines = text.count("\n") + 1
         self._passes = private.Passes(text, _PIPELINE)
         self._propagation = private.Passes(text, _PROPAGATE)
         lifted = len(program.closed_over)
@@ -145,7 +146,7 @@ class _Text:
     sizes: Mapping[str, int]
 
     def estimate(self) -> Estimate:
-        found = tuple(self._collectives())
+        found = tuple(replace(c, id=number) for number, c in enumerate(self._collectives()))
         sent = sum(c.total_wire_bytes or 0 for c in found)
         return Estimate(self._held(), sent, sum(self._products()), found)
 

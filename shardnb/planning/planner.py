@@ -29,6 +29,8 @@ Tree = Any
 PREVIEWS = 600
 PREVIEWS_OF_MANY = 250
 COMPILES = 24
+_QUICK = 1000
+_FEWEST = 80
 _NAMES = ("x", "y", "z")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
@@ -59,9 +61,9 @@ def plan(
     such as `v5e`, plans are compared by seconds, else by the bytes that a device sends.
 
     Shardy estimates up to `previews` placements on each mesh (None: 600, or 250 where there are
-    several); the most promising, up to `compiles` in all, are compiled, and only these are given.
-    Nothing is allocated or run. The same `seed` gives the same plans. An interrupt keeps what was
-    found.
+    several, and fewer of a large program); the most promising, up to `compiles` in all, are
+    compiled, and only these are given. Nothing is allocated or run. The same `seed` gives the
+    same plans. An interrupt keeps what was found.
 
     Raises `ValueError` where the mesh has explicit or manual axes, and what JAX raises.
 
@@ -75,12 +77,19 @@ def plan(
     call = read_call(fn, args, in_specs)
     grids, notes = _grids(mesh, on, args)
     limit = None if memory is None else read_size(memory)
-    each = previews or (PREVIEWS if len(grids) == 1 else PREVIEWS_OF_MANY)
     with shown() as bar:
         fields = [_field(call, grid, out_specs, hardware, jit_options) for grid in grids]
+        each = previews or _previews(fields)
         search = Search(fields, limit, each, compiles, seed, progress or bar, notes=notes)
         search.run()
     return _Found(call, grids, fields, out_specs, jit_options).plans(search)
+
+
+def _previews(fields: Sequence[Field]) -> int:
+    """Give how many placements to estimate on each mesh: the larger a program, the fewer."""
+    most = PREVIEWS if len(fields) == 1 else PREVIEWS_OF_MANY
+    lines = max(one.estimator.lines for one in fields)
+    return max(_FEWEST, min(most, most * _QUICK // lines))
 
 
 def read_size(text: int | str) -> int:

@@ -35,6 +35,15 @@ def test_a_partial_sum_is_an_all_reduce_of_the_result(product):
     assert found.wire_bytes == 256 * KiB
 
 
+def test_each_collective_has_a_number_of_its_own():
+    def two(x, up, down):
+        return jnp.tanh(x @ up) @ down
+
+    made = estimator(two, x=f32(64, 64), up=f32(64, 128), down=f32(128, 64))
+    found = made.of({0: ((), ("data",)), 1: (("data",), ("model",)), 2: (("model",), ())})
+    assert [(c.id, c.axes) for c in found.collectives] == [(0, ("data",)), (1, ("model",))]
+
+
 def test_what_nothing_splits_sends_nothing(product):
     assert product.of({0: ((), ()), 1: ((), ())}).wire_bytes == 0
 
