@@ -238,7 +238,9 @@ class _Text:
     def _layout(self, one: Instruction) -> Layout | None:
         """Give the placement that an array states in mesh axes, None where it states none."""
         text = one.attribute("sharding")
-        if text is None or not self.mesh.axes or one.is_tuple or len(one.arrays) != 1:
+        if text is None or "maximal" in text or not self.mesh.axes:
+            return None
+        if one.is_tuple or len(one.arrays) != 1:
             return None
         layout = self._reader.read(text, len(one.arrays[0][1]))
         return None if layout.spec is None or layout.manual else layout

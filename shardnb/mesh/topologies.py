@@ -18,6 +18,8 @@ import numpy as np
 from jax.experimental import mesh_utils, topologies
 from numpy.typing import NDArray
 
+from shardnb.compiler import private
+
 Devices = NDArray[np.object_]
 
 FORM = "a TPU topology is written as v5e:2x4 (its chips) or v5e-8 (as its machine type)"
@@ -191,7 +193,7 @@ def topology(name: str) -> tuple[Any, ...]:
     Raises `ValueError` where libtpu is not installed, or knows no such topology.
     """
     try:
-        with _quiet_libtpu():
+        with private.ALONE, _quiet_libtpu():
             return tuple(topologies.get_topology_desc(name, platform="tpu").devices)
     except RuntimeError as error:
         if "not installed" in str(error):

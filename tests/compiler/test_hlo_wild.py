@@ -305,6 +305,11 @@ def test_after_partitioning_an_input_has_its_whole_shape_again():
     assert (x.shape, x.shard_shape) == ((256, 512), (64, 256))
 
 
+def test_what_lies_on_one_device_is_not_said_to_be_whole_on_each():
+    text = BEFORE.replace("sharding={devices=[4,2]<=[8]}", "sharding={maximal device=3}")
+    assert [v.name for v in sn.explain_hlo(text, mesh="data=4,model=2").inputs] == ["params['w']"]
+
+
 # Who made it
 
 
