@@ -54,8 +54,8 @@ def test_each_stands_at_the_line_of_the_model_that_led_to_it(notebook):
 
 def test_gathers_are_for_the_kernels_that_the_text_names(notebook):
     why = {c.shape: c.why for c in notebook.report("explain").collectives}
-    assert "['attention']['out']['kernel']" in why[EACH_HEAD]
-    assert "['mlp']['down']['kernel']" in why[ROWS, TOKENS, INNER]
+    assert "params['attention']['out']['kernel']" in why[EACH_HEAD]
+    assert "params['mlp']['down']['kernel']" in why[ROWS, TOKENS, INNER]
 
 
 def test_the_split_of_y_comes_from_x_and_from_a_kernel(notebook):
@@ -66,7 +66,7 @@ def test_the_split_of_y_comes_from_x_and_from_a_kernel(notebook):
 def test_a_fix_splits_the_rows_of_the_second_kernel(notebook):
     (gather,) = notebook.report("fix").collectives
     edits = {fix.edit: fix for fix in gather.fixes}
-    fix = edits["mlp_params['params']['down']['kernel']=P('model')"]
+    fix = edits["mlp['down']['kernel']=P('model')"]
     # Gathering 1024 columns, or adding up 256 twice around.
     gathered = ROWS * TOKENS * INNER * F32 * 3 // 4
     summed = 2 * ROWS * TOKENS * WIDTH * F32 * 3 // 4
