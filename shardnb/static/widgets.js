@@ -3053,18 +3053,16 @@ var Picker = class {
   }
   _input(input, number) {
     const spec = this._plan.specs[input.names[0]] ?? input.shape.map(() => []);
+    const said = h("span", { class: "faint" }, clean(specText(spec)));
     const dims3 = input.shape.map((size2, dim) => {
       const found = choices(this._plan.axes, size2);
       const now = found.find((one) => JSON.stringify(one.axes) === JSON.stringify(spec[dim]));
       const name = `${clean(input.label)}, dimension ${dim} of ${size2}`;
       const labels = found.map((one) => one.label);
-      const pick = select(
-        labels,
-        now?.label ?? "",
-        `spec${number}:${dim}`,
-        name,
-        (chosen) => this._place(input, dim, found[chosen].axes)
-      );
+      const pick = select(labels, now?.label ?? "", `spec${number}:${dim}`, name, (chosen) => {
+        this._place(input, dim, found[chosen].axes);
+        said.textContent = clean(specText(this._plan.specs[input.names[0]]));
+      });
       return dimension(dim, size2, pick);
     });
     return h(
@@ -3077,17 +3075,18 @@ var Picker = class {
         " ",
         mono(clean(`${input.dtype}[${input.shape.join(", ")}]`)),
         " ",
-        h("span", { class: "faint" }, clean(specText(spec)))
+        said
       ),
       h("div", { class: "dims" }, ...dims3.length ? dims3 : [h("span", { class: "faint" }, "scalar")])
     );
   }
+  /** Change a spec; the controls stay as they are, since what there is to choose does not change. */
   _place(input, dim, axes) {
-    const plan = copyOf(this._plan);
+    this._plan = copyOf(this._plan);
     for (const name of input.names) {
-      plan.specs[name][dim] = axes;
+      this._plan.specs[name][dim] = axes;
     }
-    this._set(plan);
+    this.change(this._plan);
   }
   _open = false;
 };

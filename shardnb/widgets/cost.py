@@ -11,7 +11,7 @@ from shardnb.report import Report
 def cost_of(report: Report) -> dict[str, Any]:
     """Give memory and traffic of one device, its collectives by kind, and seconds where known.
 
-    `seconds` are those of the collectives of one run, None unless each one's are known.
+    `seconds` are those of the collectives of one run, None unless the hardware's are known.
     """
     memory = report.memory
     return {
@@ -26,9 +26,5 @@ def cost_of(report: Report) -> dict[str, Any]:
 
 
 def _seconds(report: Report) -> float | None:
-    total = 0.0
-    for collective in report.collectives:
-        if collective.seconds is None or collective.trips is None:
-            return None
-        total += collective.seconds * collective.trips
-    return total if report.collectives else None
+    cost = report.cost
+    return None if cost is None or cost.unpriced else cost.communication_seconds

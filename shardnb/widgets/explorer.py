@@ -6,12 +6,13 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import traitlets
 
 from shardnb import failures
+from shardnb.engine import _collector_paused
 from shardnb.mesh import AXIS_TYPES, Grid, make_grid
 from shardnb.report import Report
 from shardnb.report.spec import spec_text
@@ -208,7 +209,8 @@ class Explorer(Live):
         if self._base is None:
             return {"kind": "none", "said": "the first program left no module of Shardy's"}
         try:
-            report = self._base.preview(plan)
+            with _collector_paused():
+                report = self._base.preview(plan)
         except NoPreview as error:
             return {"kind": "none", "said": str(error)}
         seconds = time.perf_counter() - start
@@ -250,7 +252,8 @@ class Explorer(Live):
             self._base = base_of(plan, program, report, subject) or self._base
         codes = codes_of(subject, plan, program)
         found = Compiled(plan, report, codes, tuple(_differences(self._base, plan, report)))
-        self._done[plan] = found
+        # The texts of many programs would fill the kernel's memory.
+        self._done[plan] = replace(found, report=replace(report, texts={}))
         while len(self._done) > _KEPT:
             self._done.popitem(last=False)
         return found

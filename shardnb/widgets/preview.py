@@ -32,8 +32,8 @@ class Base:
     plan: Plan
     report: Report
     module: str
-    inputs: tuple[str, ...]
-    """The names of the module's inputs, in its order."""
+    inputs: tuple[tuple[str, int], ...]
+    """The names of the module's inputs in its order, each with its rank there."""
     values: tuple[int | None, ...]
     """Which value of the module each of `report.values` is, where that is certain."""
 
@@ -71,8 +71,8 @@ class Base:
         before, now = dict(self.plan.specs), dict(plan.specs)
         moved = plan.axes != self.plan.axes
         return {
-            number: now[name]
-            for number, name in enumerate(self.inputs)
+            number: (*now[name], *((),) * (rank - len(now[name])))
+            for number, (name, rank) in enumerate(self.inputs)
             if name in now and (moved or now[name] != before[name])
         }
 
@@ -106,7 +106,8 @@ def base_of(plan: Plan, program: Program, report: Report, subject: Subject) -> B
     ]
     matched = match(found.module, before) if len(named) == len(report.values) else {}
     values = [matched.get(one.leaf) for one in named] if matched else [None] * len(report.values)
-    return Base(plan, report, module, tuple(names), tuple(values))
+    ranks = [len(found.module.values[value].shape) for value in found.module.inputs]
+    return Base(plan, report, module, tuple(zip(names, ranks, strict=True)), tuple(values))
 
 
 def _input_names(program: Program, report: Report) -> list[str]:
@@ -127,8 +128,11 @@ def _mesh(mesh: Mesh, axes: Sequence[Axis]) -> Mesh:
 
 
 def _placed(value: Value, spec: Spec | None, mesh: Mesh) -> Value:
-    """Give a value with another spec; Shardy's None means that it is whole everywhere."""
-    spec = ((),) * len(value.shape) if spec is None else spec
+    """Give a value with another spec; Shardy's None means that it is whole everywhere.
+
+    A PRNG key has a dimension more in the module than it shows.
+    """
+    spec = ((),) * len(value.shape) if spec is None else spec[: len(value.shape)]
     moved = Value(value.name, value.dtype, value.shape, spec, (), location=value.location)
     parts = grid_of(moved, mesh)
     shard = tuple(-(-size // n) for size, n in zip(value.shape, parts, strict=True))

@@ -18,6 +18,7 @@ from shardnb.analysis.values import dtype_name
 from shardnb.call import Call, read_call
 from shardnb.compiler import Program, Recipe, placement, private
 from shardnb.compiler.dumps import recording
+from shardnb.engine import _collector_paused
 from shardnb.fixes.retrace import quiet_retrace
 from shardnb.mesh import Grid, make_grid
 from shardnb.report import Axis, Report
@@ -116,7 +117,8 @@ class Subject:
             compile_seconds=time.perf_counter() - traced_at,
             closed_over=private.closed_over(lowered),
         )
-        return program, self._report(plan, program)
+        with _collector_paused():
+            return program, self._report(plan, program)
 
     def explained(self, error: Exception, plan: Plan) -> str:
         """Say what went wrong: explained where that is possible, else in JAX's own words."""

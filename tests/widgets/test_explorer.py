@@ -287,3 +287,38 @@ def test_it_is_public():
 def test_the_first_plan_fails_as_explain_does():
     with pytest.raises(ValueError, match="does not divide"):
         explore(layer, shape(255, 8), shape(8, 8), mesh="data=4", in_specs=(P("data"), P()))
+
+
+def test_previews_of_keys_loops_and_unused_inputs_agree_with_the_programs():
+    def loop(key, x, ws, unused):
+        del unused
+        noise = jax.random.normal(key, x.shape)
+        return jax.lax.scan(lambda h, w: (jnp.tanh(h @ w), h.sum()), x + noise, ws)
+
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    explorer = explore(loop, key, shape(32, 64), shape(3, 64, 64), shape(8), mesh="data=4,model=2")
+    front = Front(explorer)
+    changes = (
+        {"x": [["data"], []], "ws": [[], [], ["model"]]},
+        {"x": [["model"], ["data"]]},
+        {"axes": [("data", 2, "auto"), ("model", 4, "auto")], "x": [["data"], ["model"]]},
+    )
+    for change in changes:
+        plan = front.plan(**change)
+        preview = Report.from_json(front.preview(plan)["report"])
+        assert specs_of(front.compile(plan).outputs) == specs_of(preview.outputs)
+    explorer.close()
+
+
+def test_the_body_of_a_shard_map_has_no_preview_on_another_mesh():
+    def mapped(x):
+        add = jax.shard_map(lambda y: jax.lax.psum(y, "data"), in_specs=P("data"), out_specs=P())
+        return add(x)
+
+    explorer = explore(mapped, shape(64, 16), mesh="data=4,model=2")
+    front = Front(explorer)
+    answer = front.preview(front.plan(axes=[("data", 2, "auto"), ("model", 4, "auto")]))
+    assert "shard_map" in answer["said"]
+    answer = front.preview(front.plan(axes=[("rows", 4, "auto"), ("model", 2, "auto")]))
+    assert answer["kind"] == "none"
+    explorer.close()

@@ -147,14 +147,16 @@ export class Picker {
 
   private _input(input: Input, number: number): HTMLElement {
     const spec = this._plan.specs[input.names[0]] ?? input.shape.map(() => []);
+    const said = h('span', { class: 'faint' }, clean(specText(spec)));
     const dims = input.shape.map((size, dim) => {
       const found = choices(this._plan.axes, size);
       const now = found.find(one => JSON.stringify(one.axes) === JSON.stringify(spec[dim]));
       const name = `${clean(input.label)}, dimension ${dim} of ${size}`;
       const labels = found.map(one => one.label);
-      const pick = select(labels, now?.label ?? '', `spec${number}:${dim}`, name, chosen =>
-        this._place(input, dim, found[chosen].axes)
-      );
+      const pick = select(labels, now?.label ?? '', `spec${number}:${dim}`, name, chosen => {
+        this._place(input, dim, found[chosen].axes);
+        said.textContent = clean(specText(this._plan.specs[input.names[0]]));
+      });
       return dimension(dim, size, pick);
     });
     return h(
@@ -167,18 +169,19 @@ export class Picker {
         ' ',
         mono(clean(`${input.dtype}[${input.shape.join(', ')}]`)),
         ' ',
-        h('span', { class: 'faint' }, clean(specText(spec)))
+        said
       ),
       h('div', { class: 'dims' }, ...(dims.length ? dims : [h('span', { class: 'faint' }, 'scalar')]))
     );
   }
 
+  /** Change a spec; the controls stay as they are, since what there is to choose does not change. */
   private _place(input: Input, dim: number, axes: string[]): void {
-    const plan = copyOf(this._plan);
+    this._plan = copyOf(this._plan);
     for (const name of input.names) {
-      plan.specs[name][dim] = axes;
+      this._plan.specs[name][dim] = axes;
     }
-    this._set(plan);
+    this.change(this._plan);
   }
 
   private _open = false;
