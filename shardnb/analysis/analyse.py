@@ -79,11 +79,18 @@ def analyse(
         work=work_of(program.optimized, modules.optimized),
         sources=located.texts(),
         versions=versions(),
-        notes=(*notes, *told.notes, *_on_the_way(causes.counts)),
+        notes=(*notes, *_of_cores(mesh), *told.notes, *_on_the_way(causes.counts)),
         run=Run(program.trace_seconds, program.compile_seconds),
         texts=texts(program),
     )
     return priced(report)
+
+
+def _of_cores(mesh: Mesh) -> tuple[str, ...]:
+    """Say that the devices are not those that JAX shows on a machine of this kind."""
+    if mesh.kind != "TPU v4" or mesh.cores is None:
+        return ()
+    return ("each core of a chip is a device here; on a v4 machine JAX shows one device a chip",)
 
 
 def _on_the_way(counts: Counts | None) -> tuple[str, ...]:
