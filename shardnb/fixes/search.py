@@ -68,7 +68,7 @@ def find_fixes(
 
 def _is_wanted(collective: Collective, ids: Collection[int] | None) -> bool:
     inferred = collective.asked_by == "inferred"
-    unjudged = collective.asked_by is None and collective.generated
+    unjudged = collective.asked_by is None and bool(collective.generated)
     return (inferred or unjudged) and (ids is None or collective.id in ids)
 
 
