@@ -192,6 +192,21 @@ describe('the explorer', () => {
     expect(text('.shardnb-summary')).toContain('1 collective');
   });
 
+  it('follows another view of the same widget', () => {
+    const kernel = show(exploring());
+    const plan = { ...PLAN, specs: { x: [[], []], W: [[], []] } };
+    kernel.set('compiled', { ...compiled(4), plan });
+    expect(text('.shardnb-what')).toContain('P()');
+    expect(text('.shardnb-state .shardnb-chip')).toBe('compiled');
+  });
+
+  it('lets guess what the compiled program sends', () => {
+    show(exploring());
+    const fold = [...host.querySelectorAll('details')].find(one => one.textContent?.startsWith('Guess'))!;
+    fold.dispatchEvent(new Event('toggle'));
+    expect(fold.textContent).toContain('Question 1 of 1');
+  });
+
   it('hears nothing more once it is gone', () => {
     const kernel = show(exploring());
     end();

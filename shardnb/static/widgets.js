@@ -3405,231 +3405,6 @@ function kinds(pin) {
   return parts.join(", ") || "none";
 }
 
-// src/widget/explorer.ts
-var QUIET = 150;
-var LATE = 3e3;
-var ALONE = "This report came without its function, so that its plan cannot be changed here: sn.explore(fn, *args, mesh=...) compiles other plans.";
-function explorer(model, root) {
-  const view = new Explorer(model, root);
-  return () => view.dispose();
-}
-function told(report) {
-  const { memory: memory2 } = report;
-  const held = memory2 && memory2.arguments + memory2.outputs + memory2.temporaries - memory2.aliased;
-  return summary(report) + (held === null ? "" : `; a device holds ${size(held)}`);
-}
-var Explorer = class {
-  constructor(model, root) {
-    this.model = model;
-    const subject = model.get("subject");
-    const plan = model.get("plan");
-    this._number = Number(model.get("compiled").number ?? 0);
-    this._picker = subject.inputs ? new Picker(subject, copyOf(plan), () => this._changed()) : null;
-    this._pin = h("button", { type: "button", on: { click: () => this._pinned() } }, "pin this plan");
-    this._stop = h("button", { type: "button", on: { click: () => this._stopped() } }, "stop");
-    root.append(
-      h("div", { class: "header" }, this._title, this._picker ? null : h("span", null, ALONE)),
-      ...this._picker ? [this._picker.element] : [],
-      this._error,
-      h("div", { class: "state" }, this._chip, this._status, this._stop, this._pin),
-      this._pins,
-      this._grids,
-      this._stale,
-      this._sent,
-      this._inside,
-      this._codes,
-      this._whole
-    );
-    this._title.textContent = clean(subject.title ?? "");
-    for (const [event, call] of this._events) {
-      model.on(event, call);
-    }
-    this._compiledCame();
-    this._drawPins();
-  }
-  model;
-  dispose() {
-    this._events.forEach(([event, call]) => this.model.off(event, call));
-    clearTimeout(this._compiling);
-    clearTimeout(this._late);
-    this._stores.forEach((store) => store.dispose());
-    this._full?.dispose();
-  }
-  _events = [
-    ["change:answer", () => this._answered()],
-    ["change:compiled", () => this._compiledCame()],
-    ["change:pins", () => this._drawPins()]
-  ];
-  // What is asked
-  /** Ask for a preview of the present plan; while one is on its way, the newest plan waits. */
-  _changed() {
-    this._number += 1;
-    this._error.hidden = true;
-    clearTimeout(this._compiling);
-    clearTimeout(this._late);
-    this._say("asked", "Asking Shardy ...");
-    this._late = window.setTimeout(() => {
-      this._status.textContent = "The kernel has not answered yet: it may be running a cell.";
-    }, LATE);
-    if (!this._waiting) {
-      this._ask();
-    }
-  }
-  _ask() {
-    this._waiting = this._number;
-    this._send("preview", this._number);
-  }
-  _send(kind, number) {
-    this.model.send({ kind, number, plan: this._picker?.plan });
-  }
-  _stopped() {
-    clearTimeout(this._compiling);
-    this.model.send({ kind: "stop" });
-    this._say("stopped", "Stopped. What is sent below is of the plan that was compiled last.");
-  }
-  _pinned() {
-    this.model.send({ kind: "pin", plan: this._picker ? this._picker.plan : null });
-  }
-  // What is answered
-  _answered() {
-    const answer = this.model.get("answer");
-    if (answer.number >= this._waiting) {
-      this._waiting = 0;
-    }
-    if (answer.number < this._number) {
-      this._ask();
-      return;
-    }
-    clearTimeout(this._late);
-    if (answer.kind === "refused" || answer.kind === "failed") {
-      this._fail(answer.kind, answer.said);
-      return;
-    }
-    if (answer.kind === "preview") {
-      this._drawGrids(readReport(JSON.parse(answer.report)), "preview");
-      this._say("preview", `Shardy's answer in ${seconds(answer.seconds)}: where arrays lie. Compiling ...`);
-    } else {
-      this._say("asked", `No preview: ${clean(answer.said)}. Compiling ...`);
-    }
-    this._sent.toggleAttribute("data-stale", true);
-    this._stale.hidden = false;
-    this._stale.textContent = "What is sent is still that of the plan that was compiled last.";
-    this._compiling = window.setTimeout(() => this._send("compile", this._number), QUIET);
-  }
-  _fail(kind, said) {
-    const head3 = kind === "refused" ? "This plan cannot be: " : "JAX does not compile this plan. ";
-    this._error.textContent = head3 + said.split("\n").map(clean).join("\n");
-    this._error.hidden = false;
-    this._say("refused", "The pictures are of the plan before.");
-  }
-  _compiledCame() {
-    const compiled = this.model.get("compiled");
-    if (compiled.number >= this._waiting) {
-      this._waiting = 0;
-    }
-    if (compiled.number < this._number) {
-      if (!this._waiting) {
-        this._changedMeanwhile();
-      }
-      return;
-    }
-    clearTimeout(this._late);
-    const report = readReport(JSON.parse(compiled.report));
-    this._error.hidden = true;
-    this._stale.hidden = true;
-    this._drawGrids(report, "compiled");
-    this._drawSent(report);
-    this._drawCodes(compiled.codes);
-    const differs = compiled.differs;
-    const other = differs.length ? ` The preview said otherwise: ${differs.map(clean).join("; ")}.` : "";
-    this._say("compiled", `${told(report)}.${other}`);
-    this._pin.disabled = false;
-  }
-  /** An older plan was in the kernel's memory: its answer came as a compiled one. */
-  _changedMeanwhile() {
-    if (this._chip.textContent === "asked") {
-      this._ask();
-    }
-  }
-  // What is drawn
-  _say(kind, text) {
-    this._chip.textContent = kind;
-    this._chip.setAttribute("data-kind", kind);
-    this._status.textContent = text;
-    this._stop.hidden = kind !== "preview" && kind !== "asked";
-    this._pin.disabled = kind !== "compiled";
-  }
-  _drawGrids(report, kind) {
-    const store = this._newStore(0);
-    this._grids.replaceChildren(head2(report), arrays(report, store));
-    const { values } = report;
-    this._inside.replaceChildren(...values.length ? [new Spread(report, store).element] : []);
-    [this._grids, this._inside].forEach((part) => part.setAttribute("data-kind", kind));
-  }
-  _drawSent(report) {
-    const store = this._newStore(1);
-    this._sent.replaceChildren(heading("What the compiled program sends"), ...sending2(report, store));
-    this._sent.toggleAttribute("data-stale", false);
-    store.set({ chosen: heaviest(report.collectives) });
-    store.flush();
-    this._full?.dispose();
-    this._full = null;
-    const place3 = h("div");
-    const open = () => {
-      this._full ??= mountReport(place3, report);
-    };
-    const title = h("summary", null, "The whole report of the compiled program");
-    this._whole.replaceChildren(h("details", { on: { toggle: open } }, title, place3));
-  }
-  _drawCodes(codes) {
-    const texts = codes.map(
-      ({ title: title2, text }) => h(
-        "div",
-        { class: "snippet" },
-        h("div", null, h("b", null, clean(title2)), " ", copier(text)),
-        h("pre", { class: "raw" }, text.split("\n").map(clean).join("\n"))
-      )
-    );
-    const title = h("summary", null, "The code that gives this plan");
-    this._codes.replaceChildren(...texts.length ? [h("details", null, title, ...texts)] : []);
-  }
-  _drawPins() {
-    const pins = this.model.get("pins");
-    const show = (index) => {
-      const { plan } = pins[index];
-      if (plan && this._picker) {
-        this._picker.show(plan);
-        this._changed();
-      }
-    };
-    this._pins.replaceChildren(table2(pins, show, (index) => this.model.send({ kind: "unpin", index })));
-  }
-  _newStore(place3) {
-    this._stores[place3]?.dispose();
-    return this._stores[place3] = new Store();
-  }
-  _title = h("b");
-  _error = h("div", { class: "error", role: "alert", hidden: true });
-  _chip = h("span", { class: "chip" });
-  _status = h("span", { class: "status", role: "status" });
-  _grids = h("div", { class: "grids" });
-  _inside = h("div", { class: "grids" });
-  _stale = h("div", { class: "faint", hidden: true });
-  _sent = h("div", { class: "sent" });
-  _pins = h("div");
-  _codes = h("div", { class: "codes" });
-  _whole = h("div");
-  _pin;
-  _stop;
-  _picker;
-  _stores = [];
-  _full = null;
-  _number = 0;
-  _waiting = 0;
-  _compiling = 0;
-  _late = 0;
-};
-
 // src/widget/predict.ts
 var NOTHING2 = "nothing";
 var KINDS = [
@@ -3782,6 +3557,248 @@ var Quiz = class {
   _now = 0;
   _right = 0;
   _done = 0;
+};
+
+// src/widget/explorer.ts
+var QUIET = 150;
+var LATE = 3e3;
+var ALONE = "This report came without its function, so that its plan cannot be changed here: sn.explore(fn, *args, mesh=...) compiles other plans.";
+function explorer(model, root) {
+  const view = new Explorer(model, root);
+  return () => view.dispose();
+}
+function told(report) {
+  const { memory: memory2 } = report;
+  const held = memory2 && memory2.arguments + memory2.outputs + memory2.temporaries - memory2.aliased;
+  return summary(report) + (held === null ? "" : `; a device holds ${size(held)}`);
+}
+var Explorer = class {
+  constructor(model, root) {
+    this.model = model;
+    const subject = model.get("subject");
+    const { plan } = model.get("compiled");
+    this._number = Number(model.get("compiled").number ?? 0);
+    this._picker = subject.inputs ? new Picker(subject, copyOf(plan), () => this._changed()) : null;
+    this._pin = h("button", { type: "button", on: { click: () => this._pinned() } }, "pin this plan");
+    this._stop = h("button", { type: "button", on: { click: () => this._stopped() } }, "stop");
+    root.append(
+      h("div", { class: "header" }, this._title, this._picker ? null : h("span", null, ALONE)),
+      ...this._picker ? [this._picker.element] : [],
+      this._error,
+      h("div", { class: "state" }, this._chip, this._status, this._stop, this._pin),
+      this._pins,
+      this._grids,
+      this._stale,
+      this._sent,
+      this._inside,
+      this._codes,
+      this._whole
+    );
+    this._title.textContent = clean(subject.title ?? "");
+    for (const [event, call] of this._events) {
+      model.on(event, call);
+    }
+    this._compiledCame();
+    this._drawPins();
+  }
+  model;
+  dispose() {
+    this._events.forEach(([event, call]) => this.model.off(event, call));
+    clearTimeout(this._compiling);
+    clearTimeout(this._late);
+    this._stores.forEach((store) => store.dispose());
+    this._ends.forEach((end) => end());
+  }
+  _events = [
+    ["change:answer", () => this._answered()],
+    ["change:compiled", () => this._compiledCame()],
+    ["change:pins", () => this._drawPins()]
+  ];
+  // What is asked
+  /** Ask for a preview of the present plan; while one is on its way, the newest plan waits. */
+  _changed() {
+    this._number += 1;
+    this._error.hidden = true;
+    clearTimeout(this._compiling);
+    clearTimeout(this._late);
+    this._say("asked", "Asking Shardy ...");
+    this._late = window.setTimeout(() => {
+      this._status.textContent = "The kernel has not answered yet: it may be running a cell.";
+    }, LATE);
+    if (!this._waiting) {
+      this._ask();
+    }
+  }
+  _ask() {
+    this._waiting = this._number;
+    this._send("preview", this._number);
+  }
+  _send(kind, number) {
+    this.model.send({ kind, number, plan: this._picker?.plan });
+  }
+  _stopped() {
+    clearTimeout(this._compiling);
+    this.model.send({ kind: "stop" });
+    this._say("stopped", "Stopped. What is sent below is of the plan that was compiled last.");
+  }
+  _pinned() {
+    this.model.send({ kind: "pin", plan: this._picker ? this._picker.plan : null });
+  }
+  // What is answered
+  _answered() {
+    const answer = this.model.get("answer");
+    if (answer.number >= this._waiting) {
+      this._waiting = 0;
+    }
+    if (answer.number < this._number) {
+      this._ask();
+      return;
+    }
+    clearTimeout(this._late);
+    if (answer.kind === "refused" || answer.kind === "failed") {
+      this._fail(answer.kind, answer.said);
+      return;
+    }
+    if (answer.kind === "preview") {
+      this._drawGrids(readReport(JSON.parse(answer.report)), "preview");
+      this._say("preview", `Shardy's answer in ${seconds(answer.seconds)}: where arrays lie. Compiling ...`);
+    } else {
+      this._say("asked", `No preview: ${clean(answer.said)}. Compiling ...`);
+    }
+    this._sent.toggleAttribute("data-stale", true);
+    this._stale.hidden = false;
+    this._stale.textContent = "What is sent is still that of the plan that was compiled last.";
+    this._compiling = window.setTimeout(() => this._send("compile", this._number), QUIET);
+  }
+  _fail(kind, said) {
+    const head3 = kind === "refused" ? "This plan cannot be: " : "JAX does not compile this plan. ";
+    this._error.textContent = head3 + said.split("\n").map(clean).join("\n");
+    this._error.hidden = false;
+    this._say("refused", "The pictures are of the plan before.");
+  }
+  _compiledCame() {
+    const compiled = this.model.get("compiled");
+    if (compiled.number >= this._waiting) {
+      this._waiting = 0;
+    }
+    if (compiled.number < this._number) {
+      if (!this._waiting) {
+        this._changedMeanwhile();
+      }
+      return;
+    }
+    clearTimeout(this._late);
+    if (compiled.number > this._number) {
+      this._number = compiled.number;
+      this._picker?.show(compiled.plan);
+    }
+    const report = readReport(JSON.parse(compiled.report));
+    this._error.hidden = true;
+    this._stale.hidden = true;
+    this._drawGrids(report, "compiled");
+    this._drawSent(report);
+    this._drawCodes(compiled.codes);
+    const differs = compiled.differs;
+    const other = differs.length ? ` The preview said otherwise: ${differs.map(clean).join("; ")}.` : "";
+    this._say("compiled", `${told(report)}.${other}`);
+    this._pin.disabled = false;
+  }
+  /** An older plan was in the kernel's memory: its answer came as a compiled one. */
+  _changedMeanwhile() {
+    if (this._chip.textContent === "asked") {
+      this._ask();
+    }
+  }
+  // What is drawn
+  _say(kind, text) {
+    this._chip.textContent = kind;
+    this._chip.setAttribute("data-kind", kind);
+    this._status.textContent = text;
+    this._stop.hidden = kind !== "preview" && kind !== "asked";
+    this._pin.disabled = kind !== "compiled";
+  }
+  _drawGrids(report, kind) {
+    const store = this._newStore(0);
+    this._grids.replaceChildren(head2(report), arrays(report, store));
+    const { values } = report;
+    this._inside.replaceChildren(...values.length ? [new Spread(report, store).element] : []);
+    [this._grids, this._inside].forEach((part) => part.setAttribute("data-kind", kind));
+  }
+  _drawSent(report) {
+    const store = this._newStore(1);
+    this._sent.replaceChildren(heading("What the compiled program sends"), ...sending2(report, store));
+    this._sent.toggleAttribute("data-stale", false);
+    store.set({ chosen: heaviest(report.collectives) });
+    store.flush();
+    this._ends.splice(0).forEach((end) => end());
+    this._whole.replaceChildren(
+      this._folded("Guess what each line sends, then see", (place3) => {
+        const quiz = new Quiz(report, place3);
+        return () => quiz.dispose();
+      }),
+      this._folded("The whole report of the compiled program", (place3) => {
+        const view = mountReport(place3, report);
+        return () => view.dispose();
+      })
+    );
+  }
+  /** What is drawn when it is opened; `draw` gives the way to end it. */
+  _folded(title, draw2) {
+    const place3 = h("div");
+    const open = () => {
+      if (!place3.hasChildNodes()) {
+        this._ends.push(draw2(place3));
+      }
+    };
+    return h("details", { on: { toggle: open } }, h("summary", null, title), place3);
+  }
+  _drawCodes(codes) {
+    const texts = codes.map(
+      ({ title: title2, text }) => h(
+        "div",
+        { class: "snippet" },
+        h("div", null, h("b", null, clean(title2)), " ", copier(text)),
+        h("pre", { class: "raw" }, text.split("\n").map(clean).join("\n"))
+      )
+    );
+    const title = h("summary", null, "The code that gives this plan");
+    this._codes.replaceChildren(...texts.length ? [h("details", null, title, ...texts)] : []);
+  }
+  _drawPins() {
+    const pins = this.model.get("pins");
+    const show = (index) => {
+      const { plan } = pins[index];
+      if (plan && this._picker) {
+        this._picker.show(plan);
+        this._changed();
+      }
+    };
+    this._pins.replaceChildren(table2(pins, show, (index) => this.model.send({ kind: "unpin", index })));
+  }
+  _newStore(place3) {
+    this._stores[place3]?.dispose();
+    return this._stores[place3] = new Store();
+  }
+  _title = h("b");
+  _error = h("div", { class: "error", role: "alert", hidden: true });
+  _chip = h("span", { class: "chip" });
+  _status = h("span", { class: "status", role: "status" });
+  _grids = h("div", { class: "grids" });
+  _inside = h("div", { class: "grids" });
+  _stale = h("div", { class: "faint", hidden: true });
+  _sent = h("div", { class: "sent" });
+  _pins = h("div");
+  _codes = h("div", { class: "codes" });
+  _whole = h("div");
+  _pin;
+  _stop;
+  _picker;
+  _stores = [];
+  _ends = [];
+  _number = 0;
+  _waiting = 0;
+  _compiling = 0;
+  _late = 0;
 };
 
 // src/widget/index.ts

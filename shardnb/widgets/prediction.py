@@ -9,7 +9,7 @@ import traitlets
 
 from shardnb import engine
 from shardnb.report import Report
-from shardnb.views import html, text
+from shardnb.views import html, markup, text
 from shardnb.widgets.base import Live
 
 Tree = Any
@@ -49,5 +49,6 @@ class Prediction(Live):
         return text.render(self.report)
 
     def html(self) -> str:
-        """Give the report, which is the answer, as HTML."""
-        return html.render(self.report)
+        """Give the report, which is the answer, as HTML, folded away."""
+        summary = markup.text("What does each line send? Guess, then open this.")
+        return markup.details(summary, html.render(self.report))

@@ -8,10 +8,11 @@ import { Report, readReport } from '../view/report';
 import { Store } from '../view/store';
 import { summary } from '../view/content';
 import { clean, seconds, size } from '../view/units';
-import { View, head, heaviest, mountReport, sending } from '../view/view';
+import { head, heaviest, mountReport, sending } from '../view/view';
 import { Model, Plan, Subject, copyOf } from './model';
 import { Picker } from './picker';
 import { Pin, table } from './pins';
+import { Quiz } from './predict';
 
 /** Quiet time after a click before the plan is compiled. */
 const QUIET = 150;
@@ -44,7 +45,7 @@ class Explorer {
     root: HTMLElement
   ) {
     const subject = model.get('subject') as Subject;
-    const plan = model.get('plan') as Plan;
+    const { plan } = model.get('compiled') as { plan: Plan };
     this._number = Number(model.get('compiled').number ?? 0);
     this._picker = subject.inputs ? new Picker(subject, copyOf(plan), () => this._changed()) : null;
     this._pin = h('button', { type: 'button', on: { click: () => this._pinned() } }, 'pin this plan');
@@ -75,7 +76,7 @@ class Explorer {
     clearTimeout(this._compiling);
     clearTimeout(this._late);
     this._stores.forEach(store => store.dispose());
-    this._full?.dispose();
+    this._ends.forEach(end => end());
   }
 
   private readonly _events: readonly (readonly [string, () => void])[] = [
@@ -167,6 +168,11 @@ class Explorer {
       return;
     }
     clearTimeout(this._late);
+    if (compiled.number > this._number) {
+      // Another view of the same widget asked.
+      this._number = compiled.number;
+      this._picker?.show(compiled.plan);
+    }
     const report = readReport(JSON.parse(compiled.report));
     this._error.hidden = true;
     this._stale.hidden = true;
@@ -210,14 +216,28 @@ class Explorer {
     this._sent.toggleAttribute('data-stale', false);
     store.set({ chosen: heaviest(report.collectives) });
     store.flush();
-    this._full?.dispose();
-    this._full = null;
+    this._ends.splice(0).forEach(end => end());
+    this._whole.replaceChildren(
+      this._folded('Guess what each line sends, then see', place => {
+        const quiz = new Quiz(report, place);
+        return () => quiz.dispose();
+      }),
+      this._folded('The whole report of the compiled program', place => {
+        const view = mountReport(place, report);
+        return () => view.dispose();
+      })
+    );
+  }
+
+  /** What is drawn when it is opened; `draw` gives the way to end it. */
+  private _folded(title: string, draw: (place: HTMLElement) => () => void): HTMLElement {
     const place = h('div');
     const open = (): void => {
-      this._full ??= mountReport(place, report);
+      if (!place.hasChildNodes()) {
+        this._ends.push(draw(place));
+      }
     };
-    const title = h('summary', null, 'The whole report of the compiled program');
-    this._whole.replaceChildren(h('details', { on: { toggle: open } }, title, place));
+    return h('details', { on: { toggle: open } }, h('summary', null, title), place);
   }
 
   private _drawCodes(codes: readonly Code[]): void {
@@ -265,7 +285,7 @@ class Explorer {
   private readonly _stop: HTMLElement;
   private readonly _picker: Picker | null;
   private readonly _stores: Store[] = [];
-  private _full: View | null = null;
+  private readonly _ends: (() => void)[] = [];
   private _number = 0;
   private _waiting = 0;
   private _compiling = 0;

@@ -80,7 +80,8 @@ export function predict(model: Model, root: HTMLElement): () => void {
   return () => quiz.dispose();
 }
 
-class Quiz {
+/** Asks of each collective of a report. */
+export class Quiz {
   constructor(
     private readonly report: Report,
     root: HTMLElement
