@@ -33,10 +33,12 @@ def gain(known: Sequence[Point], fresh: Point, worst: Point) -> float:
     0.0
     >>> gain([], (1.0, 1.0), (2.0, 2.0)) > gain([(1.0, 1.5)], (1.0, 1.0), (2.0, 2.0)) > 0
     True
+    >>> gain([(4.0, 0.0)], (2.0, 0.0), (5.0, 0.0)) > 0
+    True
     """
-    floor = _FLOOR * worst[1]
+    floor = _FLOOR * worst[1] or 1.0
     x, y = math.log(max(fresh[0], 1.0)), math.log(fresh[1] + floor)
-    right, top = math.log(max(worst[0], 1.0)), math.log(worst[1] + floor)
+    right, top = math.log(max(worst[0], 1.0)), math.log(worst[1] + 2 * floor)
     area, start = 0.0, x
     for edge, height in [
         *((math.log(max(a, 1.0)), math.log(b + floor)) for a, b in front(known, lambda p: p)),

@@ -23,7 +23,7 @@ from shardnb.planning.progress import Progress, shown
 from shardnb.planning.search import Field, Search
 from shardnb.report.model import Report
 from shardnb.report.plans import Plan, Plans
-from shardnb.views.units import size
+from shardnb.views.units import count, size
 
 Tree = Any
 PREVIEWS = 600
@@ -195,7 +195,7 @@ class _Found:
         found = list(search.plans.values())
         fitting = [p for p in found if search.limit is None or p.memory <= search.limit]
         least = min(found, key=lambda p: (p.memory, p.value), default=None)
-        notes = list(search.notes)
+        notes = [*search.notes, *self._closed_over()]
         if least is not None and not fitting and search.limit is not None:
             notes.append(
                 f"no plan that was compiled holds {size(search.limit)} or less a device: "
@@ -211,6 +211,11 @@ class _Found:
             notes=tuple(notes),
             _found=self,
         )
+
+    def _closed_over(self) -> list[str]:
+        number = len(self.fields[0].program.closed_over)
+        said = f"{count(number, 'array')} that the function closes over took no part"
+        return [f"{said}: what is an argument can be placed"] if number else []
 
     def trees(self, plan: Plan) -> dict[str, Tree]:
         """Give a plan's specs by argument."""

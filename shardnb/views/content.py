@@ -90,7 +90,7 @@ def content_of(report: Report) -> Content:
         reasons=_reasons(report),
         memory=_memory(report.memory, len(report.outputs)),
         cost=words.bound(report.cost) if report.cost else "",
-        assumptions=tuple(map(clean, report.cost.assumptions)) if report.cost else (),
+        assumptions=words.estimated(report.cost) if report.cost else (),
         findings=_findings(report),
         notes=tuple(map(clean, report.notes)),
         about=_about(report),

@@ -206,5 +206,12 @@ def bound(cost: Cost) -> str:
     return clean(said)
 
 
+def estimated(cost: Cost) -> tuple[str, ...]:
+    """Say how a step's seconds come about: the parts, the links, the formulas, the sources."""
+    phases = [f"to communicate, by phase: {_by(cost.by_phase)}"] if len(cost.by_phase) > 1 else []
+    links = [f"{axes} exchanges over {ride}" for axes, ride in cost.links.items()]
+    return tuple(map(clean, (*phases, *links, *cost.assumptions)))
+
+
 def _by(parts: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {seconds(took)}" for name, took in parts.items())

@@ -138,6 +138,12 @@ def test_plans_on_a_hardware_are_compared_by_seconds():
     assert found.best.cost.hardware == "TPU v5e"
 
 
+def test_arrays_that_are_closed_over_are_said_to_take_no_part():
+    w = jnp.ones((64, 64))
+    found = plan(lambda x: x @ w, f32(64, 64), mesh="model=2", previews=10, compiles=2)
+    assert found.notes[0].startswith("1 array that the function closes over took no part")
+
+
 def test_explicit_axes_are_refused():
     with pytest.raises(ValueError, match="the mesh axis model is explicit"):
         plan(mlp, *MLP, mesh="model=4:explicit")

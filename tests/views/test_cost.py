@@ -1,0 +1,45 @@
+"""How the seconds of a step are told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from shardnb.report.cost import Work
+from shardnb.views import html, text
+from tests.views.conftest import sketch
+
+
+@pytest.fixture
+def priced():
+    return replace(sketch(), work=Work(flops=2e9, accessed_bytes=1e6)).on_hardware("v5e")
+
+
+def test_text_says_in_one_line_what_bounds_the_step(priced):
+    # 256 KiB one way over a link of 45 GB/s; 2e9 operations at 197e12 a second.
+    assert (
+        "time      as if on TPU v5e: compute-bound: 10.2 us to compute at least, 1.22 us for memory"
+        in text.render(priced)
+    )
+
+
+def test_each_collective_has_its_seconds(priced):
+    assert "About 5.83 us for one execution, by a formula." in text.render(priced)
+
+
+def test_html_says_which_links_and_sources_stand_behind(priced):
+    shown = html.render(priced)
+    assert "model exchanges over a line of 2 chips along y" in shown
+    assert "a slice of 4x2 chips has no wraparound" in shown
+    assert "priced as if for TPU v5e" in shown
+
+
+def test_an_emulated_report_has_no_time():
+    assert "time  " not in text.render(sketch())
+
+
+def test_collectives_without_seconds_are_counted(priced):
+    cost = replace(priced.cost, unpriced=2)
+    assert "what bounds it is not known" in text.render(replace(priced, cost=cost))
+    assert "2 collectives without" in text.render(replace(priced, cost=cost))
