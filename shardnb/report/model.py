@@ -302,7 +302,8 @@ class Report:
     with a placement in every type, where its axes are explicit or manual. `work` is what one
     device computes, `cost` the seconds on the mesh's hardware (None on CPU). `run` and `texts`
     differ from run to run and take no part in equality. `texts` holds the programs themselves
-    (`jaxpr`, `stablehlo`, `before`, `partitioned`, `optimized`), where they were kept.
+    (`jaxpr`, `stablehlo`, `before partitioning`, `after partitioning`, `optimized`), where they
+    were kept.
     """
 
     title: str
