@@ -13,7 +13,7 @@ import shardnb
 import shardnb.testing
 from shardnb import report
 from shardnb.magics.magics import ShardMagics
-from shardnb.report import cost, types
+from shardnb.report import cost, plans, types
 
 PATH = Path(__file__).parents[2] / "notebooks" / "reference.ipynb"
 
@@ -26,6 +26,8 @@ seconds, and shapes are in elements. How the numbers are made, and what *unknown
 [a page of its own](how_a_report_is_made.ipynb)."""
 
 RESULTS = (
+    plans.Plans,
+    plans.Plan,
     types.ShardMapCheck,
     types.MissingCollective,
     types.ExplicitPlan,
@@ -112,13 +114,27 @@ def _block(block: str) -> str:
     lines = block.splitlines()
     if block.startswith(">>>"):
         return f"```pycon\n{block}\n```"
+    if lines and lines[0] in ("Args:", "Returns:", "Raises:"):
+        return _section(lines)
     if all(line.startswith("    ") for line in lines):
         return "```\n" + "\n".join(line[4:] for line in lines) + "\n```"
     return block
 
 
+def _section(lines: list[str]) -> str:
+    """Write a section of named parts as a list."""
+    head, *body = lines
+    joined = re.sub(r"\n {8}", " ", "\n".join(body))
+    named = head != "Returns:"
+    items = [
+        re.sub(r"^(\w+):", r"`\1`:", one.strip()) if named else one.strip()
+        for one in joined.splitlines()
+    ]
+    return "\n".join([f"{head}\n", *(f"- {item}" for item in items)])
+
+
 def _class(part: type) -> str:
-    own = [_field(field) for field in dataclasses.fields(part)]
+    own = [_field(field) for field in dataclasses.fields(part) if field.name[0] != "_"]
     parts = [f"### `{part.__name__}`", _text(inspect.getdoc(part)), "\n".join(own)]
     methods = [_method(name, value) for name, value in vars(part).items() if _shown(name, value)]
     return "\n\n".join([*parts, *methods])
