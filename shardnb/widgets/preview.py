@@ -17,8 +17,9 @@ from shardnb.report.spec import grid_of
 from shardnb.widgets.plan import Plan
 from shardnb.widgets.subject import Subject
 
-_MESH = re.compile(r"^  sdy\.mesh @\w+ = <\[.*\]>.*$", re.MULTILINE)
-_NAMED = re.compile(r'\{\??"(\w+)"')
+_MESH = re.compile(r"^  sdy\.mesh (@\w+) = <\[.*\]>.*$", re.MULTILINE)
+_SPEC = re.compile(r"<@\w+, \[([^\]]*)\]")
+_NAME = re.compile(r'"(\w+)"')
 
 
 class NoPreview(Exception):
@@ -83,27 +84,30 @@ class Base:
         if len(_MESH.findall(self.module)) != 1 or "sdy.manual_computation" in self.module:
             raise NoPreview("on another mesh the body of a shard_map has other shapes")
         names = {axis.name for axis in plan.axes}
-        stated = set(_NAMED.findall(self.module.partition(") -> ")[2]))
+        specs = _SPEC.findall(self.module.partition(") -> ")[2])
+        stated = {name for spec in specs for name in _NAME.findall(spec)}
         if missing := sorted(stated - names):
             raise NoPreview(f"the program itself names {', '.join(missing)}")
         axes = ", ".join(f'"{axis.name}"={axis.size}' for axis in plan.axes)
-        return _MESH.sub(lambda _: f"  sdy.mesh @mesh = <[{axes}]>", self.module)
+        return _MESH.sub(rf"  sdy.mesh \1 = <[{axes}]>", self.module)
 
 
 def base_of(plan: Plan, program: Program, report: Report, subject: Subject) -> Base | None:
     """Take a compiled program as the base of previews; None where it left no module."""
     dumps = program.dumps
-    if not plan.is_auto or not dumps.stated or "sdy.mesh @mesh =" not in dumps.stated:
+    if not plan.is_auto or not _MESH.search(dumps.stated):
         return None
     module = shardy.prepared(dumps.stated, dumps.propagated)
     names = _input_names(program, report)
-    found = shardy.preview(module, {})
+    try:
+        found = shardy.preview(module, {})
+    except (ValueError, private.NotAvailable):
+        return None
     if len(found.module.inputs) != len(names) or len(found.outputs) != len(report.outputs):
         return None
     before = hlo.parse(dumps.before)
-    named = named_values(Lines(before, Sources(subject.call.sources, subject.call.files)))[
-        :VALUE_LIMIT
-    ]
+    sources = Sources(subject.call.sources, subject.call.files)
+    named = named_values(Lines(before, sources))[:VALUE_LIMIT]
     matched = match(found.module, before) if len(named) == len(report.values) else {}
     values = [matched.get(one.leaf) for one in named] if matched else [None] * len(report.values)
     ranks = [len(found.module.values[value].shape) for value in found.module.inputs]

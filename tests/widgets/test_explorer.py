@@ -322,3 +322,16 @@ def test_the_body_of_a_shard_map_has_no_preview_on_another_mesh():
     answer = front.preview(front.plan(axes=[("rows", 4, "auto"), ("model", 2, "auto")]))
     assert answer["kind"] == "none"
     explorer.close()
+
+
+def test_a_program_that_names_axes_itself_has_no_preview_without_them():
+    def constrained(x):
+        return jax.lax.with_sharding_constraint(x * 2, P(None, ("data", "model")))
+
+    explorer = explore(constrained, shape(8, 8), mesh="data=4,model=2")
+    front = Front(explorer)
+    answer = front.preview(front.plan(axes=[("data", 4, "auto"), ("tp", 2, "auto")]))
+    assert answer["said"] == "the program itself names model"
+    answer = front.compile(front.plan(axes=[("data", 4, "auto"), ("tp", 2, "auto")]))
+    assert (answer["kind"], "model" in answer["said"]) == ("failed", True)
+    explorer.close()
