@@ -26,9 +26,11 @@ _WIDGET = "application/vnd.jupyter.widget-view+json"
 
 # What is of one machine and one run: files of cells, folders of packages, seconds.
 _PRIVATE = (
-    (re.compile(re.escape(tempfile.gettempdir()) + r"/ipykernel_\d+/\d+\.py"), "<cell>"),
+    (re.compile(re.escape(tempfile.gettempdir()) + r"/ipykernel_\d+/\d+\.py"), "(cell)"),
+    (re.compile(r"\b\d{7,10}\.py\b"), "(cell)"),
     *((re.compile(re.escape(folder)), "site-packages") for folder in site.getsitepackages()),
     (re.compile(re.escape(sys.base_prefix)), "python"),
+    (re.compile(re.escape(str(COURSE.parent))), "."),
     (re.compile(r" at 0x[0-9a-f]{6,}"), ""),
     (re.compile(r"(?: {3}| · )(?:compiled|ran) [\d.,]+ \w?s"), ""),
 )
