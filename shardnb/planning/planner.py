@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,11 +79,28 @@ def plan(
     grids, notes = _grids(mesh, on, args)
     limit = None if memory is None else read_size(memory)
     with shown() as bar:
-        fields = [_field(call, grid, out_specs, hardware, jit_options) for grid in grids]
+        tell = progress or bar
+        fields: list[Field] = []
+        with _kept(fields) as stopped:
+            for grid in grids:
+                tell("meshes compiled", len(fields), len(grids))
+                fields.append(_field(call, grid, out_specs, hardware, jit_options))
         each = previews or _previews(fields)
-        search = Search(fields, limit, each, compiles, seed, progress or bar, notes=notes)
-        search.run()
+        search = Search(fields, limit, each, compiles, seed, tell, notes=notes)
+        search.run(stopped=bool(stopped))
     return _Found(call, grids, fields, out_specs, jit_options).plans(search)
+
+
+@contextmanager
+def _kept(fields: Sequence[Field]) -> Iterator[list[KeyboardInterrupt]]:
+    """Hold back an interrupt once a mesh was compiled; the list says whether there was one."""
+    held: list[KeyboardInterrupt] = []
+    try:
+        yield held
+    except KeyboardInterrupt as interrupt:
+        if not fields:
+            raise
+        held.append(interrupt)
 
 
 def _previews(fields: Sequence[Field]) -> int:

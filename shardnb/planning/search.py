@@ -174,7 +174,10 @@ def value_of(wire_bytes: int, cost: Cost | None) -> float:
 
 @dataclass
 class Search:
-    """Looks at `previews` placements of each field, and compiles at most `compiles` in all."""
+    """Looks at `previews` placements of each field, and compiles at most `compiles` of them all.
+
+    The field's own program, which splits nothing, was compiled before and does not count.
+    """
 
     fields: list[Field]
     limit: int | None
@@ -186,16 +189,21 @@ class Search:
     notes: list[str] = field(default_factory=list)
     looked: int = 0
 
-    def run(self) -> None:
-        """Search to the end of the budget, or to an interrupt: what was found then stands."""
+    def run(self, *, stopped: bool = False) -> None:
+        """Search to the end of the budget, or to an interrupt: what was found then stands.
+
+        Where it was `stopped` before, the fields' own programs are all that was found.
+        """
         try:
             for number, one in enumerate(self.fields):
                 one.look(one.space.start)
                 self._keep(number, one.space.start, one.plan(one.program.compiled, one.space.start))
-            for one in self.fields:
+            for one in () if stopped else self.fields:
                 self._preview(one)
-            self._compile()
+            self._compile(0 if stopped else self.compiles)
         except KeyboardInterrupt:
+            stopped = True
+        if stopped:
             self.notes.append(
                 f"the search was interrupted: {self.looked} placements were estimated, "
                 f"{len(self.plans)} compiled"
@@ -214,12 +222,12 @@ class Search:
             self.looked += 1
             self.progress("placements estimated", self.looked, total)
 
-    def _compile(self) -> None:
-        while len(self.plans) < self.compiles:
+    def _compile(self, most: int) -> None:
+        for done in range(most):
             candidate = self._most_promising()
             if candidate is None:
                 return
-            self.progress("plans compiled", len(self.plans), self.compiles)
+            self.progress("plans compiled", done, most)
             one = self.fields[candidate.field]
             try:
                 plan = one.compiled(candidate.state)

@@ -87,21 +87,31 @@ def test_the_specs_of_a_plan_are_what_explain_takes(small):
 
 def test_an_interrupt_keeps_what_was_found():
     def stop(what, done, total):
-        if "compiled" in what and done == 2:
+        if what == "plans compiled" and done == 2:
             raise KeyboardInterrupt
 
     found = plan(mlp, *MLP, mesh="model=4", previews=40, compiles=8, progress=stop)
-    assert found.compiled == 2
+    assert found.compiled == 3  # the first of them splits nothing
     assert len(found) >= 1
     assert "interrupted" in found.notes[0]
 
 
 def test_an_interrupt_before_anything_was_compiled_keeps_the_start():
     def stop(what, done, total):
-        raise KeyboardInterrupt
+        if what == "placements estimated":
+            raise KeyboardInterrupt
 
     found = plan(mlp, *MLP, mesh="model=4", progress=stop)
     assert [o.wire_bytes for o in found] == [0]
+
+
+def test_an_interrupt_among_the_meshes_keeps_those_that_were_compiled():
+    def stop(what, done, total):
+        if done == 1:
+            raise KeyboardInterrupt
+
+    found = plan(mlp, *MLP, mesh=4, progress=stop)
+    assert (found.compiled, found.looked) == (1, 0)
 
 
 def test_a_plan_fits_in_the_memory_that_is_allowed(small):
@@ -127,7 +137,7 @@ def test_an_argument_that_the_user_places_stays_there():
 def test_a_number_of_devices_takes_every_mesh():
     found = plan(mlp, f32(8, 512), *MLP[1:], mesh=4, previews=60, compiles=10)
     assert {tuple(o.mesh.shape.values()) for o in found} <= {(4,), (2, 2)}
-    assert found.compiled == 10
+    assert found.compiled == 12  # two of them split nothing
 
 
 def test_plans_on_a_hardware_are_compared_by_seconds():
