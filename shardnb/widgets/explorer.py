@@ -233,7 +233,7 @@ class Explorer(Live):
 
         def job() -> None:
             try:
-                found = self._compile(plan, trace)
+                found = self._done.get(plan) or self._compile(plan, trace)
             except Exception as error:  # noqa: BLE001 - the same
                 if stopped == self._stopped:
                     self._fail(number, plan, error)
