@@ -295,3 +295,43 @@ def test_allocations_of_the_main_memory():
     assert found[2].buffers == (Buffer("a", "f32[512]{0:T(512)}", 2048),)
     memory = memory_of(found)
     assert (memory.arguments, memory.outputs, memory.temporaries) == (1024, 4096, 3072)
+
+
+def large(*sizes):
+    return jax.ShapeDtypeStruct(sizes, jnp.bfloat16)
+
+
+@needs_libtpu
+@pytest.mark.parametrize(
+    ("args", "specs", "out", "reason", "producer"),
+    [
+        # The rows of x and the contracting dimension of w are split over one axis.
+        ((large(32768, 8192), large(8192, 32768)), (P("data"), P("data")), None, "conflict", "b"),
+        # Both contracting dimensions are split, and the result is cut as the sum is made.
+        (
+            (large(32768, 8192), large(8192, 32768)),
+            (P(None, "data"), P("data")),
+            P("data"),
+            "partial-sum",
+            "result of dot_general",
+        ),
+    ],
+)
+def test_a_product_in_steps_is_there_for_what_a_gather_or_a_sum_would_be(
+    args, specs, out, reason, producer
+):
+    report = sn.explain(
+        jnp.matmul, *args, mesh="data=4", on="v5e:2x2", in_specs=specs, out_specs=out
+    )
+    assert {c.kind for c in report.collectives} == {"collective-permute"}
+    assert {(c.reason, c.asked_by) for c in report.collectives} == {(reason, "inferred")}
+    assert {c.producer for c in report.collectives} == {producer}
+    assert "in steps with the product" in report.collectives[0].algorithm
+
+
+@needs_libtpu
+def test_a_product_of_an_array_with_itself_in_steps():
+    report = sn.explain(
+        lambda x: x @ x.T, large(32768, 8192), mesh="data=4", on="v5e:2x2", in_specs=P("data")
+    )
+    assert {c.reason for c in report.collectives} == {"conflict"}

@@ -590,3 +590,18 @@ def searchsorted_split(x, y):
 def split_three(x):
     a, b = jnp.split(x, 2, 0)
     return a * b
+
+
+@case(M8, ((64, 64), D), expect="all-gather f32[64,64] | inferred conflict | x -> dot_general")
+def product_with_itself(x):
+    return x @ x
+
+
+@case(M8, ((64, 64), T), expect="all-gather f32[64,64] | inferred conflict | x -> dot_general")
+def product_with_itself_columns(x):
+    return x @ x
+
+
+@case(M8, ((4, 64, 64), T), expect="all-gather f32[4,64,64] | inferred conflict | x -> dot_general")
+def scores_of_itself(x):
+    return jnp.einsum("bij,bkj->bik", x, x)

@@ -20,6 +20,7 @@ from shardnb.analysis.causes.rules import read_rules
 from shardnb.analysis.causes.sentence import Facts, sentence
 from shardnb.analysis.causes.verdict import UNKNOWN, Verdict
 from shardnb.analysis.causes.walk import Move, walk
+from shardnb.analysis.causes.windowed import IN_STEPS, Windowed
 from shardnb.analysis.groups import AxisFinder
 from shardnb.compiler import hlo
 from shardnb.compiler.dumps import Dumps
@@ -82,10 +83,12 @@ def explain_causes(
     program = Before(before or hlo.parse(dumps.before), LayoutReader(mesh))
     partitioned = partitioned or hlo.parse(dumps.partitioned)
     edges = Edges(program, dumps.stated, dumps.propagated, stated or Stated())
+    judge, after = Judge(program, read_rules(dumps.propagated), edges), graphs(partitioned)
     explainer = _Explainer(
         program=program,
-        after=graphs(partitioned),
-        judge=Judge(program, read_rules(dumps.propagated), edges),
+        after=after,
+        judge=judge,
+        windowed=Windowed(judge.factors, after),
         names=Names(program, input_names),
         finder=AxisFinder(mesh),
         remat=warnings.keys,
@@ -105,6 +108,7 @@ class _Explainer:
     program: Before
     after: dict[str, Graph]
     judge: Judge
+    windowed: Windowed
     names: Names
     finder: AxisFinder
     remat: frozenset[Key]
@@ -120,6 +124,8 @@ class _Explainer:
         generated = is_generated(made) if made is not None else collective.generated
         if not generated:
             return self._called(collective, made)
+        if made is not None and self.windowed.is_step(made):
+            return self._step(collective, made)
         alignment = self._alignment(made.computation) if made is not None else None
         if made is None or alignment is None:
             return self._written(collective, UNKNOWN, Facts(), collective.op_name)
@@ -128,6 +134,17 @@ class _Explainer:
         axes = (self._axes(permuted[0]) or ()) if permuted else ()
         verdict = self.judge.judge(move, self._axes(made), axes)
         return self._told(collective, move, verdict)
+
+    def _step(self, collective: Collective, made: hlo.Instruction) -> Collective:
+        """Tell of a permute that is a step of a product."""
+        sent, axes = (
+            replace(collective, algorithm=collective.algorithm or IN_STEPS),
+            self._axes(made),
+        )
+        move = self.windowed.move(made, axes)
+        if move is None:
+            return self._written(sent, UNKNOWN, Facts(), collective.op_name)
+        return self._told(sent, move, self.judge.judge(move, axes))
 
     def _axes(self, made: hlo.Instruction) -> tuple[str, ...] | None:
         permute = made.opcode == "collective-permute"

@@ -77,6 +77,12 @@ class Meeting:
     def _gathered(self) -> Spec:
         return self._factors.without((self._layout and self._layout.spec) or (), self.moved)
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether the result keeps what the moved axes split, as the operand has it."""
+        made = {f for dims in self.rule.results for dim in dims for f in dim}
+        return self._here <= made and not self._result_differs()
+
     def verdict(self) -> Verdict:
         """Give the reason by the kind of the factor: whole, exchanged, cut, or free."""
         rule, here = self.rule, self._here
@@ -139,13 +145,17 @@ class Meeting:
 
     @cached_property
     def _others(self) -> list[int]:
-        """The operands whose placement is their own: no constants, not the same one again."""
-        program = self._factors.program
+        """The operands whose placement is their own: no constants, not the same one again.
+
+        An array that is both sides of a product is another operand on the other side.
+        """
+        program, dims = self._factors.program, self.rule.operands
+        same = (self.producer, self._operands[self.at])
         return [
             number
-            for number, operand in enumerate(self._operands[: len(self.rule.operands)])
+            for number, operand in enumerate(self._operands[: len(dims)])
             if number != self.at
-            and operand not in (self.producer, self._operands[self.at])
+            and (operand not in same or dims[number] != dims[self.at])
             and not program.is_constant(self.graph, operand)
         ]
 

@@ -145,27 +145,31 @@ class Judge:
         return verdict if verdict is UNKNOWN else replace(verdict, taker=taker.name)
 
     def _taken(self, move: Move, node: Instruction, spec: Spec, moved: Pieces) -> Verdict:
-        at = self._taken_at(move.graph, node, move.producer or "")
+        places = self._taken_at(move.graph, node, move.producer or "")
         dims = self.factors.dims(spec, moved)
         rule = self.factors.rule(move.graph, node)
-        if at is None or not dims or rule is AMBIGUOUS:
+        if not places or not dims or rule is AMBIGUOUS:
             return UNKNOWN
         if rule is None:
             return _without_rule(node, self.factors.without(spec, moved))
         permute = move.collective.opcode == "collective-permute"
-        meeting = Meeting(
-            self.origins, move.graph, node, rule, at, move.producer or "", dims, moved, permute
-        )
-        return meeting.verdict()
+        meetings = [
+            Meeting(
+                self.origins, move.graph, node, rule, at, move.producer or "", dims, moved, permute
+            )
+            for at in places
+        ]
+        return next((one for one in meetings if not one.is_kept), meetings[0]).verdict()
 
-    def _taken_at(self, graph: Graph, node: Instruction, producer: str) -> int | None:
-        """Give the operand that is the producer, or a piece of it."""
+    def _taken_at(self, graph: Graph, node: Instruction, producer: str) -> list[int]:
+        """Give the operands that are the producer, or a piece of it."""
         numbers = self.program.numbers(graph)
         wanted = numbers.get(producer, producer)
-        for at, operand in enumerate(graph.operands[node.name]):
-            if any(numbers.get(one, one) == wanted for one in graph.whole_of(operand)):
-                return at
-        return None
+        return [
+            at
+            for at, operand in enumerate(graph.operands[node.name])
+            if any(numbers.get(one, one) == wanted for one in graph.whole_of(operand))
+        ]
 
     def _into_loop(self, graph: Graph, node: Instruction, producer: str, moved: Pieces) -> Verdict:
         """Judge what a loop carries in another placement: whether a constraint inside says so."""
