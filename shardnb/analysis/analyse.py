@@ -76,7 +76,7 @@ def analyse(
         findings=_findings(program, mesh, modules, located, causes.collectives, (inputs, outputs)),
         memory=_memory(program),
         typed=_typed(program, mesh, located),
-        work=work_of(program.optimized, modules.optimized),
+        work=work_of(program.optimized, modules.optimized, program.compiled),
         sources=located.texts(),
         versions=versions(),
         notes=(*notes, *_of_cores(mesh), *told.notes, *_on_the_way(causes.counts)),

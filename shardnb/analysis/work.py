@@ -6,9 +6,11 @@ XLA counts the body of a loop once. Each body is counted apart, and times its tr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from shardnb.analysis.trips import trip_count
 from shardnb.compiler import hlo, private
@@ -24,13 +26,13 @@ _KNOWN = re.compile(
 )
 
 
-def work_of(text: str, module: Module | None = None) -> Work | None:
+def work_of(text: str, module: Module | None = None, compiled: Any = None) -> Work | None:
     """Count the work in the text of an optimized program.
 
-    None where the trips of a loop are not known, a loop lies in a branch, or the compiler cannot
-    count.
+    The stage `compiled`, where there is one, counts faster what lies outside of loops. None where
+    the trips of a loop are not known, a loop lies in a branch, or the compiler cannot count.
     """
-    program = _Program(text, module or hlo.parse(text))
+    program = _Program(text, module or hlo.parse(text), compiled)
     try:
         flops, accessed = program.total(program.module.entry)
     except (_Unknown, ValueError, private.NotAvailable):
@@ -50,6 +52,7 @@ class _Program:
 
     text: str
     module: Module
+    compiled: Any = None
     _known: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
@@ -85,13 +88,20 @@ class _Program:
 
     def _once(self, name: str) -> tuple[float, float]:
         if name not in self._known:
-            whole = name == self.module.entry
-            counts = private.cost_counts(self.text if whole else self._alone(name))
+            counts = self._whole() if name == self.module.entry else None
+            counts = counts or private.cost_counts(self._alone(name))
             self._known[name] = counts.get("flops", 0.0), counts.get("bytes accessed", 0.0)
         return self._known[name]
 
+    def _whole(self) -> Mapping[str, float] | None:
+        with suppress(Exception):  # not every backend counts
+            return dict(self.compiled.cost_analysis()) if self.compiled is not None else None
+        return None
+
     def _alone(self, name: str) -> str:
         """Write a computation as a module of its own."""
+        if name == self.module.entry:
+            return self.text
         needed = self._needed(name)
         blocks = [
             f"ENTRY {block.removeprefix('ENTRY ')}" if one == name else block

@@ -144,7 +144,7 @@ class Field:
         text = compiled.as_text()
         module = hlo.parse(text)
         collectives = find_collectives(module, self.mesh, lambda _: ())
-        work = work_of(text, module)
+        work = work_of(text, module, compiled)
         report = Report("", self.mesh, collectives=collectives, work=work)
         return Plan(
             mesh=self.mesh,

@@ -37,6 +37,11 @@ def test_a_loop_counts_as_often_as_it_runs():
     assert work(looped(10), X, W).flops == pytest.approx(10 * ONCE, rel=1e-4)
 
 
+def test_the_text_alone_gives_the_same_count():
+    found = explain(looped(10), X, W, mesh="data=4", in_specs=(P("data"), P()))
+    assert work_of(found.texts["optimized"]) == found.work
+
+
 def test_a_loop_within_a_loop_counts_by_both():
     def fn(x, w):
         return jax.lax.scan(lambda h, _: (looped(3)(h, w), None), x, None, length=5)[0]
