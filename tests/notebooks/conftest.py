@@ -29,6 +29,10 @@ class Executed:
         """Give the plain text of what a cell displayed, or of its value."""
         return "\n".join(data["text/plain"] for data in self._data(name) if "text/plain" in data)
 
+    def html(self, name) -> str:
+        """Give the HTML of what a cell displayed, or of its value."""
+        return "".join(data["text/html"] for data in self._data(name) if "text/html" in data)
+
     def printed(self, name) -> str:
         """Give what a cell printed."""
         streams = [one for one in self.cells[name].outputs if one.output_type == "stream"]

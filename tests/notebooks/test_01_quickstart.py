@@ -71,6 +71,13 @@ def test_an_operand_split_where_the_other_is_whole_is_gathered(notebook):
     assert (collective.asked_by, collective.reason) == ("inferred", "conflict")
 
 
+def test_the_guess_does_not_tell_before_it_is_opened(notebook):
+    seen, folded = notebook.html("guess").split("<details", 1)
+    assert "all-gather" not in seen
+    assert "all-gather" in folded
+    assert "open" not in folded.partition(">")[0]
+
+
 def test_its_bytes_are_those_that_the_answer_says(notebook):
     arrived = 128 * 512 * F32
     # Each of four devices has a quarter and sends it to the three others.

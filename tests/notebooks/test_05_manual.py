@@ -59,11 +59,14 @@ def test_unchecked_it_gives_half_of_the_sum(notebook):
     ("name", "varying", "kinds"),
     [
         ("psum", "()", ["all-reduce"]),
+        ("pmean", "()", ["all-reduce"]),
         ("pmax", "()", ["all-reduce"]),
+        ("pmin", "()", ["all-reduce"]),
         ("all_gather", "('data',)", ["all-gather"]),
         ("psum_scatter", "('data',)", ["reduce-scatter"]),
         ("all_to_all", "('data',)", ["all-to-all"]),
         ("ppermute", "('data',)", ["collective-permute"]),
+        ("pswapaxes", "('data',)", ["all-to-all"]),
         ("axis_index", "('data',)", []),
     ],
 )

@@ -81,6 +81,25 @@ def test_three_sums_are_one_instruction_with_three_members(notebook):
     assert members == "members 3 [(1, 2), (0, 2), (0, 1)]"
 
 
+def test_a_full_rematerialisation_is_caught(notebook):
+    assert [line.rstrip() for line in notebook.printed("remat").splitlines()] == [
+        "all-gather (8, 16, 16) requested output-spec full rematerialization",
+        "all-gather (16, 16, 16) requested output-spec full rematerialization",
+    ]
+
+
+def test_in_two_steps_blocks_are_exchanged(notebook):
+    kinds, sent = notebook.printed("remat-steps").splitlines()
+    assert kinds == "['all-to-all', 'all-to-all']"
+    # Gathers: 8 x 16 x 16 numbers over the four of x, then all 16 x 16 x 16 over the two of y.
+    half = 8 * 16 * 16 * F32
+    before = half * 3 // 4 + 2 * half // 2
+    # Exchanges of one device's block: three quarters of it leave over x, a half over y.
+    block = 16**3 // 8 * F32
+    after = block * 3 // 4 + block // 2
+    assert sent == f"{before} bytes before, {after} after"
+
+
 @pytest.mark.parametrize(
     ("name", "rest"), [("dump", "None | None"), ("folder-read", "inferred | partial-sum")]
 )
