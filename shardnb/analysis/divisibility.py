@@ -109,8 +109,9 @@ def _too_long(one: Stated) -> SpecProblem:
 def _unknown_axes(one: Stated, sizes: Mapping[str, int]) -> Iterator[SpecProblem]:
     for axis in dict.fromkeys(axis for axes in one.entries for axis in axes):
         if axis not in sizes:
-            message = f"the spec {one.said} names the mesh axis {axis!r}"
-            fix = f"the axes of the mesh are {', '.join(sizes)}"
+            listed = ", ".join(sizes)
+            message = f"the spec {one.said} names the mesh axis {axis!r}; the mesh has {listed}"
+            fix = f"the axes of the mesh are {listed}"
             yield _problem(one, "unknown-axis", message, axes=(axis,), fix=fix)
 
 

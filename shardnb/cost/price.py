@@ -151,7 +151,7 @@ def _formulas(
 
 
 def _wraparound(torus: Torus) -> str:
-    shape = "x".join(map(str, torus.shape))
+    shape = "x".join(str(size) for size in torus.shape if size > 1) or "1"
     closed = [name for name, ring in zip("xyz", torus.rings, strict=False) if ring]
     if not closed:
         return f"a slice of {shape} chips has no wraparound"

@@ -34,6 +34,7 @@ _WORK_PER_BYTE = 16
 _PAIRED = 16
 _MUCH = 0.9
 _STOPPED = "the search for fixes {}: {} of {} edits were tried"
+_UNWEIGHED = "the search for fixes ran out of time: not all that may help were compiled"
 _NO_TEXT = "no edit of the text was tried: tracing it again raised {}: {}"
 
 
@@ -108,13 +109,15 @@ class Search:
         """Look at every edit in turn; a note says where it stopped early."""
         try:
             complete = self._looks(self._first()) and self._looks(self._paired())
-            complete = self._weigh_rest() and complete
+            weighed = self._weigh_rest()
             self._report_progress()
         except KeyboardInterrupt:
             self.notes.append(_STOPPED.format("was interrupted", self.done, self.total))
             return
         if not complete:
             self.notes.append(_STOPPED.format("ran out of time", self.done, self.total))
+        elif not weighed:
+            self.notes.append(_UNWEIGHED)
 
     def _first(self) -> list[Edit]:
         ranked = [*input_edits(self.report, self.wanted), *output_edits(self.report, self.wanted)]

@@ -220,7 +220,7 @@ def _array(array: Row) -> list[str]:
         cell(mono(array.type), _kept(array.type)),
         cell(text(array.shard), _kept(array.shard)),
         cell(text(array.size), "text-align: right; white-space: nowrap"),
-        cell(text("; ".join(array.remarks))),
+        cell(text("; ".join(array.remarks)), "min-width: 120px; overflow-wrap: break-word"),
     ]
 
 

@@ -23,6 +23,8 @@ REASONS = {
     "unknown": "why it is there is not known",
 }
 
+DERIVED = "JAX calls it in the derivative of what the program calls."
+
 ASKED = {
     "called": "The program calls it.",
     "requested": "A sharding that you wrote asks for it.",
@@ -154,8 +156,8 @@ def _lies(collective: Collective) -> str:
 
 def further(collective: Collective) -> tuple[str, ...]:
     """Say what else is known: who asked, the loop, the company, the estimated time."""
-    asker = ASKED.get(asked(collective), "")
-    said = [] if asker.lower() == because(collective) else [asker]
+    asker = _asker(collective)
+    said = [] if because(collective).endswith(asker.lower()) else [asker]
     if collective.full_remat:
         said.append("Full rematerialisation: the whole array is gathered, then cut again.")
     if collective.trips is None:
@@ -169,6 +171,13 @@ def further(collective: Collective) -> tuple[str, ...]:
     if collective.fixes == ():
         said.append("No edit that was tried removes it.")
     return tuple(sentence for sentence in said if sentence)
+
+
+def _asker(collective: Collective) -> str:
+    """Say who asked in a sentence; what a derivative calls, nobody wrote as it is."""
+    if asked(collective) == "called" and collective.phase == "backward":
+        return DERIVED
+    return ASKED.get(asked(collective), "")
 
 
 def _sending(collective: Collective) -> list[str]:
@@ -190,7 +199,8 @@ def fix(edit: Fix) -> str:
     """Write a compiled edit with what it changes."""
     before, after = edit.collectives
     sent = f"sends {size(edit.wire_bytes[1])}, not {size(edit.wire_bytes[0])}"
-    left = "no collective" if not after else f"{count(after, 'collective')}, not {before:,}, {sent}"
+    fewer = "" if after == before else f", not {before:,}"
+    left = "no collective" if not after else f"{count(after, 'collective')}{fewer}, {sent}"
     memory = change(edit.memory_bytes[1] - edit.memory_bytes[0])
     return f"{clean(edit.edit)}  ({left}, {memory} a device; compiled)"
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
-from shardnb import engine
+from shardnb import call
 from shardnb.engine import compile_and_analyse
 from shardnb.fixes import find_fixes
 from shardnb.mesh import make_grid
@@ -28,8 +28,8 @@ def made(fn, mesh, axes="auto", out_specs=None, **inputs):
         title="test",
         in_specs={name: spec for name, (_, spec) in inputs.items()},
         out_specs=out_specs,
-        sources=engine._own_source(fn),
-        files=engine._own_file(fn),
+        sources=call._own_source(fn),
+        files=call._own_file(fn),
     )
 
 

@@ -18,6 +18,8 @@ const REASONS: Record<string, string> = {
   unknown: 'why it is there is not known'
 };
 
+const DERIVED = 'JAX calls it in the derivative of what the program calls.';
+
 const ASKED: Record<string, string> = {
   called: 'The program calls it.',
   requested: 'A sharding that you wrote asks for it.',
@@ -36,6 +38,9 @@ export function asked(collective: Collective): string {
 
 /** Say who asked, in a sentence. */
 export function askedSentence(collective: Collective): string {
+  if (asked(collective) === 'called' && collective.phase === 'backward') {
+    return DERIVED;
+  }
   return ASKED[asked(collective)] ?? '';
 }
 
@@ -170,7 +175,7 @@ export function used(collective: Collective): string {
 /** Say what else is known: who asked, the loop, the company, the estimated time. */
 export function further(collective: Collective): string[] {
   const asker = askedSentence(collective);
-  const said = asker.toLowerCase() === because(collective) ? [] : [asker];
+  const said = because(collective).endsWith(asker.toLowerCase()) ? [] : [asker];
   if (collective.full_remat) {
     said.push('Full rematerialisation: the whole array is gathered, then cut again.');
   }
@@ -215,9 +220,8 @@ function sending(collective: Collective): string[] {
 export function effect(fix: Fix): string {
   const [before, after] = fix.collectives;
   const sending = `sends ${size(fix.wire_bytes[1])}, not ${size(fix.wire_bytes[0])}`;
-  const left = after
-    ? `${count(after, 'collective')}, not ${grouped(before)}, ${sending}`
-    : 'no collective';
+  const fewer = after === before ? '' : `, not ${grouped(before)}`;
+  const left = after ? `${count(after, 'collective')}${fewer}, ${sending}` : 'no collective';
   return `${left}, ${change(fix.memory_bytes[1] - fix.memory_bytes[0])} a device; compiled`;
 }
 

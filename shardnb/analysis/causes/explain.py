@@ -97,7 +97,7 @@ def explain_causes(
     )
     matcher = Matcher(optimized, partitioned)
     matched = matcher.match(collectives)
-    found = tuple(explainer.explain(one, matched.get(one.id)) for one in collectives)
+    found = tuple(explainer.explained(one, matched.get(one.id)) for one in collectives)
     return Causes(found, _counts(matcher, collectives, matched), warnings.left)
 
 
@@ -115,6 +115,13 @@ class _Explainer:
     locate: Locate
     differentiated: bool
     _alignments: dict[str, Alignment | None] = field(default_factory=dict)
+
+    def explained(self, collective: Collective, made: hlo.Instruction | None) -> Collective:
+        """Explain a collective; one whose ends cannot be read together is not known."""
+        try:
+            return self.explain(collective, made)
+        except LookupError:
+            return self._written(collective, UNKNOWN, Facts(), collective.op_name)
 
     def explain(self, collective: Collective, made: hlo.Instruction | None) -> Collective:
         """Explain a collective that was `made` by partitioning, None where that is not known."""
