@@ -155,7 +155,7 @@ y = jnp.sort(h)
 class Cell:
     """A cell as a function: its text runs in a namespace of its own."""
 
-    file = "<cell>"
+    file, text = "<cell>", CELL
 
     def __init__(self, tree):
         self.tree = tree
