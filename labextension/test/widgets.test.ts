@@ -236,6 +236,8 @@ describe('playing a collective', () => {
   it('steps through the ring and says each step', () => {
     show(exploring());
     host.querySelector<HTMLElement>('.shardnb-play')!.click();
+    expect(text('.shardnb-player .shardnb-caption')).toContain('step 1 of 2');
+    host.querySelectorAll<HTMLElement>('.shardnb-player button')[1].click();
     expect(text('.shardnb-player')).toContain('before: each device holds a partial sum of every block');
     const on = host.querySelector<HTMLElement>('[aria-label="step on"]')!;
     on.click();

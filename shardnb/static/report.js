@@ -403,6 +403,7 @@ var REASONS = {
   halo: "devices exchange elements with others along a split dimension",
   unknown: "why it is there is not known"
 };
+var DERIVED = "JAX calls it in the derivative of what the program calls.";
 var ASKED = {
   called: "The program calls it.",
   requested: "A sharding that you wrote asks for it.",
@@ -417,6 +418,9 @@ function asked(collective2) {
   return collective2.asked_by ?? (collective2.generated ? MADE : "called");
 }
 function askedSentence(collective2) {
+  if (asked(collective2) === "called" && collective2.phase === "backward") {
+    return DERIVED;
+  }
   return ASKED[asked(collective2)] ?? "";
 }
 function cause(collective2) {
@@ -515,7 +519,7 @@ function used(collective2) {
 }
 function further(collective2) {
   const asker = askedSentence(collective2);
-  const said = asker.toLowerCase() === because(collective2) ? [] : [asker];
+  const said = because(collective2).endsWith(asker.toLowerCase()) ? [] : [asker];
   if (collective2.full_remat) {
     said.push("Full rematerialisation: the whole array is gathered, then cut again.");
   }
@@ -556,7 +560,8 @@ function sending(collective2) {
 function effect(fix) {
   const [before, after] = fix.collectives;
   const sending3 = `sends ${size(fix.wire_bytes[1])}, not ${size(fix.wire_bytes[0])}`;
-  const left = after ? `${count(after, "collective")}, not ${grouped(before)}, ${sending3}` : "no collective";
+  const fewer = after === before ? "" : `, not ${grouped(before)}`;
+  const left = after ? `${count(after, "collective")}${fewer}, ${sending3}` : "no collective";
   return `${left}, ${change(fix.memory_bytes[1] - fix.memory_bytes[0])} a device; compiled`;
 }
 
@@ -1694,6 +1699,7 @@ var Player = class {
       this.go(0);
     }
     this._running = true;
+    this._tell();
     this._toggle.textContent = "pause";
     this._began = performance.now();
     this._frame = requestAnimationFrame((now) => this._tick(now));
@@ -1702,14 +1708,14 @@ var Player = class {
     this._running = false;
     this._toggle.textContent = "play";
     cancelAnimationFrame(this._frame);
+    this._tell();
     this._draw(0);
   }
   /** Show what devices hold after so many steps. */
   go(step2) {
     this._at = Math.max(0, Math.min(this._steps, step2));
     this._slider.value = String(this._at);
-    this._said.textContent = this._text();
-    this._canvas.setAttribute("aria-label", this._text());
+    this._tell();
     this._draw(0);
   }
   dispose() {
@@ -1740,12 +1746,19 @@ var Player = class {
     }
     this._frame = requestAnimationFrame((later) => this._tick(later));
   }
-  _text() {
-    if (this._at === 0) {
+  /** Say the step that was made last, or the one that is being made. */
+  _tell() {
+    const moving = this._running && !this._still && this._at < this._steps;
+    const text = this._text(this._at + (moving ? 1 : 0));
+    this._said.textContent = text;
+    this._canvas.setAttribute("aria-label", text);
+  }
+  _text(made2) {
+    if (made2 === 0) {
       const partial = this.play.whole > 1 && this.play.frames[0][0].every(Boolean);
       return partial ? "before: each device holds a partial sum of every block" : "before the exchange";
     }
-    const step2 = `step ${this._at} of ${this._steps}: ${this.play.said[this._at - 1]}`;
+    const step2 = `step ${made2} of ${this._steps}: ${this.play.said[made2 - 1]}`;
     return this._at === this._steps ? `${step2}; that is all` : step2;
   }
   _about() {

@@ -68,6 +68,7 @@ export class Player {
       this.go(0);
     }
     this._running = true;
+    this._tell();
     this._toggle.textContent = 'pause';
     this._began = performance.now();
     this._frame = requestAnimationFrame(now => this._tick(now));
@@ -77,6 +78,7 @@ export class Player {
     this._running = false;
     this._toggle.textContent = 'play';
     cancelAnimationFrame(this._frame);
+    this._tell();
     this._draw(0);
   }
 
@@ -84,8 +86,7 @@ export class Player {
   go(step: number): void {
     this._at = Math.max(0, Math.min(this._steps, step));
     this._slider.value = String(this._at);
-    this._said.textContent = this._text();
-    this._canvas.setAttribute('aria-label', this._text());
+    this._tell();
     this._draw(0);
   }
 
@@ -121,12 +122,20 @@ export class Player {
     this._frame = requestAnimationFrame(later => this._tick(later));
   }
 
-  private _text(): string {
-    if (this._at === 0) {
+  /** Say the step that was made last, or the one that is being made. */
+  private _tell(): void {
+    const moving = this._running && !this._still && this._at < this._steps;
+    const text = this._text(this._at + (moving ? 1 : 0));
+    this._said.textContent = text;
+    this._canvas.setAttribute('aria-label', text);
+  }
+
+  private _text(made: number): string {
+    if (made === 0) {
       const partial = this.play.whole > 1 && this.play.frames[0][0].every(Boolean);
       return partial ? 'before: each device holds a partial sum of every block' : 'before the exchange';
     }
-    const step = `step ${this._at} of ${this._steps}: ${this.play.said[this._at - 1]}`;
+    const step = `step ${made} of ${this._steps}: ${this.play.said[made - 1]}`;
     return this._at === this._steps ? `${step}; that is all` : step;
   }
 
