@@ -21,7 +21,7 @@ _START = re.compile(r"(ENTRY )?%?([\w.\-]+) \(.*\{$")
 _FRAME = re.compile(r" ?\bstack_frame_id=\d+")
 _CALLERS = ("call", "async-start")
 _KNOWN = re.compile(
-    r'custom_call_target="(Sharding|SPMD\w*|AllocateBuffer|annotate_device_placement|MoveTo\w+'
+    r'custom_call_target="(Sharding|SPMD\w*|AllocateBuffer|ConcatBitcast|annotate_device_placement|MoveTo\w+'
     r'|PinToDevice|AssumeGatherIndicesInBound|xla\.sdy\.\w+)"'
 )
 

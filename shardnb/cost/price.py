@@ -113,6 +113,7 @@ class _Pricing:
             assumptions=tuple(self._assumptions(report, torus)),
             assumed=bool(self.said),
             unpriced=len(collectives) - len(known),
+            uncounted=work.uncounted if work else 0,
         )
 
     def _assumptions(self, report: Report, torus: Torus | None) -> Iterator[str]:

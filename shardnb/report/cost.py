@@ -32,7 +32,8 @@ class Cost:
     `memory_seconds` lets every operation read and write memory, so the most. Both are None where
     the work or the hardware's figure is not known. `peak_flops` and `memory_bandwidth` are one
     device's. `links` says by axis what its exchanges ride on. `assumed` says that the program was
-    compiled for another hardware; `unpriced` counts the collectives without seconds.
+    compiled for another hardware; `unpriced` counts the collectives without seconds, `uncounted`
+    the custom calls of whose work nothing is known.
     """
 
     hardware: str
@@ -48,6 +49,7 @@ class Cost:
     assumptions: tuple[str, ...] = ()
     assumed: bool = False
     unpriced: int = 0
+    uncounted: int = 0
 
     @property
     def parts(self) -> dict[Bound, float]:
@@ -63,7 +65,7 @@ class Cost:
     def bound(self) -> Bound | None:
         """What takes longest, or None where a part of the step is not known."""
         parts = self.parts
-        if len(parts) < 3 or self.unpriced:
+        if len(parts) < 3 or self.unpriced or self.uncounted:
             return None
         return max(parts, key=lambda name: parts[name])
 

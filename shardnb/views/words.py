@@ -210,6 +210,7 @@ def bound(cost: Cost) -> str:
     parts = [f"{seconds(took)} {_PARTS[name]}" for name, took in cost.parts.items() if took]
     limit = f"{cost.bound}-bound" if cost.bound else "what bounds it is not known"
     left = f"; {count(cost.unpriced, 'collective')} without seconds" if cost.unpriced else ""
+    left += f"; {count(cost.uncounted, 'custom call')} not counted" if cost.uncounted else ""
     as_if = "as if on " if cost.assumed else "on "
     axes = f" ({_by(cost.by_axis)})" if len(cost.by_axis) > 1 else ""
     said = f"{as_if}{cost.hardware}: {limit}: {', '.join(parts)}{axes}, by formulas{left}"

@@ -169,6 +169,11 @@ def test_the_longest_part_bounds_the_step():
     assert cost.seconds == (pytest.approx(1e-3), pytest.approx(1.5e-3))
 
 
+def test_what_bounds_a_step_is_not_known_beside_custom_calls():
+    work = Work(flops=1e12, accessed_bytes=1e9, uncounted=2)
+    assert priced(Report("f", RING, work=work)).cost.bound is None
+
+
 def test_what_bounds_a_step_is_not_known_without_its_work():
     assert priced(Report("f", RING)).cost.bound is None
 
