@@ -34,7 +34,7 @@ class Line:
 
     def __str__(self) -> str:
         shape = "ring" if self.ring else "line"
-        apart = f", every {self.stride}." if self.stride > 1 else ""
+        apart = f" in steps of {self.stride}" if self.stride > 1 else ""
         return f"a {shape} of {self.size} chips along {_NAMES[self.dim]}{apart}"
 
 
@@ -93,6 +93,15 @@ class Torus:
 
     def route(self, groups: Groups) -> Route | None:
         """Say what groups exchange over: the slowest of them, or None where a group is no box."""
+        if groups not in self._routes:
+            self._routes[groups] = self._slowest(groups)
+        return self._routes[groups]
+
+    @cached_property
+    def _routes(self) -> dict[Groups, Route | None]:
+        return {}
+
+    def _slowest(self, groups: Groups) -> Route | None:
         found = {self._route(group) for group in groups}
         if None in found or not found:
             return None
@@ -123,12 +132,28 @@ class Torus:
 
         The first number is for sending one way around, the second for both ways at a time.
         """
-        there = [*_around(groups), *_around([group[::-1] for group in groups])]
-        one = self.permutation(there[: len(there) // 2])[1]
-        return one, self.permutation(there)[1]
+        if groups not in self._loads:
+            there = [*_around(groups), *_around([group[::-1] for group in groups])]
+            one = self.permutation(there[: len(there) // 2])[1]
+            self._loads[groups] = one, self.permutation(there)[1]
+        return self._loads[groups]
+
+    @cached_property
+    def _loads(self) -> dict[Groups, tuple[int, int]]:
+        return {}
 
     def permutation(self, pairs: Iterable[Sequence[int]]) -> tuple[int, int]:
         """Give the most hops of a pair, and the most pairs that one link carries one way."""
+        key = tuple(map(tuple, pairs))
+        if key not in self._permutations:
+            self._permutations[key] = self._permutation(key)
+        return self._permutations[key]
+
+    @cached_property
+    def _permutations(self) -> dict[Groups, tuple[int, int]]:
+        return {}
+
+    def _permutation(self, pairs: Groups) -> tuple[int, int]:
         load: Counter[tuple[Coords, Coords]] = Counter()
         longest = 0
         for source, target in pairs:

@@ -8,6 +8,7 @@ that are no box send around in the order of the mesh, over links that several of
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from shardnb.cost.hardware import Hardware
 from shardnb.cost.links import Line, Route, Torus
@@ -113,6 +114,7 @@ def on_switch(collective: Collective, hardware: Hardware) -> Time | None:
     return Time(max(inside, _abroad(collective, nodes, members) / hardware.network))
 
 
+@lru_cache(maxsize=256)
 def _nodes(groups: Groups, node: int) -> tuple[int, int]:
     """Give over how many nodes a group lies at most, and how many of it a node holds at least."""
     nodes, members = 1, node
