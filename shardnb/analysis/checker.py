@@ -307,9 +307,12 @@ def _steps(
     results: list[Any] | None,
 ) -> Iterator[CheckStep]:
     """Give JAX's checks one by one; those behind the first that fails were not reached by JAX."""
+    refused = False
     for key, wrong in _wrongs(call, structure, problems, error, results):
         needs_body = key in ("body", "out-structure", "out-rank", "replication", "lower")
         reached = not needs_body or results is not None or bool(wrong)
+        reached = reached and not (key == "lower" and refused and not wrong)
+        refused = refused or bool(wrong)
         yield CheckStep(_STEPS[key], (not wrong) if reached else None, wrong)
 
 

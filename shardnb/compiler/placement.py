@@ -150,8 +150,14 @@ def check_spec(
             raise ValueError(
                 f"the spec {said} splits dimension {dim} of size {shape[dim]} into {parts} parts "
                 f"({' x '.join(axes)}), which does not divide it; sizes that do: "
-                f"{shape[dim] // parts * parts} or {-(-shape[dim] // parts) * parts}"
+                f"{_near(shape[dim], parts)}"
             )
+
+
+def _near(size: int, parts: int) -> str:
+    """Give the next sizes below and above that divide."""
+    below, above = size // parts * parts, -(-size // parts) * parts
+    return f"{below} or {above}" if below else str(above)
 
 
 def _check_axes(said: str, axes: list[str], mesh: jax.sharding.Mesh) -> None:

@@ -169,3 +169,21 @@ def test_members_that_cpu_widens_are_found_again():
         ("all-reduce", "f32", "partial-sum")
     }
     assert any(c.combined_with for c in report.collectives)
+
+
+def test_a_reshard_that_ends_a_pending_sum_is_requested():
+    def ended(a, b):
+        pending = jnp.matmul(a, b, out_sharding=P("data", None, unreduced={"model"}))
+        return jax.sharding.reshard(pending + pending, P("data", None))
+
+    shape = jax.ShapeDtypeStruct((64, 64), jnp.float32)
+    report = sn.explain(
+        ended,
+        shape,
+        shape,
+        mesh="data=4,model=2",
+        axes="explicit",
+        in_specs=(P("data", "model"), P("model")),
+    )
+    (found,) = report.collectives
+    assert (found.kind, found.asked_by, found.reason) == ("all-reduce", "requested", "partial-sum")

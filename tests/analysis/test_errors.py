@@ -446,7 +446,8 @@ def test_explaining_leaves_no_trace_in_the_caches_of_jax():
 
 def test_the_report_names_the_cell_line_in_its_text():
     cell = Cell("def f(t):\n    return jnp.sort(t)", [f32(64)], [P("data")])
-    assert "cell, line 2: return jnp.sort(t)" in str(cell.report)
+    lines = [line.strip() for line in str(cell.report).splitlines()]
+    assert lines[1:3] == ["2      return jnp.sort(t)", "in cell, at jnp.sort(t)"]
 
 
 def test_names_that_hold_other_arrays_by_now_do_not_mislead():

@@ -10,6 +10,27 @@ from shardnb.analysis.causes.program import Before
 from shardnb.compiler.hlo import Instruction
 from shardnb.report.model import AskedBy
 
+_SHARDYS_BODY = "xla.sdy.inlinable_manual_computation_body"
+_CALLED = frozenset(
+    (
+        "psum",
+        "psum_invariant",
+        "pmax",
+        "pmin",
+        "all_gather",
+        "all_gather_invariant",
+        "all_gather_reduced",
+        "all_to_all",
+        "ragged_all_to_all",
+        "reduce_scatter",
+        "unreduced_psum",
+        "unreduced_reduce_scatter",
+        "ppermute",
+        "pbroadcast",
+    )
+)
+"""The primitives of JAX's that are collectives."""
+
 _EDGES = frozenset(("sharding_constraint", "reshard", "shard_map"))
 
 
@@ -75,6 +96,15 @@ class Edges:
         if name in _EDGES or self._is_written(node):
             return "requested"
         return "inferred"
+
+    def is_of_a_type(self, made: Instruction) -> bool:
+        """Whether a placement in a type asks for what the partitioner did not make.
+
+        So it is where a reshard ends a pending sum: what made the sum lends it its name, and
+        that is no collective.
+        """
+        shardys = made.computation.startswith(_SHARDYS_BODY)
+        return self.stated.explicit and shardys and primitive(made.op_name) not in _CALLED
 
     def asked_for_sum(self, node: Instruction) -> AskedBy:
         """Say whether an operation has to add up its parts because of its own `out_sharding`."""

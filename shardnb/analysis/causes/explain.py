@@ -24,7 +24,7 @@ from shardnb.analysis.causes.windowed import IN_STEPS, Windowed
 from shardnb.analysis.groups import AxisFinder
 from shardnb.compiler import hlo
 from shardnb.compiler.dumps import Dumps
-from shardnb.report.model import Collective, Location, Mesh, Spec
+from shardnb.report.model import AskedBy, Collective, Location, Mesh, Spec
 
 Locate = Callable[[tuple[hlo.Frame, ...]], tuple[Location, ...]]
 
@@ -172,7 +172,9 @@ class _Explainer:
     def _called(self, collective: Collective, made: hlo.Instruction | None) -> Collective:
         """Tell of what the program calls: its operand, and who takes its result."""
         summed = collective.kind in ("all-reduce", "reduce-scatter")
-        verdict = Verdict("partial-sum" if summed else None, "called")
+        written = made is None or not self.judge.edges.is_of_a_type(made)
+        asked_by: AskedBy = "called" if written else "requested"
+        verdict = Verdict("partial-sum" if summed else None, asked_by)
         alignment = self._alignment(made.computation) if made is not None else None
         facts = Facts()
         if alignment is not None and made is not None:

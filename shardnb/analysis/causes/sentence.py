@@ -90,10 +90,16 @@ class _Because:
     def _over(self) -> str:
         return " and ".join(self.collective.axes or ()) or "the devices"
 
+    @property
+    def _splits(self) -> str:
+        return "split" if len(self.collective.axes or ()) > 1 else "splits"
+
     def _partial_sum(self) -> str:
         if self.verdict.asked_by == "called":
             return f"the program adds up what each device along {self._over} holds"
         what = self.facts.consumer or "the operation"
+        if what.startswith("the program"):
+            return f"each device along {self._over} holds a part of the sum"
         return f"{what} reduces over what is split over {self._over}, each device its part"
 
     def _lies(self) -> str:
@@ -127,7 +133,7 @@ class _Because:
     def _conflict(self) -> str:
         other = self.facts.other or "what it meets"
         clauses = {
-            TWO_DIMS: f"{self._over} also splits another dimension of {other}",
+            TWO_DIMS: f"{self._over} also {self._splits} another dimension of {other}",
             DISAGREE: f"{other} {self._state()}",
             ELSEWHERE: f"the result lies elsewhere{self._needed()}",
             CARRY: f"the loop carries it in another placement{self._needed()}",

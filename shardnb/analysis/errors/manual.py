@@ -173,7 +173,7 @@ def _carry(evidence: Evidence, grid: Grid | None) -> Draft | None:
     fix = _at_init(evidence, "lax.pcast", f"{to}, to='varying'")
     return Draft(
         kind="carry",
-        sentence=f"the carry {name} starts the same along {listed(axes)} and is made to differ",
+        sentence=f"the carry {name!r} starts the same along {listed(axes)} and is made to differ",
         cause=f"A loop's carry has one type: it goes in as {before} and comes out as {after}. "
         "The body adds to it what differs between devices, so it has to be typed as differing "
         "from the start. pcast changes the type only; nothing is sent.",
@@ -189,7 +189,7 @@ def _moved_carry(evidence: Evidence, name: str, before: str, after: str) -> Draf
     back = _spec_in(before)
     return Draft(
         kind="carry",
-        sentence=f"the carry {name} goes into the loop as {before} and comes out as {after}",
+        sentence=f"the carry {name!r} goes into the loop as {before} and comes out as {after}",
         cause="A loop's carry has one type, and with Explicit axes its placement is part of it.",
         fixes=(
             *([fix] if fix else []),
