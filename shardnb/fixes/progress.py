@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
 from shardnb.fixes.search import Progress
+from shardnb.progress import bar, line_on
 from shardnb.report.model import Fix
-
-_WIDTH = 79
-_BAR = 20
-_SILENT = 1.0
 
 
 @contextmanager
@@ -22,22 +17,8 @@ def shown(file: TextIO | None = None) -> Iterator[Progress]:
 
     It draws on `file` (None: standard error), and nothing before a second has passed.
     """
-    out = sys.stderr if file is None else file
-    start, drawn = time.perf_counter(), False
-
-    def draw(done: int, total: int, best: Fix | None) -> None:
-        nonlocal drawn
-        if time.perf_counter() - start >= _SILENT:
-            drawn = True
-            out.write("\r" + line(done, total, best).ljust(_WIDTH)[:_WIDTH])
-            out.flush()
-
-    try:
-        yield draw
-    finally:
-        if drawn:
-            out.write("\r" + " " * _WIDTH + "\r")
-            out.flush()
+    with line_on(file) as draw:
+        yield lambda done, total, best: draw(line(done, total, best))
 
 
 def line(done: int, total: int, best: Fix | None) -> str:
@@ -46,8 +27,7 @@ def line(done: int, total: int, best: Fix | None) -> str:
     >>> line(5, 20, None)
     'fixes [#####               ] 5 of 20 edits tried'
     """
-    filled = _BAR * done // total if total else 0
-    said = f"fixes [{'#' * filled:{_BAR}}] {done} of {total} edits tried"
+    said = f"{bar('fixes', done, total)} edits tried"
     if best is None:
         return said
     before, after = best.wire_bytes

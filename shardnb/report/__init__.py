@@ -1,5 +1,6 @@
 """The report as plain data, its JSON, and what can be said of it without JAX."""
 
+from shardnb.report.cost import Cost, Work
 from shardnb.report.model import (
     Axis,
     Blocked,
@@ -22,6 +23,7 @@ __all__ = [
     "Axis",
     "Blocked",
     "Collective",
+    "Cost",
     "Finding",
     "Fix",
     "Location",
@@ -34,4 +36,5 @@ __all__ = [
     "Source",
     "Step",
     "Value",
+    "Work",
 ]

@@ -262,7 +262,7 @@ def test_a_quick_search_draws_nothing():
 
 
 def test_a_line_of_progress_is_wiped_out(monkeypatch):
-    monkeypatch.setattr("shardnb.fixes.progress._SILENT", 0.0)
+    monkeypatch.setattr("shardnb.progress._SILENT", 0.0)
     out = io.StringIO()
     with shown(out) as progress:
         progress(1, 2, None)
