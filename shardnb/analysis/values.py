@@ -64,7 +64,9 @@ def outputs(program: Program) -> tuple[Value, ...]:
     shapes = jax.tree_util.tree_flatten_with_path(program.lowered.out_info)[0]
     shardings = jax.tree_util.tree_leaves(program.output_shardings)
     stated = sdy.result_specs(program.dumps.stated)
-    if len(stated) != len(shapes):
+    # On a mesh of several types of axes the types state a part of a placement; nobody asked.
+    partly = len(set(program.mesh.axis_types)) > 1 and program.recipe.out_specs is None
+    if len(stated) != len(shapes) or partly:
         stated = (None,) * len(shapes)
     return tuple(
         _with_request(_value(_result_name(jax.tree_util.keystr(path)), info, sharding, ""), spec)

@@ -81,6 +81,8 @@ class Instruction:
 
     def integer(self, name: str) -> int | None:
         """Give a whole-number attribute such as `channel_id`, or None."""
+        if f"{name}=" not in self.attributes:
+            return None
         match = re.search(rf"\b{name}=(\d+)", self.attributes)
         return int(match.group(1)) if match else None
 

@@ -130,7 +130,8 @@ class ShardMagics(Magics):
 
         Options:
 
-            --mesh data=8          the mesh, for this cell; or a jax.sharding.Mesh by its name.
+            --mesh data=8          the mesh, for this cell, with its own types of axes (auto where
+                                   none is stated); or a jax.sharding.Mesh by its name.
                                    Not given: the one in the arguments' shardings, else the one
                                    of %mesh, else the one of jax.set_mesh
             --axes explicit        the type of its axes: auto, explicit or manual

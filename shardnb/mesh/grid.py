@@ -84,6 +84,8 @@ def make_grid(
         raise ValueError(
             "no mesh is given and the arguments are on none: say mesh='data=4,model=2'"
         )
+    if isinstance(found, jax.sharding.AbstractMesh):
+        raise ValueError(f"{found} has no devices: say mesh='data=4,model=2', or give a Mesh")
     if on is not None and is_topology(on):
         return retyped(_laid(_spec(found), target_name(on)), axes)
     return retyped(Grid(found, target=_target(found)), axes)
