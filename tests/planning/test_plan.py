@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import jax
@@ -53,6 +54,17 @@ def test_the_megatron_layout_is_found_beside_data_parallelism():
     one = next(o for o in found if is_megatron(o, "model", x=(("data",), (), ())))
     # On a quarter of the batch, 2·(1/2) of it is sent four times.
     assert one.wire_bytes == 4 * (BATCH // 4 * LENGTH * WIDTH * 4)
+
+
+def test_the_front_is_that_of_every_placement_compiled():
+    arguments = f32(8, 64), f32(64, 256), f32(256, 64)
+    specs = itertools.product((P(), P("model"), P(None, "model")), repeat=3)
+    reports = [
+        explain(mlp, *arguments, mesh="model=2", in_specs=each, origins=False) for each in specs
+    ]
+    every = {(report.memory.total, report.wire_bytes) for report in reports}
+    best = {p for p in every if not any(q != p and q[0] <= p[0] and q[1] <= p[1] for q in every)}
+    assert {(o.memory, o.wire_bytes) for o in plan(mlp, *arguments, mesh="model=2")} == best
 
 
 def test_the_first_plan_of_all_splits_nothing_and_sends_nothing(small):
