@@ -67,7 +67,7 @@ HARDWARE: tuple[Hardware, ...] = (
     ),
     Hardware(
         "TPU v4", "v4", ("TPU v4",), 275e12, 32 * GiB, 1200e9, 45e9, _cloud("v4"),
-        dims=3, wraps="cubes", hop=_HOP,
+        dims=3, wraps="cubes", pod=(16, 16, 16), hop=_HOP,
     ),
     Hardware(
         "TPU v5e", "v5e", ("TPU v5 lite", "TPU v5e"), 197e12, 16 * GiB, 819e9, 45e9,
@@ -75,7 +75,7 @@ HARDWARE: tuple[Hardware, ...] = (
     ),
     Hardware(
         "TPU v5p", "v5p", ("TPU v5", "TPU v5p"), 459e12, 95 * GiB, 2765e9, 90e9,
-        _cloud("v5p"), dims=3, wraps="cubes", hop=_HOP,
+        _cloud("v5p"), dims=3, wraps="cubes", pod=(16, 20, 28), hop=_HOP,
     ),
     Hardware(
         "TPU v6e", "v6e", ("TPU v6 lite", "TPU v6e"), 918e12, 32 * GiB, 1638e9, 90e9,

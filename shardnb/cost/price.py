@@ -53,6 +53,7 @@ def _as_if(mesh: Mesh, hardware: Hardware, shape: tuple[int, ...] | None) -> tup
     if not hardware.dims:
         return replace(mesh, coords=None), f"devices in their order, {hardware.node} to a node"
     if shape is not None:
+        _check(shape, hardware)
         slice_of = "x".join(map(str, shape))
         how = f"devices in their order, row by row on a slice of {slice_of} chips"
         target = f"{hardware.short}:{slice_of}"
@@ -64,9 +65,23 @@ def _as_if(mesh: Mesh, hardware: Hardware, shape: tuple[int, ...] | None) -> tup
             f"how the mesh would lie on {hardware.name} is open (each chip has {hardware.dims} "
             f"dimensions and {hardware.devices} devices): name a slice, as {hardware.short}:{dims}"
         )
+    _check(sizes, hardware)
     how = "each mesh axis along a physical dimension of its own"
     target = f"{hardware.short}:{'x'.join(map(str, sizes))}"
     return replace(mesh, coords=laid(mesh, sizes, 1), target=target), how
+
+
+def _check(shape: Sequence[int], hardware: Hardware) -> None:
+    """Refuse a slice that no pod holds."""
+    pod = sorted(hardware.pod, reverse=True)
+    sizes = sorted(shape, reverse=True)
+    if len(sizes) > hardware.dims or any(a > b for a, b in zip(sizes, pod, strict=False)):
+        whole = "x".join(map(str, hardware.pod)) or f"{hardware.dims} dimensions"
+        raise ValueError(
+            f"a slice of {'x'.join(map(str, shape))} chips is more than a pod of "
+            f"{hardware.name}, {whole}: name a slice, as {hardware.short}:"
+            f"{'x'.join(['4'] * hardware.dims)}"
+        )
 
 
 @dataclass(frozen=True)

@@ -203,6 +203,17 @@ def test_a_mesh_with_more_axes_than_links_needs_a_slice():
         on_hardware(emulated(a=2, b=2, c=2), "v5e")
 
 
+def test_a_slice_that_no_pod_holds_is_refused():
+    with pytest.raises(
+        ValueError, match="a slice of 32x8 chips is more than a pod of TPU v5e, 16x16"
+    ):
+        on_hardware(emulated(data=32, model=8), "v5e")
+
+
+def test_a_slice_within_a_pod_takes_the_same_mesh():
+    assert on_hardware(emulated(data=32, model=8), "v5e:16x16").cost.hardware == "TPU v5e"
+
+
 def test_hardware_that_is_not_known_names_what_is():
     with pytest.raises(ValueError, match="there are v2, v3, v4, v5e, v5p, v6e, tpu7x, a100"):
         on_hardware(emulated(a=2), "mi300")
