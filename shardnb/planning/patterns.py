@@ -15,6 +15,7 @@ from shardnb.report import dtypes
 from shardnb.report.model import Spec
 
 Tree = Any
+_OWN = re.compile(r"[A-Z][A-Za-z]*_\d+")
 _NUMBER = re.compile(r"\d+")
 _SMALL = 0.002
 STAR = "*"
@@ -103,7 +104,10 @@ def _given(spec: Any, leaf: Any) -> Spec | None:
 
 
 def path_pattern(path: tuple[Any, ...]) -> str:
-    """Write a path with a star for each number: but for its last step, which tells arrays apart.
+    """Write a path with a star for each number of a layer.
+
+    The last step tells arrays apart and keeps its number. So does the step before where it is a
+    name such as `Dense_1`, by which flax tells the matrices of one module apart.
 
     >>> from jax.tree_util import DictKey
     >>> path_pattern((SequenceKey(3), DictKey("layer_7"), DictKey("w1")))
@@ -111,7 +115,10 @@ def path_pattern(path: tuple[Any, ...]) -> str:
     """
     if not path:
         return ""
-    return "".join(map(_starred, path[:-1])) + _written(path[-1])
+    *outer, last = path
+    own = outer[-1:] if outer and _OWN.fullmatch(str(getattr(outer[-1], "key", ""))) else []
+    layers = outer[: len(outer) - len(own)]
+    return "".join([*map(_starred, layers), *map(_written, own), _written(last)])
 
 
 def _tail(path: str) -> str:

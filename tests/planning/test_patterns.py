@@ -32,6 +32,15 @@ def test_two_matrices_of_a_layer_are_two_choices():
     assert names({"p": params}) == [("p[*]['w1']", 2), ("p[*]['w2']", 2)]
 
 
+def test_matrices_that_flax_numbers_within_a_layer_are_choices_of_their_own():
+    layer = {"Dense_0": {"kernel": f32(8, 8)}, "Dense_1": {"kernel": f32(8, 8)}}
+    params = {f"Block_{n}": layer for n in range(3)}
+    assert names({"p": params}) == [
+        ("p['Block_*']['Dense_0']['kernel']", 3),
+        ("p['Block_*']['Dense_1']['kernel']", 3),
+    ]
+
+
 def test_a_list_of_matrices_is_not_one_choice():
     assert len(names({"ws": [f32(8, 8), f32(8, 8)]})) == 2
 
