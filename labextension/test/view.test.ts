@@ -32,6 +32,28 @@ describe('the view', () => {
     expect(text).toContain("Try: x=P('data') W=P(None, 'model') (no collective, +128 KiB a device");
   });
 
+  it('draws the arrays that a finding is about', () => {
+    const [x] = sketch().inputs as object[];
+    const values = [x, x];
+    show({ ...sketch(), findings: [{ kind: 'remat', message: 'whole on each device', values }] });
+    expect(host.querySelectorAll('.shardnb-facts .shardnb-card').length).toBe(2);
+  });
+
+  it('says what the step takes, and what is assumed', () => {
+    const cost = {
+      hardware: 'TPU v5e',
+      communication_seconds: 0.002,
+      compute_seconds: 0.001,
+      memory_seconds: 0.004,
+      assumptions: ['a ring']
+    };
+    expect(show({ ...sketch(), cost })).toContain(
+      'on TPU v5e: memory-bound: 1.00 ms to compute at least, 4.00 ms for memory at most, ' +
+        '2.00 ms to communicate, by formulas'
+    );
+    expect(host.textContent).toContain('what is assumed');
+  });
+
   it('puts a collective at the end of its line', () => {
     show(sketch());
     const [first, second] = [...host.querySelectorAll('.shardnb-line')];

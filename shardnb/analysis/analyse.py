@@ -236,7 +236,10 @@ def texts(program: Program) -> dict[str, str]:
 
 
 def _own_texts(program: Program) -> dict[str, str]:
-    return {"jaxpr": str(program.traced.jaxpr), "stablehlo": program.lowered.as_text()}
+    return {
+        "jaxpr": program.traced.jaxpr.pretty_print(use_color=False),
+        "stablehlo": program.lowered.as_text(),
+    }
 
 
 def _parameter_names(program: Program, inputs: Sequence[Value]) -> list[str]:

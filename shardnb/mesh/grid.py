@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import jax
 from jax.sharding import AxisType, NamedSharding
@@ -79,7 +80,7 @@ def make_grid(
         return mesh
     if isinstance(mesh, str):
         return _laid(parse_mesh(mesh, axes), target_name(on or "cpu"))
-    found = mesh if mesh is not None else _mesh_of(args) or _ambient()
+    found: Any = mesh if mesh is not None else _mesh_of(args) or _ambient()
     if found is None:
         raise ValueError(
             "no mesh is given and the arguments are on none: say mesh='data=4,model=2'"

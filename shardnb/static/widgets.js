@@ -98,12 +98,12 @@ function plural(noun) {
 function dims(shape) {
   return shape.join(" x ") || "scalar";
 }
-function numbers(values, limit = 8) {
+function numbers(values, limit2 = 8) {
   const run = values.length > 2 && values.every((value2, i) => value2 === values[0] + i);
   if (run) {
     return `${values[0]}-${values[values.length - 1]}`;
   }
-  if (values.length <= limit) {
+  if (values.length <= limit2) {
     return values.join(" ");
   }
   const last = values[values.length - 1];
@@ -396,18 +396,47 @@ function effect(fix) {
   const left = after ? `${count(after, "collective")}${fewer}, ${sending3}` : "no collective";
   return `${left}, ${change(fix.memory_bytes[1] - fix.memory_bytes[0])} a device; compiled`;
 }
+function bound(cost) {
+  const known = [
+    ["compute", cost.compute_seconds],
+    ["memory", cost.memory_seconds],
+    ["communication", cost.communication_seconds]
+  ];
+  const parts = known.filter(([, took]) => took).map(([name, took]) => `${seconds(took ?? 0)} ${PARTS[name]}`);
+  const left = [
+    cost.unpriced ? `; ${count(cost.unpriced, "collective")} without seconds` : "",
+    cost.uncounted ? `; ${count(cost.uncounted, "custom call")} not counted` : ""
+  ].join("");
+  const by = Object.entries(cost.by_axis);
+  const axes = by.length > 1 ? ` (${by.map(([axis, took]) => `${axis} ${seconds(took)}`).join(", ")})` : "";
+  const on = cost.assumed ? "as if on" : "on";
+  const said = `${on} ${cost.hardware}: ${limit(cost, known)}: ${parts.join(", ")}${axes}`;
+  return clean(`${said}, by formulas${left}`);
+}
+function limit(cost, parts) {
+  if (cost.unpriced || cost.uncounted || parts.some(([, took]) => took === null)) {
+    return "what bounds it is not known";
+  }
+  const most = parts.reduce((one, other) => (other[1] ?? 0) > (one[1] ?? 0) ? other : one);
+  return `${most[0]}-bound`;
+}
+var PARTS = {
+  compute: "to compute at least",
+  memory: "for memory at most",
+  communication: "to communicate"
+};
 
 // src/view/entries.ts
-function tell(collectives, report, single = 4, limit = 2) {
+function tell(collectives, report, single = 4, limit2 = 2) {
   if (collectives.length <= single) {
     return { shown: collectives.map((one) => entry([one])), left: [] };
   }
   const groups = gather(collectives, report);
   const order = groups.map((_, i) => i).sort((a, b) => weight2(groups[b]) - weight2(groups[a]));
-  const kept = order.slice(0, limit).sort((a, b) => a - b);
+  const kept = order.slice(0, limit2).sort((a, b) => a - b);
   return {
     shown: kept.map((i) => entry(groups[i])),
-    left: order.slice(limit).flatMap((i) => groups[i])
+    left: order.slice(limit2).flatMap((i) => groups[i])
   };
 }
 function restText(left) {
@@ -867,8 +896,8 @@ var Stage = class {
       }
     }
     moves.forEach(({ to, target, cell }) => {
-      const own = next[to][target];
-      const parts = own && own.block === cell.block && gives ? own.parts + cell.parts : cell.parts;
+      const own2 = next[to][target];
+      const parts = own2 && own2.block === cell.block && gives ? own2.parts + cell.parts : cell.parts;
       next[to][target] = { block: cell.block, parts };
     });
     if (moves.length) {
@@ -1205,7 +1234,17 @@ var COLLECTIVE = {
   overlap: null
 };
 var OVERLAP = { ops: 0, names: [], cycles: null };
-var FINDING = { location: null, wasted_bytes: null, details: "" };
+var FINDING = { location: null, wasted_bytes: null, details: "", values: [] };
+var TYPED = { operands: [], parameters: "", within: [], inserted: false, location: null };
+var COST = {
+  compute_seconds: null,
+  memory_seconds: null,
+  by_axis: {},
+  assumptions: [],
+  assumed: false,
+  unpriced: 0,
+  uncounted: 0
+};
 var MEMORY = { aliased: 0, code: 0 };
 var RUN = { trace_seconds: null, compile_seconds: null, explain_seconds: null, run_seconds: null };
 function readReport(data) {
@@ -1228,9 +1267,11 @@ function readReport(data) {
     collectives: list(whole, "collectives").map((item) => collective(item, table3)),
     findings: list(whole, "findings").map(finding),
     memory: whole.memory ? filled(whole.memory, MEMORY) : null,
+    cost: whole.cost ? filled(whole.cost, COST) : null,
     sources: list(whole, "sources").map((item) => filled(item, SOURCE)),
     versions: whole.versions ?? {},
     notes: list(whole, "notes"),
+    typed: list(whole, "typed").map(typedLine),
     run: filled(whole.run ?? {}, RUN),
     texts: whole.texts ?? {},
     version: whole.version
@@ -1274,6 +1315,10 @@ function collective(item, table3) {
 }
 function finding(item) {
   const read = filled(item, FINDING);
+  return { ...read, location: place(read.location), values: read.values.map(value) };
+}
+function typedLine(item) {
+  const read = filled(item, TYPED);
   return { ...read, location: place(read.location) };
 }
 function place(item) {
@@ -1471,9 +1516,9 @@ var WIDEST = 110;
 var HIGHEST = 34;
 var LEAST = 3;
 var READABLE = 10;
-function gapsOf({ rows, columns, deep }) {
+function gapsOf({ rows: rows2, columns, deep }) {
   const head3 = deep > 1 && deep <= CAPTIONED ? CAPTION : 0;
-  return { strip: Math.min(rows, columns) > 2 ? 8 : 2, sheet: deep > CAPTIONED ? 4 : 8, head: head3 };
+  return { strip: Math.min(rows2, columns) > 2 ? 8 : 2, sheet: deep > CAPTIONED ? 4 : 8, head: head3 };
 }
 function arrange(grid, box) {
   const [down, across] = plane(grid);
@@ -1523,9 +1568,9 @@ function best(shape, box) {
   }
   return found;
 }
-function* foldings({ rows, columns, deep }) {
-  const most = Math.min(64, Math.max(rows, columns));
-  const tall = rows >= columns;
+function* foldings({ rows: rows2, columns, deep }) {
+  const most = Math.min(64, Math.max(rows2, columns));
+  const tall = rows2 >= columns;
   for (let folds = 1; folds <= most; folds++) {
     for (let abreast = 1; abreast <= deep; abreast += abreast < 64 ? 1 : abreast) {
       yield { strips: tall ? folds : 1, bands: tall ? 1 : folds, abreast };
@@ -1535,11 +1580,11 @@ function* foldings({ rows, columns, deep }) {
 function room(shape, { strips, bands, abreast }, box) {
   const below = Math.ceil(shape.deep / abreast);
   const columns = abreast * strips * Math.ceil(shape.columns / bands);
-  const rows = below * bands * Math.ceil(shape.rows / strips);
+  const rows2 = below * bands * Math.ceil(shape.rows / strips);
   const { strip, sheet, head: head3 } = gapsOf(shape);
   const aside = abreast * (strips - 1) * strip + (abreast - 1) * sheet;
   const between = below * (bands - 1) * strip + (below - 1) * sheet + below * head3;
-  return { width: (box.width - aside) / columns, height: (box.height - between) / rows };
+  return { width: (box.width - aside) / columns, height: (box.height - between) / rows2 };
 }
 function tileOf(shape, folding, box, folded2) {
   const { width, height } = room(shape, folding, box);
@@ -2282,8 +2327,8 @@ var List = class {
       return;
     }
     this._drawn = [first, last];
-    const rows = this._shown.slice(first, last).map((one, i) => this._row(one, first + i));
-    this._body.replaceChildren(...rows.length ? rows : [h("div", { class: "faint" }, "none")]);
+    const rows2 = this._shown.slice(first, last).map((one, i) => this._row(one, first + i));
+    this._body.replaceChildren(...rows2.length ? rows2 : [h("div", { class: "faint" }, "none")]);
     this._choose();
   }
   _row(one, index) {
@@ -2627,14 +2672,14 @@ var Spread = class {
       "aria-label": "Step through the propagation of placements",
       on: { input: () => this._go(Number(this._slider.value)) }
     });
-    const rows = report.values.map((value2, i) => this._row(value2, i));
+    const rows2 = report.values.map((value2, i) => this._row(value2, i));
     this._stage = h("div", { class: "stage" });
     this.element = h(
       "div",
       { class: "arrays" },
       heading("Arrays inside the program"),
       this._moments.length > 0 && this._stepper(),
-      h("div", { class: "main spread" }, h("div", { class: "values" }, ...rows), this._stage)
+      h("div", { class: "main spread" }, h("div", { class: "values" }, ...rows2), this._stage)
     );
     this._go(this._now);
   }
@@ -2763,6 +2808,48 @@ var Store = class {
   _frame = 0;
 };
 
+// src/view/typed.ts
+function typed(report) {
+  const body2 = h("div", { class: "typed" });
+  const open = () => {
+    if (!body2.childElementCount) {
+      body2.append(...rows(report));
+    }
+  };
+  const summary2 = h("summary", null, "The placement in each line's types");
+  return h("details", { on: { toggle: open } }, summary2, body2);
+}
+function rows(report) {
+  let last = null;
+  return report.typed.flatMap((line2) => {
+    const place3 = line2.location;
+    const key = place3 ? `${place3.source}:${place3.line}` : "";
+    const known = key === last;
+    last = key;
+    const head3 = place3 && !known ? [own(report, place3.source, place3.line)] : [];
+    return [...head3, equation(line2)];
+  });
+}
+function own(report, index, number) {
+  const source2 = report.sources[index];
+  const text = source2?.text.split("\n")[number - source2.first_line] ?? "";
+  const name = index && source2 ? `   (${clean(source2.name)})` : "";
+  return h("pre", { class: "raw" }, h("b", null, `${number}  ${clean(text)}${name}`));
+}
+function equation(line2) {
+  const mark = line2.inserted ? h("span", { class: "chip" }, "inserted by JAX") : null;
+  return h("pre", { class: "raw" }, `    ${clean(lineText(line2))}  `, mark);
+}
+function lineText(line2) {
+  const binds = line2.binds.map((bind) => `${bind.name}:${bind.type}`).join(" ");
+  const indent = "    ".repeat(line2.within.length);
+  if (!line2.primitive) {
+    return `${indent}lambda ${binds}`;
+  }
+  const call = line2.parameters ? `${line2.primitive}[${line2.parameters}]` : line2.primitive;
+  return `${indent}${binds} = ${[call, ...line2.operands].join(" ")}`;
+}
+
 // src/view/view.ts
 function mountReport(host, report) {
   return attempt(host, () => report);
@@ -2786,7 +2873,8 @@ function draw(root, report) {
     ...sending2(report, store),
     arrays(report, store),
     ...report.values.length ? [new Spread(report, store).element] : [],
-    facts(report),
+    facts(report, store),
+    ...report.typed.length ? [typed(report)] : [],
     ...Object.entries(report.texts).map(([name, text]) => program(name, text))
   );
   store.set({ chosen: heaviest(collectives) });
@@ -2825,34 +2913,39 @@ function heaviest(collectives) {
     null
   );
 }
-function facts(report) {
-  const rows = [fact("memory", memory(report.memory, report.outputs.length))];
-  report.findings.forEach((one) => rows.push(fact("finding", finding2(one, report))));
-  report.notes.forEach((note) => rows.push(fact("note", h("span", null, clean(note)))));
+function facts(report, store) {
+  const rows2 = [fact("memory", memory(report.memory, report.outputs.length))];
+  if (report.cost) {
+    const assumed = report.cost.assumptions.map((one) => `- ${one}`).join("\n");
+    const more = assumed ? folded("what is assumed", assumed) : null;
+    rows2.push(fact("time", h("div", null, bound(report.cost), more)));
+  }
+  report.findings.forEach((one) => rows2.push(fact("finding", finding2(one, report, store))));
+  report.notes.forEach((note) => rows2.push(fact("note", h("span", null, clean(note)))));
   const said = about(report).join(" ");
   if (said) {
-    rows.push(fact("about", h("span", { class: "faint" }, said)));
+    rows2.push(fact("about", h("span", { class: "faint" }, said)));
   }
-  return h("dl", { class: "facts" }, ...rows.flat());
+  return h("dl", { class: "facts" }, ...rows2.flat());
 }
 function fact(label3, body2) {
   return [h("dt", null, label3), h("dd", null, body2)];
 }
-var PARTS = ["arguments", "outputs", "temporaries"];
+var PARTS2 = ["arguments", "outputs", "temporaries"];
 function memory(held, outputs) {
   const bar = h("span", { class: "bar", "aria-hidden": "true" });
-  for (const part of PARTS) {
+  for (const part of PARTS2) {
     const piece = h("span", { class: `part ${part}`, title: `${part} ${size(held?.[part] ?? 0)}` });
     piece.style.flexGrow = String(held?.[part] ?? 0);
     bar.append(piece);
   }
   const words = memoryText(held, outputs).split(", ");
   const parts = words.map(
-    (text, i) => h("span", null, held && h("span", { class: `swatch ${PARTS[i]}` }), text + (words[i + 1] ? ", " : ""))
+    (text, i) => h("span", null, held && h("span", { class: `swatch ${PARTS2[i]}` }), text + (words[i + 1] ? ", " : ""))
   );
   return h("div", null, ...parts, held && bar);
 }
-function finding2(one, report) {
+function finding2(one, report, store) {
   const place3 = one.location ? ` ${at(one.location, report)}` : "";
   const price = one.wasted_bytes === null ? "" : `  (${size(one.wasted_bytes)} wasted)`;
   return h(
@@ -2860,6 +2953,7 @@ function finding2(one, report) {
     null,
     h("b", null, `${clean(one.kind)}${place3}`),
     `: ${clean(one.message)}${price}`,
+    one.values.length ? h("div", { class: "cards" }, ...one.values.map((value2) => new Card("", value2, report, store).element)) : null,
     one.details ? folded("details", one.details) : null
   );
 }
@@ -2969,8 +3063,8 @@ var Picker = class {
     const key = document.activeElement?.getAttribute("data-key");
     const focused = this.element.contains(document.activeElement) ? key : null;
     const { inputs } = this.subject;
-    const rows = inputs.map((input, i) => this._input(input, i));
-    const rest2 = rows.slice(SHOWN);
+    const rows2 = inputs.map((input, i) => this._input(input, i));
+    const rest2 = rows2.slice(SHOWN);
     const more = h(
       "details",
       { hidden: !rest2.length, open: this._open },
@@ -2980,7 +3074,7 @@ var Picker = class {
     more.addEventListener("toggle", () => this._open = more.open);
     this.element.replaceChildren(
       h("div", { class: "axes" }, heading("Mesh"), ...this._mesh()),
-      h("div", { class: "inputs" }, heading("Where the inputs lie"), ...rows.slice(0, SHOWN), more)
+      h("div", { class: "inputs" }, heading("Where the inputs lie"), ...rows2.slice(0, SHOWN), more)
     );
     if (focused) {
       const found = [...this.element.querySelectorAll("[data-key]")];
@@ -3150,12 +3244,12 @@ var Check = class {
       return h("div");
     }
     const compile = h("button", { type: "button", on: { click: () => this._ask("compile") } }, "compile it");
-    const rows = (part, picks) => picks.map((pick, i) => this._row(pick, axes, `${part}${i}`));
+    const rows2 = (part, picks) => picks.map((pick, i) => this._row(pick, axes, `${part}${i}`));
     return h(
       "div",
       { class: "picker even" },
-      h("div", { class: "inputs" }, heading("in_specs"), ...rows("in", inputs)),
-      h("div", { class: "inputs" }, heading("out_specs"), ...rows("out", outputs ?? []), compile)
+      h("div", { class: "inputs" }, heading("in_specs"), ...rows2("in", inputs)),
+      h("div", { class: "inputs" }, heading("out_specs"), ...rows2("out", outputs ?? []), compile)
     );
   }
   _row(pick, axes, key) {
@@ -3289,7 +3383,7 @@ function body(found) {
       last = place3;
       items.push(source(found, line2.location));
     }
-    items.push(...line2.binds.map((bind) => bound(line2, bind)));
+    items.push(...line2.binds.map((bind) => bound2(line2, bind)));
   }
   return h("div", { hidden: !items.length }, heading("What may differ, line by line"), h("ol", { class: "lines" }, ...items));
 }
@@ -3303,7 +3397,7 @@ function source(found, { source: at3, line: line2 }) {
     h("code", { class: "text" }, h("b", null, clean(said)))
   );
 }
-function bound(line2, bind) {
+function bound2(line2, bind) {
   const call = line2.primitive ? ` = ${line2.primitive} ${line2.operands.join(" ")}` : "";
   const note = line2.inserted ? "  (inserted by JAX)" : "";
   const type = bind.type.replace(/\{.*\}$/, "");
@@ -3372,7 +3466,7 @@ function table2(pins, show, drop) {
     ...columns.map((one) => h("th", { scope: "col" }, one.name)),
     h("th", { scope: "col" }, h("span", { class: "unseen" }, "what to do"))
   );
-  const rows = pins.map(
+  const rows2 = pins.map(
     (pin, index) => h(
       "tr",
       null,
@@ -3392,7 +3486,7 @@ function table2(pins, show, drop) {
     "div",
     { class: "pins", hidden: !pins.length },
     heading("Pinned plans"),
-    h("table", null, h("thead", null, head3), h("tbody", null, ...rows))
+    h("table", null, h("thead", null, head3), h("tbody", null, ...rows2))
   );
 }
 function act(text, click) {
@@ -3437,7 +3531,7 @@ function questions(report) {
     const key = JSON.stringify([place3?.source, place3?.line, one.kind, one.axes]);
     if (!seen.has(key)) {
       seen.add(key);
-      found.push({ line: place3?.line ?? null, text: lineText(report, one), one, of: [1, 1] });
+      found.push({ line: place3?.line ?? null, text: lineText2(report, one), one, of: [1, 1] });
     }
   }
   if (!found.length) {
@@ -3448,7 +3542,7 @@ function questions(report) {
     return { ...question, of: [like.indexOf(all[i]) + 1, like.length] };
   });
 }
-function lineText(report, one) {
+function lineText2(report, one) {
   const place3 = home(one, report);
   const source2 = place3 && report.sources[place3.source];
   return source2 ? (source2.text.split("\n")[place3.line - source2.first_line] ?? "").trim() : "";

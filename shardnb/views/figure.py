@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+
 _COLUMNS = 3
 _GAP = 0.6
 _LINE = "#555555"
@@ -26,12 +27,12 @@ def draw(report: Report) -> Figure:
 
     Tiles have a hue, a hatch and a label; where they are too many for labels, their place tells.
     """
-    from matplotlib.figure import Figure
+    from shardnb.views.drawing import Drawing
 
     arrays, meshes = pictures(report, Bounds(tiles=60_000, longest=4096, sampled=64))
     drawn = (*arrays.pictures, *meshes.pictures)
     rows = max(1, -(-len(drawn) // _COLUMNS))
-    figure = Figure(figsize=(4.2 * _COLUMNS, 3.1 * rows + 0.6), layout="constrained")
+    figure = Drawing(figsize=(4.2 * _COLUMNS, 3.1 * rows + 0.6), layout="constrained")
     content = content_of(report)
     heading = f"{'   '.join(content.header)}\n{content.summary}{_left(arrays.left, meshes.left)}"
     figure.suptitle(heading, fontsize=10, parse_math=False)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
+
 _TOLD = "What a plan sends is by the ring formula"
 _EMULATED = "compiled by the CPU compiler for emulated devices: another may choose otherwise"
 
@@ -119,9 +120,9 @@ def html(plans: Plans) -> str:
 
 def draw(plans: Plans) -> Figure:
     """Draw memory against what is sent, or the seconds; the line is what no plan beats."""
-    from matplotlib.figure import Figure
+    from shardnb.views.drawing import Drawing
 
-    figure = Figure(figsize=(7.5, 4.5), layout="constrained")
+    figure = Drawing(figsize=(7.5, 4.5), layout="constrained")
     axes = figure.subplots()
     timed = all(plan.seconds is not None for plan in plans.plans)
     points = [

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+
 _COMPUTE, _MEMORY, _SENT = "#3b6fb6", "#7a7a7a", "#c2571a"
 _HATCHES = ("//", "\\\\", "xx", "..", "++")
 
@@ -23,7 +24,7 @@ def draw(report: Report) -> Figure:
 
     Raises `ValueError` where the report has no seconds.
     """
-    from matplotlib.figure import Figure
+    from shardnb.views.drawing import Drawing
 
     cost = report.cost
     if cost is None:
@@ -31,7 +32,7 @@ def draw(report: Report) -> Figure:
             "the report has no seconds: its devices are emulated or not in the table; "
             "report.on_hardware('v5e') gives a copy that has them"
         )
-    figure = Figure(figsize=(11, 4.4), layout="constrained")
+    figure = Drawing(figsize=(11, 4.4), layout="constrained")
     figure.suptitle(clean(words.bound(cost)), fontsize=11, parse_math=False)
     roofs, parts = figure.subplots(1, 2)
     _roofs(roofs, report, cost)

@@ -24,6 +24,8 @@ from shardnb.report import (
     json,
     why,
 )
+from shardnb.report.cost import Cost
+from shardnb.report.typed import TypedLine, TypedValue
 from shardnb.views.content import content_of
 from shardnb.views.entries import tell
 from tests.browser.page import show
@@ -94,6 +96,21 @@ SPREAD = (
 )
 
 
+COST = Cost("TPU v5e", "a page", 2e-3, 1e-3, None, {"data": 1.5e-3, "model": 5e-4}, unpriced=1)
+TYPED = (
+    TypedLine("", (TypedValue("a", "f32[8@data]", "f32", (8,), (("data",),)),)),
+    TypedLine(
+        "pvary",
+        (TypedValue("b", "f32[8]{V:data}", "f32", (8,), ((),)),),
+        ("a",),
+        "axes=('data',)",
+        ("shard_map",),
+        inserted=True,
+        location=Location(0, 2),
+    ),
+)
+
+
 @pytest.fixture(scope="module")
 def report():
     """Give a report that has a bit of everything that words are for."""
@@ -118,6 +135,8 @@ def report():
             Source("site.py"),
         ),
         versions={"jax": "0.12.0.1"},
+        cost=COST,
+        typed=TYPED,
         notes=("A note.",),
         run=Run(compile_seconds=0.1804, run_seconds=0.00123),
     )
@@ -158,10 +177,17 @@ def test_the_facts(view, report):
     content = content_of(report)
     findings = [f"{one.head}: {one.text}" for one in content.findings]
     findings[0] += "detailsmore"
-    facts = [content.memory, *findings, *content.notes, " ".join(content.about)]
+    facts = [content.memory, content.cost, *findings, *content.notes, " ".join(content.about)]
     for summary in view.locator(".shardnb-facts summary").all():
         summary.click()
     assert texts(view, ".shardnb-facts dd") == [single(fact) for fact in facts]
+
+
+def test_the_types_beside_the_lines(view, report):
+    view.get_by_text("The placement in each line's types").click()
+    rows = [single(str(line).partition("    # ")[0]) for line in report.typed]
+    rows[1] += " inserted by JAX"
+    assert texts(view, ".shardnb-typed pre") == [rows[0], "2 y = jnp.tanh(h)", rows[1]]
 
 
 @pytest.mark.parametrize("number", range(len(COLLECTIVES)))

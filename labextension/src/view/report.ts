@@ -142,6 +142,25 @@ export interface Finding {
   location: Place | null;
   wasted_bytes: number | null;
   details: string;
+  /** The arrays that it is about, to be drawn. */
+  values: readonly Value[];
+}
+
+/** A name that an equation binds; `type` has its placement. */
+export interface TypedValue {
+  name: string;
+  type: string;
+}
+
+/** An equation of a program with placements in its types; without `primitive`, parameters. */
+export interface TypedLine {
+  primitive: string;
+  binds: readonly TypedValue[];
+  operands: readonly string[];
+  parameters: string;
+  within: readonly string[];
+  inserted: boolean;
+  location: Place | null;
 }
 
 export interface Memory {
@@ -159,6 +178,19 @@ export interface Run {
   run_seconds: number | null;
 }
 
+/** Seconds of a call on a hardware, by formulas; null where a part is not known. */
+export interface Cost {
+  hardware: string;
+  communication_seconds: number;
+  compute_seconds: number | null;
+  memory_seconds: number | null;
+  by_axis: Readonly<Record<string, number>>;
+  assumptions: readonly string[];
+  assumed: boolean;
+  unpriced: number;
+  uncounted: number;
+}
+
 export interface Report {
   title: string;
   mesh: Mesh;
@@ -168,9 +200,11 @@ export interface Report {
   collectives: readonly Collective[];
   findings: readonly Finding[];
   memory: Memory | null;
+  cost: Cost | null;
   sources: readonly Source[];
   versions: Readonly<Record<string, string>>;
   notes: readonly string[];
+  typed: readonly TypedLine[];
   run: Run;
   texts: Readonly<Record<string, string>>;
   version: number;
@@ -225,7 +259,17 @@ const COLLECTIVE = {
   overlap: null,
 };
 const OVERLAP = { ops: 0, names: [], cycles: null };
-const FINDING = { location: null, wasted_bytes: null, details: '' };
+const FINDING = { location: null, wasted_bytes: null, details: '', values: [] };
+const TYPED = { operands: [], parameters: '', within: [], inserted: false, location: null };
+const COST = {
+  compute_seconds: null,
+  memory_seconds: null,
+  by_axis: {},
+  assumptions: [],
+  assumed: false,
+  unpriced: 0,
+  uncounted: 0
+};
 const MEMORY = { aliased: 0, code: 0 };
 const RUN = { trace_seconds: null, compile_seconds: null, explain_seconds: null, run_seconds: null };
 
@@ -251,9 +295,11 @@ export function readReport(data: unknown): Report {
     collectives: list(whole, 'collectives').map(item => collective(item, table)),
     findings: list(whole, 'findings').map(finding),
     memory: whole.memory ? filled<Memory>(whole.memory, MEMORY) : null,
+    cost: whole.cost ? filled<Cost>(whole.cost, COST) : null,
     sources: list(whole, 'sources').map(item => filled<Source>(item, SOURCE)),
     versions: (whole.versions ?? {}) as Record<string, string>,
     notes: list(whole, 'notes') as string[],
+    typed: list(whole, 'typed').map(typedLine),
     run: filled<Run>(whole.run ?? {}, RUN),
     texts: (whole.texts ?? {}) as Record<string, string>,
     version: whole.version
@@ -302,6 +348,11 @@ function collective(item: unknown, table: Groups[]): Collective {
 
 function finding(item: unknown): Finding {
   const read = filled<Finding>(item, FINDING);
+  return { ...read, location: place(read.location), values: read.values.map(value) };
+}
+
+function typedLine(item: unknown): TypedLine {
+  const read = filled<TypedLine>(item, TYPED);
   return { ...read, location: place(read.location) };
 }
 

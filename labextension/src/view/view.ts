@@ -1,6 +1,6 @@
 /** The live view of a report: what is sent, who asked, why, what would remove it. */
 
-import { arrays } from './arrays';
+import { Card, arrays } from './arrays';
 import { Code } from './code';
 import { about, header, memoryText, summary } from './content';
 import { Detail } from './detail';
@@ -10,6 +10,7 @@ import { MeshPanel } from './mesh';
 import { Collective, Finding, Memory, Report, readReport } from './report';
 import { Spread } from './spread';
 import { Store } from './store';
+import { typed } from './typed';
 import { clean, count, size } from './units';
 import * as words from './words';
 
@@ -53,7 +54,8 @@ function draw(root: HTMLElement, report: Report): View {
     ...sending(report, store),
     arrays(report, store),
     ...(report.values.length ? [new Spread(report, store).element] : []),
-    facts(report),
+    facts(report, store),
+    ...(report.typed.length ? [typed(report)] : []),
     ...Object.entries(report.texts).map(([name, text]) => program(name, text))
   );
   store.set({ chosen: heaviest(collectives) });
@@ -99,9 +101,14 @@ export function heaviest(collectives: readonly Collective[]): Collective | null 
   );
 }
 
-function facts(report: Report): HTMLElement {
+function facts(report: Report, store: Store): HTMLElement {
   const rows = [fact('memory', memory(report.memory, report.outputs.length))];
-  report.findings.forEach(one => rows.push(fact('finding', finding(one, report))));
+  if (report.cost) {
+    const assumed = report.cost.assumptions.map(one => `- ${one}`).join('\n');
+    const more = assumed ? folded('what is assumed', assumed) : null;
+    rows.push(fact('time', h('div', null, words.bound(report.cost), more)));
+  }
+  report.findings.forEach(one => rows.push(fact('finding', finding(one, report, store))));
   report.notes.forEach(note => rows.push(fact('note', h('span', null, clean(note)))));
   const said = about(report).join(' ');
   if (said) {
@@ -131,7 +138,7 @@ function memory(held: Memory | null, outputs: number): HTMLElement {
   return h('div', null, ...parts, held && bar);
 }
 
-function finding(one: Finding, report: Report): HTMLElement {
+function finding(one: Finding, report: Report, store: Store): HTMLElement {
   const place = one.location ? ` ${words.at(one.location, report)}` : '';
   const price = one.wasted_bytes === null ? '' : `  (${size(one.wasted_bytes)} wasted)`;
   return h(
@@ -139,6 +146,9 @@ function finding(one: Finding, report: Report): HTMLElement {
     null,
     h('b', null, `${clean(one.kind)}${place}`),
     `: ${clean(one.message)}${price}`,
+    one.values.length
+      ? h('div', { class: 'cards' }, ...one.values.map(value => new Card('', value, report, store).element))
+      : null,
     one.details ? folded('details', one.details) : null
   );
 }

@@ -1,6 +1,6 @@
 /** What is said of a collective: the same words as `shardnb.views.words`. */
 
-import { Collective, Fix, Place, Report } from './report';
+import { Collective, Cost, Fix, Place, Report } from './report';
 import { specText } from './spec';
 import { change, clean, count, grouped, seconds, size } from './units';
 
@@ -229,3 +229,36 @@ export function effect(fix: Fix): string {
 export function fixText(fix: Fix): string {
   return `${clean(fix.edit)}  (${effect(fix)})`;
 }
+
+/** Say what a step takes on its hardware and what bounds it, in one line. */
+export function bound(cost: Cost): string {
+  const known: [string, number | null][] = [
+    ['compute', cost.compute_seconds],
+    ['memory', cost.memory_seconds],
+    ['communication', cost.communication_seconds]
+  ];
+  const parts = known.filter(([, took]) => took).map(([name, took]) => `${seconds(took ?? 0)} ${PARTS[name]}`);
+  const left = [
+    cost.unpriced ? `; ${count(cost.unpriced, 'collective')} without seconds` : '',
+    cost.uncounted ? `; ${count(cost.uncounted, 'custom call')} not counted` : ''
+  ].join('');
+  const by = Object.entries(cost.by_axis);
+  const axes = by.length > 1 ? ` (${by.map(([axis, took]) => `${axis} ${seconds(took)}`).join(', ')})` : '';
+  const on = cost.assumed ? 'as if on' : 'on';
+  const said = `${on} ${cost.hardware}: ${limit(cost, known)}: ${parts.join(', ')}${axes}`;
+  return clean(`${said}, by formulas${left}`);
+}
+
+function limit(cost: Cost, parts: [string, number | null][]): string {
+  if (cost.unpriced || cost.uncounted || parts.some(([, took]) => took === null)) {
+    return 'what bounds it is not known';
+  }
+  const most = parts.reduce((one, other) => ((other[1] ?? 0) > (one[1] ?? 0) ? other : one));
+  return `${most[0]}-bound`;
+}
+
+const PARTS: Record<string, string> = {
+  compute: 'to compute at least',
+  memory: 'for memory at most',
+  communication: 'to communicate'
+};
