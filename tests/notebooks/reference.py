@@ -13,7 +13,7 @@ import shardnb
 import shardnb.testing
 from shardnb import report
 from shardnb.magics.magics import ShardMagics
-from shardnb.report import cost, plans, types
+from shardnb.report import plans, types
 
 PATH = Path(__file__).parents[2] / "notebooks" / "reference.ipynb"
 
@@ -72,7 +72,7 @@ def _cells() -> Iterator[tuple[str, str]]:
 def _parts() -> list[type]:
     first = [report.Report, report.Collective, report.Value, report.Mesh, report.Axis]
     rest = [getattr(report, name) for name in report.__all__]
-    return [*first, *(part for part in rest if part not in first), cost.Work, cost.Cost]
+    return [*first, *(part for part in rest if part not in first)]
 
 
 def _id(name: str) -> str:

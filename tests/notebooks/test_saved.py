@@ -62,7 +62,7 @@ def test_it_is_small(path):
 
 def test_it_is_read_in_ten_minutes(path, cells):
     if path.name == REFERENCE:
-        pytest.skip("it is looked up, not read")
+        return  # it is looked up, not read
     text = " ".join("".join(cell["source"]) for cell in cells)
     # 200 words a minute, which is slow.
     assert len(text.split()) < 10 * 200
