@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,13 +37,24 @@ class Call:
         return {"title": self.title, "sources": self.sources, "files": self.files}
 
 
-def read_call(fn: Callable[..., Tree], args: tuple[Tree, ...], in_specs: Tree = None) -> Call:
+def read_call(
+    fn: Callable[..., Tree],
+    args: tuple[Tree, ...],
+    in_specs: Tree = None,
+    static: Sequence[int | str] = (),
+) -> Call:
     """Take a call apart; `in_specs` is one spec for all, one for each argument, or by name.
 
-    Raises `ValueError` where there are not as many specs as arguments.
+    The arguments `static`, by number or name, stay as they are. Raises `ValueError` where there
+    are not as many specs as arguments.
     """
-    call, arrays = _arrays_only(fn, args)
     names = _argument_names(fn, len(args))
+    kept = frozenset(
+        at
+        for at, name in enumerate(names)
+        if at in static or at - len(args) in static or name in static
+    )
+    call, arrays = _arrays_only(fn, args, kept)
     return Call(
         fn=call,
         args=dict(zip(names, arrays, strict=True)),
@@ -56,11 +67,15 @@ def read_call(fn: Callable[..., Tree], args: tuple[Tree, ...], in_specs: Tree = 
 
 
 def _arrays_only(
-    fn: Callable[..., Tree], args: tuple[Tree, ...]
+    fn: Callable[..., Tree], args: tuple[Tree, ...], static: frozenset[int] = frozenset()
 ) -> tuple[Callable[..., Tree], tuple[Tree, ...]]:
     """Split arguments into their arrays and the rest, and give `fn` as a function of the arrays."""
     leaves, structure = jax.tree_util.tree_flatten(args)
-    arrays = [_as_array(leaf) for leaf in leaves]
+    owners = [at for at, arg in enumerate(args) for _ in jax.tree_util.tree_leaves(arg)]
+    arrays = [
+        None if owner in static else _as_array(leaf)
+        for owner, leaf in zip(owners, leaves, strict=True)
+    ]
     kept = [None if array is not None else leaf for leaf, array in zip(leaves, arrays, strict=True)]
 
     def call(*given: Tree) -> Tree:

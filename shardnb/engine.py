@@ -76,7 +76,8 @@ def explain(
     [('all-reduce', ('model',), (64, 1024))]
     """
     grid = make_grid(mesh, axes, on, args)
-    call = read_call(fn, args, in_specs)
+    jit_options, static = _without_static(jit_options)
+    call = read_call(fn, args, in_specs, static)
     try:
         program, report = compile_and_analyse(
             call.fn,
@@ -95,6 +96,17 @@ def explain(
     if fixes:
         report = with_fixes(program, report, None if fixes is True else float(fixes))
     return ran(program, report)[1] if run else report
+
+
+def _without_static(options: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[int | str, ...]]:
+    """Give options of `jax.jit` without its static arguments, and these apart."""
+    rest = dict(options)
+    static: list[int | str] = []
+    for name in ("static_argnums", "static_argnames"):
+        found = rest.pop(name, None)
+        if found is not None:
+            static += [found] if isinstance(found, int | str) else list(found)
+    return rest, tuple(static)
 
 
 def with_fixes(program: Program, report: Report, seconds: float | None = None) -> Report:

@@ -102,3 +102,44 @@ def test_an_argument_that_lies_elsewhere_on_its_mesh_has_its_price():
 def test_an_array_of_the_kernels_own_devices_is_no_finding():
     x = jax.device_put(np.ones((8, 8), np.float32), jax.devices()[0])
     assert not sn.explain(jnp.tanh, x, mesh="data=4", in_specs=P("data")).findings
+
+
+def test_static_arguments_stay_python():
+    def total(x, axis):
+        assert type(axis) is int
+        return x.sum(axis)
+
+    options = {"mesh": "data=4", "in_specs": (P("data"), None)}
+    for static in ({"static_argnums": 1}, {"static_argnames": "axis"}, {"static_argnums": (-1,)}):
+        report = sn.explain(total, X, 1, **options, **static)
+        assert [value.name for value in report.inputs] == ["x"]
+        assert report.outputs[0].shape == (256,)
+
+
+def test_an_abstract_mesh_is_named():
+    mesh = jax.sharding.AbstractMesh((4,), ("data",))
+    with pytest.raises(ValueError, match="has no devices"):
+        sn.explain(jnp.tanh, X, mesh=mesh)
+
+
+def test_branches_are_counted_as_the_most_that_runs():
+    def either(which, x):
+        return jax.lax.cond(which, lambda x: x.sum(0), lambda x: x.max(0), x)
+
+    which = jax.ShapeDtypeStruct((), jnp.bool_)
+    text = str(sn.explain(either, which, X, mesh="data=8", in_specs=(P(), P("data"))))
+    assert "at most" in text
+    assert "2 in branches of which one runs" in " ".join(text.split())
+
+
+def test_an_input_that_is_not_used_says_so_and_is_no_waste():
+    large = jax.ShapeDtypeStruct((1024, 1024), jnp.float32)
+    report = sn.explain(lambda x, w: x * 2, X, large, mesh="data=8", in_specs=(P("data"), P()))
+    assert "not used by the program" in str(report)
+    assert report.findings == ()
+
+
+def test_a_text_alone_does_not_know_its_inputs():
+    report = sn.explain(jnp.tanh, X, mesh="data=8", in_specs=P("data"))
+    told = str(sn.explain_hlo(report.texts["optimized"]))
+    assert "inputs    not known" in told

@@ -128,6 +128,8 @@ class Expression:
         if isinstance(self.node, ast.Subscript):
             return self._get(self.node, keyword)
         if isinstance(self.node, ast.Call) and self._takes_out_sharding(self.node):
+            if any(keyword.arg == "out_sharding" for keyword in self.node.keywords):
+                return None
             return self._with_keyword(self.node, keyword)
         return None
 

@@ -18,8 +18,9 @@ _ALIASED = re.compile(r"\((\d+), \{[\d, ]*\}")
 
 def replicated_inputs(values: Sequence[Value], mesh: Mesh) -> Iterator[Finding]:
     """Find inputs of 1 MiB or more, and of half of all inputs, of which devices hold copies."""
-    total = sum(value.shard_bytes for value in values)
-    for value in values:
+    used = [value for value in values if value.details != "not used by the program"]
+    total = sum(value.shard_bytes for value in used)
+    for value in used:
         large = value.shard_bytes >= _LARGE and 2 * value.shard_bytes >= total
         copies = mesh.size // max(1, math.prod(grid_of(value, mesh)))
         if large and copies > 1:

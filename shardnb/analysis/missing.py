@@ -47,9 +47,30 @@ def missing_collective(
         expression = expression_of(state.origin, sources, names)
         text = expression.text if expression else text
         place = line_of(state.origin, sources)
+        if state.spender is not None and _within(state.spender, expression, sources, names):
+            return _inside(output, axis, state, text, place)
     collective, why, fix, other = _ways(output, axis, state, spec, text)
     said = "" if text == "..." else text
     return MissingCollective(output, (axis,), collective, why, fix, other, place, said)
+
+
+def _within(spender: Any, expression: Any, sources: Sources, names: Mapping[str, Any]) -> bool:
+    """Whether a partial result is used in the same expression of the user's that makes it."""
+    used = expression_of(spender, sources, names)
+    return expression is not None and used is not None and used.text == expression.text
+
+
+def _inside(
+    output: str, axis: str, state: varying.State, text: str, place: Any
+) -> MissingCollective:
+    """Say what is missing inside an expression: around it would be too late."""
+    of = state.origin.primitive.name
+    why = (
+        f"{of} leaves each device along {axis!r} a partial result, and {text} uses it before it "
+        "is combined"
+    )
+    fix = f"{text} over all devices: combine the partial result of its {of} first"
+    return MissingCollective(output, (axis,), None, why, fix, "", place, text)
 
 
 def _ways(

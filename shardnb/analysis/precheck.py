@@ -187,7 +187,7 @@ def _elsewhere(one: Stated, own: Any, wanted: NamedSharding) -> SpecProblem:
     what = _difference(own, wanted, same_devices=same_devices)
     message = (
         f"{one.name} lies as {lies} {what}, and the program takes it as "
-        f"{divisibility.text(one.spec)}: moving it sends {moved} bytes"
+        f"{divisibility.text(one.spec)}: moving it sends {moved} bytes in all"
     )
     where = f"NamedSharding(mesh, {divisibility.text(one.spec)})"
     return SpecProblem(

@@ -55,9 +55,9 @@ def typed_program(
     `names` are those of its first inputs. `sources` finds the user's lines.
 
     >>> import jax.numpy as jnp
-    >>> print(typed_program(jax.make_jaxpr(jnp.tanh)(jnp.ones(3)), names=["x"]))
-    lambda x:f32[3]
-    a:f32[3] = tanh x
+    >>> typed = typed_program(jax.make_jaxpr(jnp.tanh)(jnp.ones(3)), names=["x"])
+    >>> [str(line) for line in typed.lines]
+    ['lambda x:f32[3]', 'a:f32[3] = tanh x']
     """
     sources = sources or Sources()
     reader = _Reader(sources, names)

@@ -6,8 +6,9 @@ one of its dimensions, a partial result that is still to be combined, or differe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jax.extend import core
@@ -17,12 +18,16 @@ from shardnb.analysis.jaxprs import bare, inner
 
 @dataclass(frozen=True)
 class State:
-    """How a value lies along one axis; `origin` is the equation that made it so."""
+    """How a value lies along one axis; `origin` is the equation that made it so.
+
+    `spender` is the equation that used a partial result before it was combined.
+    """
 
     kind: str = "same"
     dim: int | None = None
     reducer: str = ""
     origin: Any = None
+    spender: Any = None
 
 
 SAME = State()
@@ -76,7 +81,8 @@ def _axes(equation: Any) -> tuple[str, ...]:
 
 def _collective(name: str, equation: Any, given: list[State]) -> State:
     if name == "pvary":
-        return given[0]
+        known = given[0].kind != "same" or not isinstance(equation.invars[0], core.Literal)
+        return given[0] if known else State(origin=equation)
     if name in _REMOVES:
         return SAME
     if name == "all_gather":
@@ -102,7 +108,9 @@ def _elementwise(equation: Any, given: list[State], result: Any) -> State:
         return first
     scaled = name in _SCALED and len(changed) == 1 and given[0].kind == "partial"
     both = name in _COMBINED and len(changed) == len(given)
-    return first if name in _LINEAR or scaled or both else _spent(first, equation)
+    if scaled:
+        return _divided(first, equation, given[1])
+    return first if name in _LINEAR or both else _spent(first, equation)
 
 
 def _keeps(dim: int | None, old: tuple[int, ...], new: tuple[int, ...]) -> bool:
@@ -112,7 +120,20 @@ def _keeps(dim: int | None, old: tuple[int, ...], new: tuple[int, ...]) -> bool:
 
 def _spent(state: State, equation: Any) -> State:
     """Give the state of what was computed from a partial result before it was combined."""
-    return State("spent", reducer=state.reducer, origin=state.origin or equation)
+    return State("spent", reducer=state.reducer, origin=state.origin or equation, spender=equation)
+
+
+def _divided(state: State, equation: Any, by: State) -> State:
+    """Give the state of a partial sum that is divided: by its own count it becomes a mean."""
+    divisor, origin = equation.invars[1], state.origin
+    divisor = by.origin.invars[0] if by.kind == "same" and by.origin is not None else divisor
+    if equation.primitive.name != "div" or state.reducer != "psum":
+        return state
+    if not isinstance(divisor, core.Literal) or origin.primitive.name != "reduce_sum":
+        return state
+    shape = origin.invars[0].aval.shape
+    count = math.prod(shape[axis] for axis in origin.params["axes"])
+    return replace(state, reducer="pmean") if float(divisor.val) == count else state
 
 
 def _key(state: State) -> tuple[str, int | None, str]:

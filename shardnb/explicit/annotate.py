@@ -130,11 +130,15 @@ class _Pass:
         return self._plan(None, error)
 
     def _traced(self) -> tuple[Program | None, Exception | None]:
-        with quiet_retrace(), private.full_tracebacks(), self.texts.running(self.stated.fn) as fn:
-            try:
+        try:
+            with (
+                quiet_retrace(),
+                private.full_tracebacks(),
+                self.texts.running(self.stated.fn) as fn,
+            ):
                 return self.stated.build(fn, self.grid), None
-            except Exception as error:  # noqa: BLE001 - it is looked at, and told where it stays
-                return None, error
+        except Exception as error:  # noqa: BLE001 - it is looked at, and told where it stays
+            return None, error
 
     def _plan(self, program: Program | None, error: Exception | None) -> ExplicitPlan:
         report = self.stated.report(program, self.grid) if program else None

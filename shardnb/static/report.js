@@ -542,6 +542,9 @@ function further(collective2) {
   if (collective2.trips === null) {
     said.push("It runs in a loop whose trip count is not known.");
   }
+  if (collective2.within.includes("conditional")) {
+    said.push("It stands in a branch: it runs only where that is taken.");
+  }
   if (collective2.combined_with.length) {
     const others = count(collective2.combined_with.length, "other collective");
     said.push(`Sent together with ${others}, as one exchange.`);
@@ -612,6 +615,7 @@ var PARTS = {
 
 // src/view/content.ts
 var NOTHING = "no communication";
+var UNUSED = "not used by the program";
 function header(report) {
   const { run, versions } = report;
   const parts = [meshText(report.mesh), devicesText(report.mesh)];
@@ -650,8 +654,13 @@ function summary(report) {
   const made2 = [MADE, UNASKED].filter((word) => who.has(word));
   const askers = ["called", "requested", "inferred", ...made2];
   const parts = askers.map((asker) => `${grouped(who.get(asker) ?? 0)} ${asker}`);
-  const sent2 = `${unknown2 ? "at least " : ""}${size(sent(collectives))}`;
-  const loops = unknown2 ? `; ${grouped(unknown2)} in loops whose trip count is not known` : "";
+  const branched = collectives.filter((one) => one.within.includes("conditional")).length;
+  const least = unknown2 ? "at least " : branched ? "at most " : "";
+  const sent2 = `${least}${size(sent(collectives))}`;
+  const loops = [
+    unknown2 ? `; ${grouped(unknown2)} in loops whose trip count is not known` : "",
+    branched ? `; ${grouped(branched)} in branches of which one runs, each counted` : ""
+  ].join("");
   const number = count(collectives.length, "collective");
   return `${number}: ${sent2} sent by each device a run; ${parts.join(", ")}${loops}`;
 }
@@ -675,6 +684,9 @@ function remarks(value2, mesh2) {
   }
   if (value2.closed_over) {
     said.push("closed over");
+  }
+  if (value2.details === UNUSED) {
+    said.push(UNUSED);
   }
   return said.filter(Boolean).map(clean);
 }
@@ -1408,7 +1420,8 @@ function arrays(report, store) {
       cards.append(rest(order.slice(MOST), role, values, draw2));
     }
   }
-  const none = h("div", { class: "faint" }, "none");
+  const empty = !report.inputs.length && !report.outputs.length;
+  const none = h("div", { class: "faint" }, empty ? "not known" : "none");
   return h(
     "div",
     { class: "arrays" },

@@ -23,6 +23,7 @@ _FINDINGS = 40
 _REASONS = 40
 
 NOTHING = "no communication"
+UNUSED = "not used by the program"
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,8 @@ def content_of(report: Report) -> Content:
         code=parts_of(report),
         summary=_summary(report),
         entries=tell(report.collectives, report, single=_SINGLE, limit=_GROUPS),
-        inputs=_table(report.inputs, report.mesh, "input"),
-        outputs=_table(report.outputs, report.mesh, "output"),
+        inputs=_edge(report, report.inputs, "input"),
+        outputs=_edge(report, report.outputs, "output"),
         values=_table(report.values, report.mesh, "value"),
         reasons=_reasons(report),
         memory=_memory(report.memory, len(report.outputs)),
@@ -131,13 +132,22 @@ def _summary(report: Report) -> str:
     if not collectives:
         return NOTHING
     unknown = words.unknown(collectives)
-    least = "at least " if unknown else ""
+    branched = words.branched(collectives)
+    least = "at least " if unknown else "at most " if branched else ""
     who = Counter(map(words.asked, collectives))
     made = tuple(word for word in (words.MADE, words.UNASKED) if who[word])
     parts = [f"{who[asker]:,} {asker}" for asker in ("called", "requested", "inferred", *made)]
     sent = f"{least}{size(report.wire_bytes)} sent by each device a run"
     loops = f"; {unknown:,} in loops whose trip count is not known" if unknown else ""
+    loops += f"; {branched:,} in branches of which one runs, each counted" if branched else ""
     return f"{count(len(collectives), 'collective')}: {sent}; {', '.join(parts)}{loops}"
+
+
+def _edge(report: Report, values: Sequence[Value], noun: str) -> Table:
+    """Tell of inputs or outputs; a report of a text alone has neither, and does not know them."""
+    if report.inputs or report.outputs:
+        return _table(values, report.mesh, noun)
+    return Table((), "not known")
 
 
 def _table(values: Sequence[Value], mesh: Mesh, noun: str) -> Table:
@@ -188,6 +198,8 @@ def _remarks(value: Value, mesh: Mesh) -> list[str]:
         said.append(f"you asked for {spec_text(value.requested)}")
     if value.closed_over:
         said.append("closed over")
+    if value.details == UNUSED:
+        said.append(UNUSED)
     return [clean(text) for text in said if text]
 
 

@@ -206,12 +206,13 @@ def _arrays(content: Content) -> str:
 
 def _rows(label: str, arrays: Table) -> Iterable[str]:
     head = _label(label)
-    if not arrays.rows:
+    if not arrays.rows and not arrays.rest:
         yield row([head, cell("none", colspan="5")])
     for i, array in enumerate(arrays.rows):
         yield row([head if i == 0 else cell(""), *_array(array)])
     if arrays.rest:
-        yield row([cell(""), cell(text(arrays.rest), FAINT, colspan="5")])
+        first = cell("") if arrays.rows else head
+        yield row([first, cell(text(arrays.rest), FAINT, colspan="5")])
 
 
 def _array(array: Row) -> list[str]:

@@ -139,7 +139,8 @@ def _(block: Listing) -> Iterator[str]:
     digits = max(map(len, numbers), default=1)
     for line in block.lines:
         number = "" if line.number is None else str(line.number)
-        yield f"  {number:>{digits}}  {clean(line.text)}".rstrip()
+        if number or line.text:
+            yield f"  {number:>{digits}}  {clean(line.text)}".rstrip()
         for words, mark in line.beside:
             yield f"  {'':>{digits}}      {clean(words)}{f'    # {mark}' if mark else ''}"
 

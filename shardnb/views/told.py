@@ -188,8 +188,8 @@ def _plan_sentence(plan: ExplicitPlan) -> str:
         return f"{number} found, and one place is left that nothing helped"
     if not plan.annotations:
         return "Explicit axes accept it as it is"
-    same = "the same collectives" if plan.same_collectives else "other collectives"
-    return f"{number} for Explicit axes; with them it compiles to {same} as with Auto ones"
+    same = "the same collectives as" if plan.same_collectives else "other collectives than"
+    return f"{number} for Explicit axes; with them it compiles to {same} with Auto ones"
 
 
 # Side by side

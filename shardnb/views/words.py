@@ -93,6 +93,11 @@ def sends(collectives: Sequence[Collective]) -> str:
     return f"sends {'at least ' if unknown(collectives) else ''}{known} in all"
 
 
+def branched(collectives: Sequence[Collective]) -> int:
+    """Count those in branches, of which one runs."""
+    return sum("conditional" in c.within for c in collectives)
+
+
 def unknown(collectives: Sequence[Collective]) -> int:
     """Count those of which nobody knows how often they run."""
     return sum(c.trips is None for c in collectives)
@@ -162,6 +167,8 @@ def further(collective: Collective) -> tuple[str, ...]:
         said.append("Full rematerialisation: the whole array is gathered, then cut again.")
     if collective.trips is None:
         said.append("It runs in a loop whose trip count is not known.")
+    if "conditional" in collective.within:
+        said.append("It stands in a branch: it runs only where that is taken.")
     if collective.combined_with:
         others = count(len(collective.combined_with), "other collective")
         said.append(f"Sent together with {others}, as one exchange.")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
+import shardnb as sn
 from shardnb.analysis.checker import check_shard_map
 from shardnb.analysis.named_axes import NAMED_COLLECTIVES
 from shardnb.mesh import make_grid
@@ -261,3 +262,21 @@ def test_every_named_axis_function_of_jax_is_known():
             continue
         if "axis_name" in inspect.signature(function).parameters:
             assert name in known
+
+
+@pytest.mark.parametrize(
+    ("body", "collective"),
+    [
+        (lambda a: a.mean(), "pmean"),
+        (lambda a: jnp.mean(a, 0), "pmean"),
+        (lambda a: a.sum(0), "psum"),
+        (lambda a: a.sum() / 3.0, "psum"),
+        (lambda a: a.max(), "pmax"),
+        (lambda a: a.var(0), None),
+        (lambda a: a.prod(0), None),
+    ],
+)
+def test_a_mean_of_blocks_is_averaged_and_a_sum_is_added(body, collective):
+    x = jax.ShapeDtypeStruct((64, 64), jnp.float32)
+    check = sn.check_shard_map(body, x, mesh="data=8", in_specs=P("data"), out_specs=P())
+    assert [one.collective for one in check.missing] == [collective]

@@ -320,7 +320,7 @@ def test_e11_arguments_on_different_devices(placed):
 def test_e12_a_mesh_larger_than_the_machine():
     with pytest.raises(ValueError, match="product of mesh_shape") as caught:
         jax.make_mesh((4096,), ("data",))
-    assert explain_error(caught.value).fixes[0] == "%mesh axis0=4096"
+    assert explain_error(caught.value).fixes[0] == "%mesh data=4096"
 
 
 def test_e12_a_number_of_devices_set_too_late():
@@ -533,3 +533,20 @@ def test_an_out_spec_that_promises_another_pending_sum():
     more = 'out_specs=P("data", None, unreduced={"model"})'
     cell = Cell(MAPPED.format(more=more), [f32(256, 512), f32(512, 1024)], [P(), P()], axes="auto")
     assert (cell.report.error, cell.report.kind) == ("ValueError", "unreduced-spec")
+
+
+def test_a_shard_map_outside_of_jit_is_not_taken_for_its_own_check():
+    mesh = make_grid("data=8").mesh
+    x = jax.device_put(np.ones((64, 64), np.float32), NamedSharding(mesh, P("data")))
+    with pytest.raises(ValueError, match="replication") as caught:
+        jax.shard_map(lambda q: q.sum(), mesh=mesh, in_specs=P("data"), out_specs=P())(x)
+    report = explain_error(caught.value)
+    assert (report.kind, report.fixes, report.values) == ("missing-collective", (), ())
+
+
+def test_an_array_inside_of_an_operation_is_not_called_by_the_users_name():
+    cell = Cell(
+        "def f(x):\n    return x.at[0:3].set(1.)", [f32(64, 64)], [P("data")], mesh="data=8"
+    )
+    assert "an array inside this line" in cell.report.sentence
+    assert not any("jnp.pad" in fix for fix in cell.report.fixes)

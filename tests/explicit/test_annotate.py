@@ -323,3 +323,13 @@ def test_a_cell_is_made_again_of_its_annotated_text(text):
     assert plan.same_collectives
     assert [one.kind for one in plan.annotations] == ["out_sharding"]
     assert "jnp.matmul(" in plan.texts[0].text
+
+
+def cut_rows(x):
+    return x.reshape(4, 16, 64)
+
+
+def test_a_call_that_has_its_placement_gets_no_second_one():
+    plan = annotate(cut_rows, (f32(64, 64),), (P("data"),), mesh="data=8")
+    assert plan.unresolved is None
+    assert all(one.after.count("out_sharding") == 1 for one in plan.annotations)

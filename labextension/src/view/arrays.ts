@@ -29,7 +29,8 @@ export function arrays(report: Report, store: Store): HTMLElement {
       cards.append(rest(order.slice(MOST), role, values, draw));
     }
   }
-  const none = h('div', { class: 'faint' }, 'none');
+  const empty = !report.inputs.length && !report.outputs.length;
+  const none = h('div', { class: 'faint' }, empty ? 'not known' : 'none');
   return h(
     'div',
     { class: 'arrays' },

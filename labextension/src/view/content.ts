@@ -8,6 +8,8 @@ import * as words from './words';
 
 export const NOTHING = 'no communication';
 
+const UNUSED = 'not used by the program';
+
 /** Say what the program ran or would run on. */
 export function header(report: Report): string[] {
   const { run, versions } = report;
@@ -53,10 +55,13 @@ export function summary(report: Report): string {
   const made = [words.MADE, words.UNASKED].filter(word => who.has(word));
   const askers = ['called', 'requested', 'inferred', ...made];
   const parts = askers.map(asker => `${grouped(who.get(asker) ?? 0)} ${asker}`);
-  const sent = `${unknown ? 'at least ' : ''}${size(words.sent(collectives))}`;
-  const loops = unknown
-    ? `; ${grouped(unknown)} in loops whose trip count is not known`
-    : '';
+  const branched = collectives.filter(one => one.within.includes('conditional')).length;
+  const least = unknown ? 'at least ' : branched ? 'at most ' : '';
+  const sent = `${least}${size(words.sent(collectives))}`;
+  const loops = [
+    unknown ? `; ${grouped(unknown)} in loops whose trip count is not known` : '',
+    branched ? `; ${grouped(branched)} in branches of which one runs, each counted` : ''
+  ].join('');
   const number = count(collectives.length, 'collective');
   return `${number}: ${sent} sent by each device a run; ${parts.join(', ')}${loops}`;
 }
@@ -86,6 +91,9 @@ export function remarks(value: Value, mesh: Mesh): string[] {
   }
   if (value.closed_over) {
     said.push('closed over');
+  }
+  if (value.details === UNUSED) {
+    said.push(UNUSED);
   }
   return said.filter(Boolean).map(clean);
 }

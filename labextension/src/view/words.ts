@@ -182,6 +182,9 @@ export function further(collective: Collective): string[] {
   if (collective.trips === null) {
     said.push('It runs in a loop whose trip count is not known.');
   }
+  if (collective.within.includes('conditional')) {
+    said.push('It stands in a branch: it runs only where that is taken.');
+  }
   if (collective.combined_with.length) {
     const others = count(collective.combined_with.length, 'other collective');
     said.push(`Sent together with ${others}, as one exchange.`);

@@ -97,6 +97,10 @@ class Edges:
             return "requested"
         return "inferred"
 
+    def is_of_jaxs_shard_map(self, node: Instruction) -> bool:
+        """Whether JAX itself may have stated a placement: a shard_map's, beside Explicit axes."""
+        return self.stated.explicit and primitive(node.op_name) == "shard_map"
+
     def is_of_a_type(self, made: Instruction) -> bool:
         """Whether a placement in a type asks for what the partitioner did not make.
 

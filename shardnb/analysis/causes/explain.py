@@ -192,8 +192,7 @@ class _Explainer:
         node = value if verdict.own else graph.nodes.get(verdict.taker or move.consumer or "")
         consumer = self.names.operation(node) if node is not None else None
         if move.result is not None and not verdict.own:
-            entry = graph.name == self.program.module.entry
-            consumer = THE_RESULT if entry else LOOP_CARRY
+            consumer = self._end_of(graph)
         facts = Facts(
             producer=self.names.value(graph, move.producer) if move.producer else None,
             consumer=consumer,
@@ -213,6 +212,13 @@ class _Explainer:
             full_remat=self._is_rematerialised(move, value, verdict),
             producer_shape=_shape(value),
         )
+
+    def _end_of(self, graph: Graph) -> str | None:
+        """Name what takes a result of a computation, where it is the program or a loop's body."""
+        if graph.name == self.program.module.entry:
+            return THE_RESULT
+        caller = self.program.callers.get(graph.name)
+        return LOOP_CARRY if caller is not None and caller[1].opcode == "while" else None
 
     def _spec(self, graph: Graph, value: str | None) -> Spec | None:
         layout = self.program.layout(graph, value) if value else None

@@ -189,6 +189,8 @@ class Judge:
         wanted = self.program.layout(graph, node.name)
         if wanted is None or wanted.spec is None or wanted.spec == layout.spec:
             return UNKNOWN
+        if self.edges.is_of_jaxs_shard_map(node):
+            return UNKNOWN
         return _as_stated(self.edges.asked_by(node), wanted.spec)
 
     # A result that is declared elsewhere
@@ -246,7 +248,9 @@ class Judge:
         if layout is None or layout.spec is None:
             return UNKNOWN
         if graph.name != self.program.module.entry:
-            return Verdict("conflict", detail=CARRY)
+            caller = self.program.callers.get(graph.name)
+            looped = caller is not None and caller[1].opcode == "while"
+            return Verdict("conflict", detail=CARRY) if looped else UNKNOWN
         if not self.factors.dims(layout.spec, moved):
             return UNKNOWN
         needed = self.factors.without(layout.spec, moved)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import os
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -36,6 +37,8 @@ _BRANCH = re.compile(
     r"The output of (\w+?)(?:'s \w+)? has type (\S+) but the corresponding output of (\w+) has "
     r"type ([^\s,]+(?:,[^\s,]+)*)"
 )
+_JAX = os.path.dirname(jax.__file__) + os.sep  # noqa: PTH120 - compared with file names
+
 _UNBOUND = re.compile(r"[Uu]nbound axis name: (\w+)")
 _INIT = {"scan": (1, "init"), "while_loop": (2, "init_val"), "fori_loop": (3, "init_val")}
 
@@ -45,6 +48,8 @@ def _unproven(evidence: Evidence, grid: Grid | None) -> Draft | None:
     if "_RepError" not in evidence.classes and "require replication" not in evidence.message:
         return None
     found = evidence.local("jaxpr", "in_specs", "out_specs", "mesh")
+    if found is not None and _is_jaxs_own(found["jaxpr"]):
+        found = None  # outside of jit JAX maps a body of its own over the finished results
     sentence = "a result of the shard_map may differ along an axis that out_specs leaves out"
     cause = (
         "Leaving an axis out of out_specs says that the devices along it hold the same result. "
@@ -64,7 +69,7 @@ def _unproven(evidence: Evidence, grid: Grid | None) -> Draft | None:
         values=tuple(_body_values(found)),
         fixes=fixes,
         candidates=tuple(_compiled(found, missing, grid)),
-        checked=True,
+        checked=all(map(_is_code, fixes)),
         mesh=mesh_of(found["mesh"]),
         location=next((one[0].location for one in missing if one[0].location), None),
         expression=next((one[0].expression for one in missing if one[0].location), ""),
@@ -333,6 +338,23 @@ def _unreduced_out(evidence: Evidence, grid: Grid | None) -> Draft | None:
         "The value's type has its own set, shown as {U:...}, and the two have to be the same.",
         fixes=("jax.lax.psum over the axis in the body, and no unreduced in the spec",),
     )
+
+
+def _is_jaxs_own(jaxpr: Any) -> bool:
+    """Whether a body is a function of JAX's."""
+    file = getattr(getattr(jaxpr, "debug_info", None), "func_filename", None)
+    return str(file or "").startswith(_JAX)
+
+
+def _is_code(text: str) -> bool:
+    """Whether a fix is Python, or a spec to write, and no advice."""
+    if "..." in text:
+        return False
+    try:
+        ast.parse(text.removeprefix("out_specs "))
+    except SyntaxError:
+        return False
+    return True
 
 
 EXPLAINERS = (

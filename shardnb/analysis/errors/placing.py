@@ -171,7 +171,11 @@ def _too_large(evidence: Evidence, grid: Grid | None) -> Draft | None:
     )
     shape = re.search(r"mesh_shape \(([\d, ]+)\)|into shape \(([\d, ]+)\)", evidence.message)
     sizes = numbers(next(filter(None, shape.groups()))) if shape else ()
-    axes = ",".join(f"axis{i}={size}" for i, size in enumerate(sizes)) or "data=4,model=2"
+    found_names = evidence.local("axis_names") or {}
+    given = [str(name) for name in found_names.get("axis_names") or ()]
+    named = given if len(given) == len(sizes) else [f"axis{i}" for i in range(len(sizes))]
+    pairs = (f"{name}={size}" for name, size in zip(named, sizes, strict=True))
+    axes = ",".join(pairs) or "data=4,model=2"
     return Draft(
         kind="devices-missing",
         sentence=sentence,

@@ -25,6 +25,7 @@ _MAPPED = re.compile(
     r"the passed args(\S+) of shape (\w+)\[([\d,]*)\](?:, where args\S+ is bound to \S+'s "
     r"parameter '(\w+)',)? corresponds to in_specs\S* of value (P\(.*?\)), which maps"
 )
+_INNER = "an array inside this line"
 _ENTRY = re.compile(r"'(\w+)'|None|\(([^()]*)\)")
 
 
@@ -73,7 +74,8 @@ def _one(evidence: Evidence, shape: tuple[int, ...], spec: PartitionSpec) -> Sta
     known = {**evidence.arrays, **_hosts(evidence)}
     name = next((text for text, one in known.items() if tuple(one.shape) == shape), "")
     dtype = dtype_name(known[name].dtype) if name in known else "f32"
-    name = name or _called(evidence)
+    called = _called(evidence)
+    name = name or (_INNER if called in known else called)
     return Stated("input", name, shape, dtype, spec)
 
 
@@ -121,7 +123,7 @@ class _Sizes:
 
 def _ways(problems: tuple[SpecProblem, ...]) -> Iterable[str]:
     for one in problems:
-        if one.dim is None or one.divides is None:
+        if one.dim is None or one.divides is None or one.name == _INNER:
             continue
         widths = [
             f"(0, {one.padding})" if i == one.dim else "(0, 0)" for i in range(len(one.shape))
