@@ -180,11 +180,16 @@ def test_the_facts(view, report):
     facts = [content.memory, content.cost, *findings, *content.notes, " ".join(content.about)]
     for summary in view.locator(".shardnb-facts summary").all():
         summary.click()
+    # What is folded is written when it is opened, a moment later.
+    view.wait_for_function(
+        "[...document.querySelectorAll('.shardnb-facts pre')].every(one => one.textContent)"
+    )
     assert texts(view, ".shardnb-facts dd") == [single(fact) for fact in facts]
 
 
 def test_the_types_beside_the_lines(view, report):
     view.get_by_text("The placement in each line's types").click()
+    view.locator(".shardnb-typed pre").first.wait_for()
     rows = [single(str(line).partition("    # ")[0]) for line in report.typed]
     rows[1] += " inserted by JAX"
     assert texts(view, ".shardnb-typed pre") == [rows[0], "2 y = jnp.tanh(h)", rows[1]]
