@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from shardnb.compiler.hlo import Module
-from shardnb.report.model import Collective, Finding, Location, Mesh, Spec, Value
+from shardnb.report.model import UNUSED, Collective, Finding, Location, Mesh, Spec, Value
 from shardnb.report.spec import grid_of, padding_bytes, placed_value, spec_text
 from shardnb.report.types import SpecProblem
 
@@ -18,7 +18,7 @@ _ALIASED = re.compile(r"\((\d+), \{[\d, ]*\}")
 
 def replicated_inputs(values: Sequence[Value], mesh: Mesh) -> Iterator[Finding]:
     """Find inputs of 1 MiB or more, and of half of all inputs, of which devices hold copies."""
-    used = [value for value in values if value.details != "not used by the program"]
+    used = [value for value in values if value.details != UNUSED]
     total = sum(value.shard_bytes for value in used)
     for value in used:
         large = value.shard_bytes >= _LARGE and 2 * value.shard_bytes >= total

@@ -10,7 +10,7 @@ import jax
 from jax.sharding import NamedSharding
 
 from shardnb.compiler import Program, placement, private, sdy
-from shardnb.report.model import Spec, Value
+from shardnb.report.model import UNUSED, Spec, Value
 
 _HLO_NAMES = {
     "bool": "pred",
@@ -45,7 +45,7 @@ def inputs(program: Program, names: Mapping[int, str]) -> tuple[Value, ...]:
     used = set(private.kept_arguments(program.lowered))
     lifted = len(program.closed_over)
     values = [
-        _value(name, leaf, placed[name], "" if at in used else "not used by the program")
+        _value(name, leaf, placed[name], "" if at in used else UNUSED)
         for at, (name, leaf) in enumerate(given, lifted)
     ]
     return (*values, *_closed_over(program, names))

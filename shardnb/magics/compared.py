@@ -37,16 +37,16 @@ def run_compared(session: Session, text: Text, line: Line, *, run: bool) -> Any:
             raise first.error
         if first.program is None or first.report is None:
             return None
-        report = session.keep(replace_save(line), first.report, [])
+        report = session.keep(_without_save(line), first.report, [])
         if not run:
             return None
         outputs, report = session.results(line, first.program, report)
         value, notes = bind(first.prepared.function, outputs)
-        session.keep(replace_save(line), report, notes)
+        session.keep(_without_save(line), report, notes)
         return value
 
 
-def replace_save(line: Line) -> Line:
+def _without_save(line: Line) -> Line:
     """Give a line without `--save`: the name holds the comparison."""
     return replace(line, values={k: v for k, v in line.values.items() if k != options.SAVE.name})
 

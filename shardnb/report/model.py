@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 
+UNUSED = "not used by the program"
+"""What `Value.details` says of an input that the compiled program does not take."""
+
 Spec = places.Spec
 Location = places.Location
 Source = places.Source

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from shardnb.report import Finding, Memory, Mesh, Report, Value
+from shardnb.report.model import UNUSED
 from shardnb.report.spec import spec_text, type_text
 from shardnb.report.why import explain
 from shardnb.views import words
@@ -23,7 +24,6 @@ _FINDINGS = 40
 _REASONS = 40
 
 NOTHING = "no communication"
-UNUSED = "not used by the program"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from tests.notebooks.course import COURSE, MIME, report_of
 
 PATHS = sorted(COURSE.glob("*.ipynb"))
 PRIVATE = re.compile(
-    r"ipykernel_\d|/tmp/|/home/|/root/|/Users/|/work/|/usr/|\bat 0x[0-9a-f]{6,}|compiled \d"
+    r"ipykernel_\d|/tmp/|/home/|/root/|/Users/|/usr/|(?<![\w./:])/(?:[\w.-]+/){2,}\w+\.py|\bat 0x[0-9a-f]{6,}|compiled \d"
 )
 MEGABYTE = 1_000_000
 REFERENCE = "reference.ipynb"

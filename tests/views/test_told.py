@@ -27,16 +27,15 @@ def test_an_error_has_its_line_the_arrays_and_what_to_write():
 
 def test_the_ways_out_say_what_each_sends():
     line = next(line for line in str(ERROR).splitlines() if "jnp.matmul(...)" in line)
-    assert line.split("   ")[1:] == ["all-reduce[data]", "96 B ", "what Auto chooses"] or (
-        "all-reduce[data]" in line and "96 B" in line and "what Auto chooses" in line
-    )
+    cells = [cell.strip() for cell in line.split("   ") if cell.strip()]
+    assert cells == ["jnp.matmul(...)", "all-reduce[data]", "96 B", "what Auto chooses"]
 
 
 def test_in_html_the_arrays_are_drawn_and_jaxs_words_and_the_traceback_are_folded():
     html = told.html_of(ERROR, "Traceback: line 2")
     assert "dim 0 over data=4" in html
     assert html.count("<details") == 2
-    assert "in JAX&#x27;s own words" in html or "in JAX's own words" in html
+    assert "in JAX's own words" in html
     assert "Traceback: line 2" in html
 
 
@@ -105,7 +104,6 @@ def test_every_kind_of_page_is_a_mimebundle():
 
 def test_a_line_of_code_with_several_rows_is_indented():
     assert page.text([page.Code("write:", "a\nb")]) == "  write: a\n         b"
-    assert LINE.inserted
 
 
 def test_a_report_shows_the_types_beside_the_lines():
