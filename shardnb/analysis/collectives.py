@@ -26,9 +26,13 @@ Locate = Callable[[tuple[Frame, ...]], tuple[Location, ...]]
 
 @dataclass(frozen=True)
 class Place:
-    """How often a computation runs in one call of the program, and inside what."""
+    """How often a computation runs in one call of the program, and inside what.
+
+    `least` says how often it runs at least.
+    """
 
     trips: int | None = 1
+    least: int = 1
     within: tuple[str, ...] = ()
 
 
@@ -156,9 +160,10 @@ def _inner(module: Module, here: Place, instruction: Instruction, role: str) -> 
         trips, extra = trip_count(module, instruction), role == "condition"
         known = here.trips is not None and trips is not None
         total = (here.trips or 0) * ((trips or 0) + extra) if known else None
-        return Place(total, (*here.within, "while condition" if extra else "while"))
+        least = here.least * ((trips or 0) + extra)
+        return Place(total, least, (*here.within, "while condition" if extra else "while"))
     if instruction.opcode == "conditional":
-        return Place(here.trips, (*here.within, "conditional"))
+        return Place(here.trips, 0, (*here.within, "conditional"))
     return here
 
 
@@ -166,7 +171,7 @@ def _plus(old: Place | None, new: Place) -> Place:
     if old is None:
         return new
     trips = None if old.trips is None or new.trips is None else old.trips + new.trips
-    return Place(trips, old.within)
+    return Place(trips, old.least + new.least, old.within)
 
 
 def _in_order(module: Module) -> Iterator[Instruction]:
@@ -190,15 +195,17 @@ def _collective(instruction: Instruction, finder: AxisFinder, place: Place) -> C
     permute = kind == "collective-permute"
     text = instruction.attribute("source_target_pairs" if permute else "replica_groups") or "{}"
     groups = finder.groups(text, permute=permute)
+    axes = finder.axes(groups, permute=permute)
     return Collective(
         id=0,
         kind=kind,
-        axes=finder.axes(groups, permute=permute),
+        axes=finder.alone(text) if axes == () else axes,
         groups=groups,
         dtype="",
         shape=(),
         wire_bytes=0,
         trips=place.trips,
+        least_trips=place.least if place.trips is None else 0,
         generated=is_generated(instruction),
         within=place.within,
         op_name=instruction.op_name,

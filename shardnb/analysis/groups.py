@@ -125,6 +125,21 @@ class AxisFinder:
             self._known[key] = self._pairs(groups) if permute else self._find(groups)
         return self._known[key]
 
+    def alone(self, text: str) -> tuple[str, ...]:
+        """Give the axes of one device that a text names, if it names this mesh.
+
+        >>> from shardnb.report.model import Axis
+        >>> mesh = Mesh((Axis("data", 4), Axis("one", 1)), (0, 1, 2, 3))
+        >>> AxisFinder(mesh).alone("mesh['data'=4,'one'=1] {'one'}")
+        ('one',)
+        """
+        declared = _AXES.match(text.strip())
+        sizes = {name: int(size) for name, size in _SIZE.findall(declared[1] if declared else "")}
+        if not sizes or sizes != self.mesh.shape:
+            return ()
+        used = (name for name, _, _ in _USED.findall(text[text.rindex("{") :]))
+        return tuple(name for name in used if sizes.get(name) == 1)
+
     def _pairs(self, pairs: Groups) -> tuple[str, ...] | None:
         if not self.mesh.axes:
             return None

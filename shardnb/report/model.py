@@ -195,7 +195,8 @@ class Collective:
 
     `bytes` is the size of the result on one device, `wire_bytes` what one device sends for one
     execution by the ring formula (see `shardnb.analysis.wire`), `trips` how often one call of the
-    program runs it (None: the compiler does not know). `axes` are the mesh axes whose devices
+    program runs it (None: the compiler does not know, then it is `least_trips` at least: a
+    loop's condition runs once more than its body). `axes` are the mesh axes whose devices
     exchange, a part of an axis as `data:(4)2`, or None where the groups match no axes.
     `producer_shape` is the shape of the whole array that is moved, before it was cut.
     `generated` says whether the compiler made it, None where a text does not tell.
@@ -235,6 +236,7 @@ class Collective:
     made_as: str | None = None
     algorithm: str | None = None
     overlap: Overlap | None = None
+    least_trips: int = 0
 
     @property
     def bytes(self) -> int:
@@ -245,6 +247,11 @@ class Collective:
     def total_wire_bytes(self) -> int | None:
         """Bytes that one device sends for it in one call, or None where the trips are unknown."""
         return None if self.trips is None else self.wire_bytes * self.trips
+
+    @property
+    def least_wire_bytes(self) -> int:
+        """Bytes that one device sends for it in one call at least."""
+        return self.wire_bytes * (self.least_trips if self.trips is None else self.trips)
 
     @property
     def line(self) -> int | None:
@@ -334,8 +341,8 @@ class Report:
 
     @cached_property
     def wire_bytes(self) -> int:
-        """Bytes that one device sends in one call, over the collectives whose trips are known."""
-        return sum(c.total_wire_bytes or 0 for c in self.collectives)
+        """Bytes that one device sends in one call; the least, where trips are not known."""
+        return sum(c.least_wire_bytes for c in self.collectives)
 
     def why(self, name: str | None = None, *, line: int | None = None) -> str:
         """Say in words why a value, or each value of a line, has its sharding.

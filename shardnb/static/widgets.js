@@ -282,7 +282,8 @@ function array(collective2) {
 }
 function trips(collective2) {
   if (collective2.trips === null) {
-    return " x unknown";
+    const least = collective2.least_trips;
+    return least ? ` x${grouped(least)} or more` : " x unknown";
   }
   return collective2.trips === 1 ? "" : ` x${grouped(collective2.trips)}`;
 }
@@ -300,7 +301,8 @@ function sends(collectives) {
   return `sends ${least}${size(sent(collectives))} in all`;
 }
 function sent(collectives) {
-  return collectives.reduce((sum, collective2) => sum + (total(collective2) ?? 0), 0);
+  const least = (one) => one.wire_bytes * one.least_trips;
+  return collectives.reduce((sum, one) => sum + (total(one) ?? least(one)), 0);
 }
 function unknown(collectives) {
   return collectives.filter((collective2) => collective2.trips === null).length;
@@ -349,6 +351,10 @@ function used(collective2) {
   }
   return clean(consumer) + (spec ? ` needs it as ${clean(specText(spec))}` : " uses it");
 }
+function atLeast(collective2) {
+  const least = collective2.least_trips;
+  return least ? `at least ${least === 1 ? "once" : `${grouped(least)} times`} ` : "";
+}
 function further(collective2) {
   const asker = askedSentence(collective2);
   const said = because(collective2).endsWith(asker.toLowerCase()) ? [] : [asker];
@@ -356,7 +362,7 @@ function further(collective2) {
     said.push("Full rematerialisation: the whole array is gathered, then cut again.");
   }
   if (collective2.trips === null) {
-    said.push("It runs in a loop whose trip count is not known.");
+    said.push(`It runs ${atLeast(collective2)}in a loop whose trip count is not known.`);
   }
   if (collective2.within.includes("conditional")) {
     said.push("It stands in a branch: it runs only where that is taken.");
@@ -1222,6 +1228,7 @@ var STEP2 = { location: null, number: 0 };
 var FIX = { location: null };
 var COLLECTIVE = {
   trips: 1,
+  least_trips: 0,
   generated: false,
   asked_by: null,
   reason: null,

@@ -97,7 +97,7 @@ def _weight(group: Sequence[Collective]) -> int:
 def _rest(left: Sequence[Collective]) -> str:
     if not left:
         return ""
-    sent = size(sum(c.total_wire_bytes or 0 for c in left))
+    sent = size(sum(c.least_wire_bytes for c in left))
     return f"and {count(len(left), 'more collective')}, {sent}: all are in report.collectives"
 
 

@@ -188,7 +188,8 @@ def _known(member: Collective) -> Iterable[tuple[str, str]]:
     ]
     yield "result", result
     yield "sent", ring
-    yield "runs", "an unknown number of times" if member.trips is None else f"x{member.trips:,}"
+    unknown = member.trips is None and not member.least_trips
+    yield "runs", "an unknown number of times" if unknown else words.trips(member).strip() or "x1"
     yield "groups", words.grouping(member)
     for name, what, spec in specs:
         if what:

@@ -79,9 +79,10 @@ def array(collective: Collective) -> str:
 
 
 def trips(collective: Collective) -> str:
-    """Say how often a run executes it: "" for once, ` x4`, ` x unknown`."""
+    """Say how often a run executes it: "" for once, ` x4`, ` x unknown`, ` x1 or more`."""
     if collective.trips is None:
-        return " x unknown"
+        least = collective.least_trips
+        return f" x{least:,} or more" if least else " x unknown"
     return "" if collective.trips == 1 else f" x{collective.trips:,}"
 
 
@@ -89,7 +90,7 @@ def sends(collectives: Sequence[Collective]) -> str:
     """Say what one device sends for these, in a run."""
     if len(collectives) == 1:
         return f"sends {size(collectives[0].wire_bytes)}{trips(collectives[0])}"
-    known = size(sum(c.total_wire_bytes or 0 for c in collectives))
+    known = size(sum(c.least_wire_bytes for c in collectives))
     return f"sends {'at least ' if unknown(collectives) else ''}{known} in all"
 
 
@@ -166,7 +167,7 @@ def further(collective: Collective) -> tuple[str, ...]:
     if collective.full_remat:
         said.append("Full rematerialisation: the whole array is gathered, then cut again.")
     if collective.trips is None:
-        said.append("It runs in a loop whose trip count is not known.")
+        said.append(f"It runs {_at_least(collective)}in a loop whose trip count is not known.")
     if "conditional" in collective.within:
         said.append("It stands in a branch: it runs only where that is taken.")
     if collective.combined_with:
@@ -178,6 +179,11 @@ def further(collective: Collective) -> tuple[str, ...]:
     if collective.fixes == ():
         said.append("No edit that was tried removes it.")
     return tuple(sentence for sentence in said if sentence)
+
+
+def _at_least(collective: Collective) -> str:
+    least = collective.least_trips
+    return f"at least {'once' if least == 1 else f'{least:,} times'} " if least else ""
 
 
 def _asker(collective: Collective) -> str:

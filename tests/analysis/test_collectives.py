@@ -117,6 +117,17 @@ def test_a_loop_of_unknown_length_has_unknown_trips():
         "  ROOT %w = (s32[], f32[8]{0}) while(%p), condition=%cond, body=%body", LOOP
     )
     assert {c.trips for c in found} == {None}
+    assert {c.kind: c.least_trips for c in found} == {"all-reduce": 1, "all-gather": 0}
+
+
+def test_an_axis_of_one_device_is_shown():
+    mesh = Mesh((Axis("data", 8), Axis("one", 1)), tuple(range(8)))
+    text = (
+        "HloModule m, num_partitions=8\n\nENTRY %main (p: f32[8]) -> f32[8] {\n"
+        "  ROOT %x = f32[8]{0} all-reduce(%p), replica_groups=mesh['data'=8,'one'=1] {'one'}\n}\n"
+    )
+    (found,) = find_collectives(hlo.parse(text), mesh, lambda frames: ())
+    assert (found.axes, found.wire_bytes) == (("one",), 0)
 
 
 def test_a_branch_is_marked():

@@ -116,3 +116,15 @@ def test_the_order_inside_groups_does_not_matter(order):
     if any(len(set(group)) < 4 for group in groups):
         return
     assert AxisFinder(mesh_of(a=3, b=4)).axes(groups) == ("b",)
+
+
+def test_an_axis_of_one_device_is_told_by_its_name():
+    finder = AxisFinder(mesh_of(data=4, one=1))
+    assert finder.alone("mesh['data'=4,'one'=1] {'one'}") == ("one",)
+
+
+@pytest.mark.parametrize(
+    "text", ["{{0},{1},{2},{3}}", "mesh['axis_0'=4,'axis_1'=1] {'axis_1'}", "[4,1]<=[4]"]
+)
+def test_an_axis_of_one_device_is_not_guessed(text):
+    assert AxisFinder(mesh_of(data=4, one=1)).alone(text) == ()

@@ -58,6 +58,8 @@ COLLECTIVES = (
         consumer="y's",
         needed_spec=((), ()),
     ),
+    replace(PLAIN, id=9, trips=None, least_trips=1, within=("while condition",)),
+    replace(PLAIN, id=10, trips=None, least_trips=2400, within=("while condition",)),
 )
 PLACES = (Location(0, 1), Location(0, 2), Location(1, 7), Location(2, 3))
 VALUES = (

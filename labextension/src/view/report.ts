@@ -106,6 +106,7 @@ export interface Collective {
   shape: readonly number[];
   wire_bytes: number;
   trips: number | null;
+  least_trips: number;
   generated: boolean | null;
   asked_by: AskedBy | null;
   reason: string | null;
@@ -235,6 +236,7 @@ const STEP = { location: null, number: 0 };
 const FIX = { location: null };
 const COLLECTIVE = {
   trips: 1,
+  least_trips: 0,
   generated: false,
   asked_by: null,
   reason: null,

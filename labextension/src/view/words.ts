@@ -77,10 +77,11 @@ export function array(collective: Collective): string {
   return clean(`${collective.dtype}[${collective.shape.join(', ')}]`);
 }
 
-/** Say how often a run executes it: "" for once, ` x4`, ` x unknown`. */
+/** Say how often a run executes it: "" for once, ` x4`, ` x unknown`, ` x1 or more`. */
 export function trips(collective: Collective): string {
   if (collective.trips === null) {
-    return ' x unknown';
+    const least = collective.least_trips;
+    return least ? ` x${grouped(least)} or more` : ' x unknown';
   }
   return collective.trips === 1 ? '' : ` x${grouped(collective.trips)}`;
 }
@@ -104,9 +105,10 @@ export function sends(collectives: readonly Collective[]): string {
   return `sends ${least}${size(sent(collectives))} in all`;
 }
 
-/** Add up what one device sends in a run, over the collectives whose trips are known. */
+/** Add up what one device sends in a run; the least, where trips are not known. */
 export function sent(collectives: readonly Collective[]): number {
-  return collectives.reduce((sum, collective) => sum + (total(collective) ?? 0), 0);
+  const least = (one: Collective) => one.wire_bytes * one.least_trips;
+  return collectives.reduce((sum, one) => sum + (total(one) ?? least(one)), 0);
 }
 
 /** Count those of which nobody knows how often they run. */
@@ -172,6 +174,11 @@ export function used(collective: Collective): string {
   return clean(consumer) + (spec ? ` needs it as ${clean(specText(spec))}` : ' uses it');
 }
 
+function atLeast(collective: Collective): string {
+  const least = collective.least_trips;
+  return least ? `at least ${least === 1 ? 'once' : `${grouped(least)} times`} ` : '';
+}
+
 /** Say what else is known: who asked, the loop, the company, the estimated time. */
 export function further(collective: Collective): string[] {
   const asker = askedSentence(collective);
@@ -180,7 +187,7 @@ export function further(collective: Collective): string[] {
     said.push('Full rematerialisation: the whole array is gathered, then cut again.');
   }
   if (collective.trips === null) {
-    said.push('It runs in a loop whose trip count is not known.');
+    said.push(`It runs ${atLeast(collective)}in a loop whose trip count is not known.`);
   }
   if (collective.within.includes('conditional')) {
     said.push('It stands in a branch: it runs only where that is taken.');
