@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shardnb.analysis.causes.align import COLLECTIVES, Alignment, is_generated
 from shardnb.analysis.causes.graph import Graph
@@ -11,6 +11,7 @@ from shardnb.analysis.causes.index import Values
 from shardnb.compiler.hlo import Instruction
 
 _DEPTH = 4
+_ZEROS = ("0", "false", "(0, 0)", "-0")
 
 
 @dataclass(frozen=True)
@@ -80,35 +81,56 @@ class _Walk:
         )
 
     def _forward(self, values: Values) -> Move:
+        operand = self.alignment.after.operands[self.collective.name][0]
+        if self._sums() and unmasked(self.alignment.after, operand) is not None:
+            self.collective = replace(self.collective, opcode="all-gather")
         producers = {_name(value) for value in values}
         consumers, results, sliced = self._reached(producers)
-        variant = self._is_variant(values)
         for consumer in consumers:
             taken = self._taken(values, consumer)
             if taken is not None:
-                value, taker = taken
-                return Move(
-                    self._before,
-                    self.collective,
-                    value,
-                    taker,
-                    variant=variant,
-                    sliced=sliced,
-                    sent=self._sent(),
-                    chain=self._chain(),
-                )
+                return self._move(values, *taken, sliced=sliced)
+        folded = self._folded_result(results) if not consumers else None
+        taken = self._taken(values, folded) if folded is not None else None
+        if taken is not None:
+            return self._move(values, *taken, sliced=sliced)
         only = values[0] if values and (len(values) == 1 or results) else None
+        result = min(results) if results and not consumers else None
+        taker = consumers[0] if consumers else None
+        return self._move(values, only, taker, sliced=sliced, result=result)
+
+    def _move(
+        self,
+        values: Values,
+        producer: str | None,
+        consumer: str | None,
+        *,
+        sliced: bool,
+        result: int | None = None,
+    ) -> Move:
         return Move(
             self._before,
             self.collective,
-            only,
-            consumers[0] if consumers else None,
-            variant=variant,
-            result=min(results) if results and not consumers else None,
+            producer,
+            consumer,
+            variant=self._is_variant(values),
+            result=result,
             sliced=sliced,
             sent=self._sent(),
             chain=self._chain(),
         )
+
+    def _folded_result(self, results: list[int]) -> str | None:
+        """Give what makes a result of the computation, where it left nothing behind."""
+        if not results:
+            return None
+        root = self._before.root
+        places = root.operands if root.opcode == "tuple" else (root.name,)
+        number = min(results)
+        if number >= len(places):
+            return None
+        name = _name(self._before.resolve(places[number]))
+        return name if self._is_folded(name) else None
 
     def _chain(self) -> tuple[Instruction, ...]:
         """Give the collectives of the partitioner that what enters went through right before."""
@@ -125,7 +147,8 @@ class _Walk:
         """Give the shape of what enters the first of a chain of collectives."""
         after = self.alignment.after
         first = (self.collective, *self._chain())[-1]
-        array = after.array(after.operands[first.name][0])
+        operand = after.operands[first.name][0]
+        array = after.array(unmasked(after, operand) or operand)
         return array[1] if array else None
 
     def _reached(self, producers: set[str]) -> tuple[list[str], list[int], bool]:
@@ -162,10 +185,11 @@ class _Walk:
         wanted = dict.fromkeys(values)
         key = self.alignment.after.keys[self.collective.name]
         if key[0] and self._before.keys[consumer] == key:
-            for operand in self._before.operands[consumer]:
-                for whole in self._before.whole_of(operand):
-                    if whole in wanted:
-                        return whole, consumer
+            operands = self._before.operands[consumer]
+            wholes = {whole for operand in operands for whole in self._before.whole_of(operand)}
+            known = next((value for value in wanted if value in wholes), None)
+            if known is not None:
+                return known, consumer
         queue = deque([(consumer, 0)])
         while queue:
             name, depth = queue.popleft()
@@ -189,6 +213,7 @@ class _Walk:
         """Whether what is moved was computed in another layout than the declared one."""
         found = self.alignment
         operand = found.after.operands[self.collective.name][0]
+        operand = unmasked(found.after, operand) or operand
         if values and self._lies_as_declared(operand, values[0]):
             return False
         seen = set[str]()
@@ -221,3 +246,27 @@ class _Walk:
 
 def _name(value: str) -> str:
     return value.partition("#")[0]
+
+
+def unmasked(after: Graph, operand: str) -> str | None:
+    """Give the block that each device puts among zeros, so that a sum of all gathers the blocks.
+
+    None where a value is none of that kind.
+    """
+    block = None
+    for opcode, part, zero in (("dynamic-update-slice", 1, 0), ("select", 1, 2)):
+        node = after.nodes.get(operand)
+        if node is not None and node.opcode == opcode:
+            operands = after.operands[node.name]
+            if _is_zero(after, operands[zero]):
+                block = operand = operands[part]
+    return block
+
+
+def _is_zero(graph: Graph, value: str) -> bool:
+    node = graph.nodes.get(value)
+    while node is not None and node.opcode == "broadcast":
+        node = graph.nodes.get(graph.operands[node.name][0])
+    if node is None or node.opcode != "constant":
+        return False
+    return node.operand_text.strip() in _ZEROS
