@@ -228,9 +228,17 @@ class _Aligner:
             return True
         if len(self.before.operands[old.name]) > 1 and old.opcode in ("concatenate", "select"):
             return True
+        if exact and old.opcode == "copy" and self._stays(old):
+            return True
         if exact:
             return new.name not in self._exchanged and not self._is_step(new, old)
         return old.opcode == "reshape" and self._is_other_block(new, old)
+
+    def _stays(self, old: Instruction) -> bool:
+        """Whether a copy leaves a value where it was."""
+        places = (self.before.operands[old.name][0], old.name)
+        before, after = (self.program.layout(self.before, place) for place in places)
+        return before is not None and before == after
 
     def _is_step(self, new: Instruction, old: Instruction) -> bool:
         """Whether a slice is only taken for its own key, which the old one is not."""

@@ -95,7 +95,7 @@ def explain_causes(
         locate=locate or (lambda _: ()),
         differentiated="transpose(" in dumps.before,
     )
-    matcher = Matcher(optimized, partitioned)
+    matcher = Matcher(optimized, partitioned, explainer.finder)
     matched = matcher.match(collectives)
     found = tuple(explainer.explained(one, matched.get(one.id)) for one in collectives)
     return Causes(found, _counts(matcher, collectives, matched), warnings.left)
@@ -196,7 +196,7 @@ class _Explainer:
         facts = Facts(
             producer=self.names.value(graph, move.producer) if move.producer else None,
             consumer=consumer,
-            spec=verdict.actual or self._spec(graph, move.producer),
+            spec=None if verdict.untold else verdict.actual or self._spec(graph, move.producer),
             own=move.own or verdict.own,
             other=self.names.value(graph, verdict.other) if verdict.other else None,
             other_spec=self._spec(graph, verdict.other),

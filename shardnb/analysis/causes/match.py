@@ -7,13 +7,18 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from shardnb.analysis.causes.align import COLLECTIVES
 from shardnb.analysis.causes.graph import Key, key_of
+from shardnb.analysis.causes.parameters import Parameters
+from shardnb.analysis.fused import Fused, fused_collectives
+from shardnb.analysis.groups import AxisFinder
 from shardnb.compiler.hlo import Instruction, Module
-from shardnb.report.model import Collective
+from shardnb.report.model import Collective, Groups
 
 _PASSED = frozenset(("bitcast", "copy", "get-tuple-element", "reshape", "convert"))
+_CUT = ("bitcast", "copy", "reshape", "slice")
 _NARROW = ("bf16", "f16")
 
 _Entry = tuple[Instruction, Key]
@@ -21,10 +26,14 @@ _Entry = tuple[Instruction, Key]
 
 @dataclass
 class Matcher:
-    """Finds members by channel, and those of combined collectives by shape, name and order."""
+    """Finds members by channel, and those of combined collectives by shape, name and order.
+
+    TPU gives some a new channel: these are found by what they move, up to the program's parameter.
+    """
 
     optimized: Module
     partitioned: Module
+    finder: AxisFinder
     _by_channel: dict[int, list[Instruction]] = field(init=False)
     _final: dict[int, list[Instruction]] = field(init=False)
     _bodies: frozenset[str] = field(init=False)
@@ -67,20 +76,82 @@ class Matcher:
 
     def _single(self, collective: Collective) -> Instruction | None:
         """Give the collective of a channel; those that the program calls may share one."""
+        final = self._instruction(collective)
+        if final is not None and self._is_of_the_compiler(collective, final):
+            return self._whole(final)
         made = self._by_channel.get(collective.channel or 0, ())
+        if not made:
+            return self._renumbered(collective, final) if final is not None else None
         kind = collective.made_as or collective.kind
-        ones = [one for one in made if one.opcode.removesuffix("-start") == kind]
+        ones = [one for one in made if _kind(one) == kind]
         if not ones and len(made) == 1:
             return made[0]  # TPU sends it as another kind
         if len(ones) < 2:
             return ones[0] if ones else None
         name = collective.instruction.partition(" = ")[0].lstrip("%")
-        finals = [one for one in self._final[collective.channel or 0] if one.name == name]
-        ones = [one for one in ones if finals and _size(one) == _size(finals[0])]
+        ones = [one for one in ones if final is not None and _size(one) == _size(final)]
         same = [one for one in ones if one.name == name] or [
             one for one in ones if one.op_name and collective.op_name.endswith(one.op_name)
         ]
         return same[0] if len(same) == 1 else None
+
+    def _instruction(self, collective: Collective) -> Instruction | None:
+        name = collective.instruction.partition(" = ")[0].lstrip("%")
+        finals = self._final[collective.channel or 0]
+        return next((one for one in finals if one.name == name), None)
+
+    def _is_of_the_compiler(self, collective: Collective, final: Instruction) -> bool:
+        """Whether a permute is no step of the program's: TPU lends it a channel, and no name."""
+        if final.opcode.removesuffix("-start") != "collective-permute" or collective.op_name:
+            return False
+        made = self._by_channel.get(collective.channel or 0, ())
+        return not any(_kind(one) == "collective-permute" and not one.op_name for one in made)
+
+    def _whole(self, permute: Instruction) -> Instruction | None:
+        """Give the sum whose last rows a permute takes to the next device.
+
+        TPU scatters a sum in blocks of a size that it likes, and mends their bounds afterwards.
+        """
+        nodes = self._nodes_of(permute.computation)
+        node = nodes.get(permute.operands[0])
+        while node is not None and node.opcode in _CUT and node.operands:
+            node = nodes.get(node.operands[0])
+        parts = [
+            self._fused[name] for _, name in (node.called if node else ()) if name in self._fused
+        ]
+        if len(parts) != 1 or parts[0].scattered() is None:
+            return None
+        made = self._by_channel.get(parts[0].collective.integer("channel_id") or 0, ())
+        return made[0] if len(made) == 1 and _kind(made[0]) == "all-reduce" else None
+
+    def _renumbered(self, collective: Collective, final: Instruction) -> Instruction | None:
+        """Give what has another channel now: of the same name, of the same part of an input."""
+        parameter = self._parameters[1].entering(final)
+        if parameter is None or not collective.op_name:
+            return None
+        found = [
+            one
+            for number, ones in self._by_channel.items()
+            for one in ones
+            if number not in self._final
+            if (_kind(one), one.op_name) == (collective.kind, collective.op_name)
+            if _size(one) == math.prod(collective.shape)
+            if self._parameters[0].entering(one) == parameter
+            if self._groups_of(one) == collective.groups
+        ]
+        taken = {(one.computation, one.operands) for one in found}
+        return found[0] if len(taken) == 1 else None
+
+    def _groups_of(self, made: Instruction) -> Groups:
+        return self.finder.groups(made.attribute("replica_groups") or "{}", permute=False)
+
+    @cached_property
+    def _parameters(self) -> tuple[Parameters, Parameters]:
+        return Parameters(self.partitioned), Parameters(self.optimized)
+
+    @cached_property
+    def _fused(self) -> dict[str, Fused]:
+        return fused_collectives(self.optimized)
 
     def _members(self, group: list[Collective]) -> dict[int, Instruction]:
         channel = group[0].channel or 0
@@ -121,10 +192,14 @@ class Matcher:
         return pool
 
     def _operand_keys(self, final: Instruction) -> list[Key]:
-        name = final.computation
-        if name not in self._nodes:
-            self._nodes[name] = {one.name: one for one in self.optimized.computations[name]}
-        return [_source_key(operand, self._nodes[name]) for operand in final.operands]
+        nodes = self._nodes_of(final.computation)
+        return [_source_key(operand, nodes) for operand in final.operands]
+
+    def _nodes_of(self, computation: str) -> dict[str, Instruction]:
+        if computation not in self._nodes:
+            body = self.optimized.computations[computation]
+            self._nodes[computation] = {one.name: one for one in body}
+        return self._nodes[computation]
 
 
 def _channels(module: Module) -> dict[int, list[Instruction]]:
@@ -135,6 +210,10 @@ def _channels(module: Module) -> dict[int, list[Instruction]]:
             if channel is not None:
                 found[channel].append(instruction)
     return found
+
+
+def _kind(instruction: Instruction) -> str:
+    return instruction.opcode.removesuffix("-start")
 
 
 def _size(instruction: Instruction) -> int:

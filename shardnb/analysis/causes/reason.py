@@ -65,7 +65,7 @@ class Judge:
         if not self._is_block(move, math.prod(piece[2] for piece in moved)):
             return UNKNOWN
         verdict = self._reshard(move, moved)
-        if layout is None or layout.spec is None or verdict is UNKNOWN:
+        if layout is None or layout.spec is None or verdict is UNKNOWN or verdict.untold:
             return verdict
         spec = verdict.actual or layout.spec
         return replace(verdict, dims=tuple(self.factors.dims(spec, moved)))
@@ -99,7 +99,7 @@ class Judge:
 
         Or its own parts enter the sum as they are: as a whole result they would be added twice.
         """
-        node = move.graph.nodes[move.consumer or ""]
+        node = self._computes(move.graph, move.graph.nodes[move.consumer or ""])
         rule = self.factors.known(move.graph, node)
         if rule is None:
             return UNKNOWN
@@ -110,6 +110,16 @@ class Judge:
             return UNKNOWN
         return Verdict("partial-sum", self.edges.asked_for_sum(node))
 
+    @staticmethod
+    def _computes(graph: Graph, node: Instruction) -> Instruction:
+        """Give what computes a value that one step of JAX's reshapes at its end."""
+        while node.opcode == "reshape":
+            source = graph.nodes.get(graph.operands[node.name][0])
+            if source is None or graph.keys[source.name] != graph.keys[node.name]:
+                break
+            node = source
+        return node
+
     # An operand that is moved for its consumer
 
     def _operand(self, move: Move, moved: Pieces) -> Verdict:
@@ -119,6 +129,8 @@ class Judge:
         if layout is None or layout.spec is None:
             return UNKNOWN
         if self.edges.is_edge(graph, node):
+            if self._stays(move, node, layout):
+                return self._moved_result(move, moved)
             return self._at_edge(graph, node, layout)
         if node.opcode == "while":
             return self._into_loop(graph, node, producer, moved)
@@ -185,6 +197,15 @@ class Judge:
                 return Verdict("output-spec", "requested", CARRY, layout.spec)
         return Verdict("conflict", detail=CARRY, needed=layout.spec)
 
+    def _stays(self, move: Move, node: Instruction, layout: Layout) -> bool:
+        """Whether blocks are permuted for an edge that leaves a value where it was declared to lie.
+
+        So it was computed elsewhere, in blocks of the declared shape.
+        """
+        wanted = self.program.layout(move.graph, node.name)
+        permute = move.collective.opcode == "collective-permute"
+        return permute and wanted is not None and wanted.spec == layout.spec
+
     def _at_edge(self, graph: Graph, node: Instruction, layout: Layout) -> Verdict:
         wanted = self.program.layout(graph, node.name)
         if wanted is None or wanted.spec is None or wanted.spec == layout.spec:
@@ -217,7 +238,11 @@ class Judge:
             verdict = declared(asked, layout.spec)
         if verdict is UNKNOWN:
             return UNKNOWN
-        return replace(verdict, actual=self._actual(graph, producer, rule))
+        actual = self._actual(graph, producer, rule)
+        axes = [axis for dim in actual for axis in dim]
+        if len(set(axes)) < len(axes):
+            return replace(verdict, untold=True)
+        return replace(verdict, actual=actual)
 
     def _own(
         self, move: Move, node: Instruction, rule: Rule, here: frozenset[str], needed: Spec | None
@@ -231,8 +256,11 @@ class Judge:
             return replace(exchange(self.factors, move.graph, node, needed), own=True)
         return UNKNOWN
 
-    def _actual(self, graph: Graph, producer: str, rule: Rule) -> Spec | None:
-        """Give the layout that the operands of an instruction lend to its result."""
+    def _actual(self, graph: Graph, producer: str, rule: Rule) -> Spec:
+        """Give the layout that the operands of an instruction lend to its result.
+
+        An axis stands in it twice where two of them lend it to different dimensions.
+        """
         lent: Split = {}
         for split in self.factors.operands(graph, graph.node(producer), rule):
             for factor, parts in split.items():

@@ -20,7 +20,8 @@ class Verdict:
     `dims` are the dimensions of the producer that are moved, `other` is the operand that disagrees,
     `summed` the producer's dimensions that the consumer sums over. `own` says that the producer's
     own operation is what needed it, `taker` which instruction takes it behind a copy that the
-    compiler put in, `actual` where the producer lay if not as declared.
+    compiler put in, `actual` where the producer lay if not as declared, `untold` that it was not
+    as declared, and where is not known.
     """
 
     reason: str | None
@@ -33,6 +34,7 @@ class Verdict:
     own: bool = False
     taker: str | None = None
     actual: Spec | None = None
+    untold: bool = False
 
 
 UNKNOWN = Verdict("unknown")

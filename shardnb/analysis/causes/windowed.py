@@ -54,17 +54,18 @@ class Windowed:
         before = self._before(loop) if loop is not None else None
         if loop is None or before is None or axes is None:
             return None
-        product = self._product(before, loop)
-        if product is None:
+        products = self._products(before, loop)
+        if not products:
             return None
         if not loop.gathers:
             summed = replace(made, opcode="reduce-scatter")
-            return Move(before, summed, product.name, product.name, own=True)
-        operand = self._operand(before, product, made, axes)
-        if operand is None:
+            return Move(before, summed, products[0].name, products[0].name, own=True)
+        numbers = self._factors.program.numbers(before)
+        found = [self._operand(before, product, made, axes) for product in products]
+        if found[0] is None or len({numbers.get(one or "", one) for one in found}) > 1:
             return None
         gathered = replace(made, opcode="all-gather")
-        return Move(before, gathered, operand, product.name, sent=made.arrays[0][1])
+        return Move(before, gathered, found[0], products[0].name, sent=made.arrays[0][1])
 
     def _loop(self, made: Instruction) -> _Loop | None:
         """Give the loop that a permute stands in, goes into, or comes from."""
@@ -82,19 +83,45 @@ class Windowed:
     def _before(self, loop: _Loop) -> Graph | None:
         return self._factors.program.graphs.get(loop.graph.name.partition("_spmd")[0])
 
-    def _product(self, before: Graph, loop: _Loop) -> Instruction | None:
-        """Give the product with the loop's name and line; of several the one of its operands.
+    def _products(self, before: Graph, loop: _Loop) -> list[Instruction]:
+        """Give the product with the loop's name and line; of several those of its operands.
 
-        A loop carries both operands first, one of them as the block at hand.
+        A loop carries both operands first, one of them as the block at hand. Products that are
+        alike in all that tells why they are taken in steps are given together.
         """
         key = loop.graph.keys[loop.instruction.name]
         ones = [one for one in before.body if one.opcode == "dot" and before.keys[one.name] == key]
         if len(ones) > 1:
+            ones = [one for one in ones if self._may_be(before, one, loop)]
             held = sorted(math.prod(shape) for _, shape in loop.instruction.arrays[:2])
-            ones = [one for one in ones if held == sorted(self._blocks(before, one))]
-        return ones[0] if len(ones) == 1 else None
+            exact = [one for one in ones if held == sorted(self._sizes(before, one))]
+            ones = exact or ones
+        return ones if len({self._kind(before, one) for one in ones}) == 1 else []
 
-    def _blocks(self, before: Graph, product: Instruction) -> Iterator[int]:
+    def _may_be(self, before: Graph, product: Instruction, loop: _Loop) -> bool:
+        """Whether a loop's operands can be blocks of a product's, and its sum that of its result.
+
+        A block may have been gathered before it enters.
+        """
+        arrays = loop.instruction.arrays
+        held = [math.prod(shape) for _, shape in arrays[:2]]
+        blocks = list(self._sizes(before, product))
+        fits = any(
+            all(size and not have % size for have, size in zip(held, order, strict=True))
+            for order in (blocks, blocks[::-1])
+        )
+        if loop.gathers or len(arrays) < 3:
+            return fits
+        return fits and _bare(arrays[2][1]) == _bare(self._block(before, product.name))
+
+    def _kind(self, before: Graph, product: Instruction) -> tuple[object, ...]:
+        """Give all that tells why a product is taken in steps."""
+        values = (product.name, *before.operands[product.name])
+        layouts = tuple(self._factors.program.layout(before, value) for value in values)
+        shapes = tuple(before.array(value) for value in values)
+        return shapes, layouts, _dims(product)
+
+    def _sizes(self, before: Graph, product: Instruction) -> Iterator[int]:
         """Give the number of elements of each operand on one device."""
         return (math.prod(self._block(before, one)) for one in before.operands[product.name])
 
@@ -126,6 +153,12 @@ def _loops(after: Mapping[str, Graph]) -> Iterator[tuple[str, _Loop]]:
                 for _, called in instruction.called:
                     if match := _BODY.match(called):
                         yield called, _Loop(graph, instruction, match[1] == "ag")
+
+
+def _dims(product: Instruction) -> tuple[str | None, ...]:
+    """Give the dimensions that a product sums over and goes along."""
+    sides, kinds = ("lhs", "rhs"), ("contracting", "batch")
+    return tuple(product.attribute(f"{side}_{kind}_dims") for side in sides for kind in kinds)
 
 
 def _bare(shape: tuple[int, ...]) -> tuple[int, ...]:
