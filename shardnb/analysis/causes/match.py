@@ -38,6 +38,9 @@ class Matcher:
     _final: dict[int, list[Instruction]] = field(init=False)
     _bodies: frozenset[str] = field(init=False)
     _nodes: dict[str, dict[str, Instruction]] = field(default_factory=dict)
+    _combined: set[int] = field(default_factory=set)
+    _taken: set[tuple[str, str]] = field(default_factory=set)
+    _homes: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def __post_init__(self) -> None:
         """Index the collectives of both programs by their channels."""
@@ -63,34 +66,56 @@ class Matcher:
 
     def match(self, collectives: Sequence[Collective]) -> dict[int, Instruction]:
         """Give for each id the instruction right after partitioning, where it is known."""
-        found: dict[int, Instruction] = {}
-        for group in _groups(collectives):
-            first = group[0]
-            if first.channel is None:
-                continue
+        groups = [group for group in _groups(collectives) if group[0].channel is not None]
+        self._combined = {group[0].channel or 0 for group in groups if len(group) > 1}
+        alone = [group[0] for group in groups if len(group) == 1]
+        found = {one.id: made for one in alone if (made := self._single(one)) is not None}
+        for group in groups:
             if len(group) > 1:
                 found |= self._members(group)
-            elif (one := self._single(first)) is not None:
-                found[first.id] = one
+            elif group[0].id not in found and (made := self._other(group[0])) is not None:
+                found[group[0].id] = made
         return found
 
     def _single(self, collective: Collective) -> Instruction | None:
         """Give the collective of a channel; those that the program calls may share one."""
         final = self._instruction(collective)
         if final is not None and self._is_of_the_compiler(collective, final):
+            return None
+        made = self._of_channel(collective, final, self._by_channel[collective.channel or 0])
+        if made is None or (final is not None and not _agree(collective, final, made)):
+            return None
+        self._taken.add((made.computation, made.name))
+        if final is not None:
+            self._homes[self._place(final)].add(made.computation)
+        return made
+
+    def _other(self, collective: Collective) -> Instruction | None:
+        """Give what has another channel now, or that a permute of TPU's belongs to."""
+        final = self._instruction(collective)
+        if final is None:
+            return None
+        if self._is_of_the_compiler(collective, final):
             return self._whole(final)
-        made = self._by_channel.get(collective.channel or 0, ())
-        if not made:
-            return self._renumbered(collective, final) if final is not None else None
+        return self._renumbered(collective, final)
+
+    def _place(self, final: Instruction) -> str:
+        """Name the computation that a collective stands in, or the fusion around it."""
+        part = self._fused.get(final.computation)
+        return part.fusion.computation if part is not None else final.computation
+
+    @staticmethod
+    def _of_channel(
+        collective: Collective, final: Instruction | None, made: Sequence[Instruction]
+    ) -> Instruction | None:
         kind = collective.made_as or collective.kind
         ones = [one for one in made if _kind(one) == kind]
         if not ones and len(made) == 1:
             return made[0]  # TPU sends it as another kind
         if len(ones) < 2:
             return ones[0] if ones else None
-        name = collective.instruction.partition(" = ")[0].lstrip("%")
         ones = [one for one in ones if final is not None and _size(one) == _size(final)]
-        same = [one for one in ones if one.name == name] or [
+        same = [one for one in ones if final is not None and one.name == final.name] or [
             one for one in ones if one.op_name and collective.op_name.endswith(one.op_name)
         ]
         return same[0] if len(same) == 1 else None
@@ -104,7 +129,7 @@ class Matcher:
         """Whether a permute is no step of the program's: TPU lends it a channel, and no name."""
         if final.opcode.removesuffix("-start") != "collective-permute" or collective.op_name:
             return False
-        made = self._by_channel.get(collective.channel or 0, ())
+        made = self._by_channel[collective.channel or 0]
         return not any(_kind(one) == "collective-permute" and not one.op_name for one in made)
 
     def _whole(self, permute: Instruction) -> Instruction | None:
@@ -121,8 +146,12 @@ class Matcher:
         ]
         if len(parts) != 1 or parts[0].scattered() is None:
             return None
-        made = self._by_channel.get(parts[0].collective.integer("channel_id") or 0, ())
-        return made[0] if len(made) == 1 and _kind(made[0]) == "all-reduce" else None
+        made = [
+            one
+            for one in self._by_channel[parts[0].collective.integer("channel_id") or 0]
+            if _kind(one) == "all-reduce" and one.op_name == parts[0].fusion.op_name
+        ]
+        return made[0] if len(made) == 1 else None
 
     def _renumbered(self, collective: Collective, final: Instruction) -> Instruction | None:
         """Give what has another channel now: of the same name, of the same part of an input."""
@@ -131,9 +160,8 @@ class Matcher:
             return None
         found = [
             one
-            for number, ones in self._by_channel.items()
-            for one in ones
-            if number not in self._final
+            for one in self.made
+            if (one.computation, one.name) not in self._taken
             if (_kind(one), one.op_name) == (collective.kind, collective.op_name)
             if _size(one) == math.prod(collective.shape)
             if self._parameters[0].entering(one) == parameter
@@ -174,22 +202,32 @@ class Matcher:
     def _pool(self, first: Collective, channel: int) -> dict[tuple[int, ...], list[_Entry]]:
         """Give by shape the collectives that may have gone into a combined one, in order.
 
-        They are of the kind, and in the computation, of the member whose channel it kept. TPU may
-        give a channel of its own to what it makes outside of loops.
+        TPU may give a channel of its own to what it makes.
         """
         pool: dict[tuple[int, ...], list[_Entry]] = defaultdict(list)
-        kept = next(iter(self._by_channel.get(channel, ())), None)
-        if kept is None and first.within:
-            return pool
-        kind = kept.opcode if kept is not None else first.made_as or first.kind
-        computation = kept.computation if kept is not None else self.partitioned.entry
+        kind = first.made_as or first.kind
+        computation = self._home(first, channel, kind)
         for number, ones in self._by_channel.items():
-            if number != channel and number in self._final:
+            if number != channel and number in self._combined:
                 continue
             for one in ones:
-                if one.opcode == kind and one.computation == computation:
+                taken = (one.computation, one.name) in self._taken
+                if _kind(one) == kind and one.computation == computation and not taken:
                     pool[one.arrays[0][1]].append((one, key_of(one)))
         return pool
+
+    def _home(self, first: Collective, channel: int, kind: str) -> str | None:
+        """Name the computation right after partitioning that a combined collective was made in.
+
+        It is that of what else stands beside it, of what had its channel, or the program's own.
+        """
+        beside = self._homes[self._place(self._final[channel][0])]
+        kept = [one for one in self._by_channel[channel] if _kind(one) == kind]
+        if kept and (not beside or kept[0].computation in beside):
+            return kept[0].computation
+        if len(beside) == 1:
+            return next(iter(beside))
+        return self.partitioned.entry if not beside and not first.within else None
 
     def _operand_keys(self, final: Instruction) -> list[Key]:
         nodes = self._nodes_of(final.computation)
@@ -214,6 +252,14 @@ def _channels(module: Module) -> dict[int, list[Instruction]]:
 
 def _kind(instruction: Instruction) -> str:
     return instruction.opcode.removesuffix("-start")
+
+
+def _agree(collective: Collective, final: Instruction, made: Instruction) -> bool:
+    """Whether what has a channel can be what had it: TPU may give it to another collective."""
+    mine, theirs = collective.op_name, made.op_name
+    if bool(mine) != bool(theirs) or not mine.endswith(theirs):
+        return False
+    return bool(mine) or _size(final) == _size(made)
 
 
 def _size(instruction: Instruction) -> int:
