@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from shardnb.analysis.fused import Fused, Key, algorithm_of, fused_collectives
+from shardnb.analysis.fused import Fused, algorithm_of, fused_collectives
+from shardnb.analysis.fused import Key as Chain
 from shardnb.analysis.groups import AxisFinder
 from shardnb.analysis.kinds import KINDS, is_generated, kind_of
 from shardnb.analysis.overlap import overlaps
@@ -20,6 +21,9 @@ __all__ = ["KINDS", "Place", "find_collectives"]
 
 _CALLERS = ("while", "conditional", "call", "fusion", "async", "custom-call")
 _INSTRUCTION_LIMIT = 2000
+
+Key = tuple[str, int]
+"""A kind and a channel."""
 
 Locate = Callable[[tuple[Frame, ...]], tuple[Location, ...]]
 
@@ -88,7 +92,7 @@ def _in_fusion(
 
 def _once(instructions: Iterable[Instruction], fused: Mapping[str, Fused]) -> Iterator[Instruction]:
     """Give the collectives: one that TPU runs in steps, each a fusion, only where it starts."""
-    seen: set[Key] = set()
+    seen: set[Chain] = set()
     for instruction in instructions:
         if kind_of(instruction) is None:
             continue
@@ -105,35 +109,48 @@ class _Made:
     """What the program right after partitioning tells of the channels.
 
     `all_to_alls` are the shapes of those of each (a shard_map's share one), `generated` says
-    which channels are the partitioner's own, `called` which kinds the program calls itself.
+    which kinds of which channels are the partitioner's own, `called` which kinds the program calls,
+    and `nameless` are those that have no op_name.
     """
 
     all_to_alls: Mapping[int, list[Array]]
-    generated: Mapping[int, bool]
+    generated: Mapping[Key, bool]
     called: frozenset[str]
+    nameless: frozenset[Key]
 
     @classmethod
     def of(cls, partitioned: Module | None) -> _Made:
         shapes: dict[int, list[Array]] = defaultdict(list)
-        generated, called = {}, set()
+        generated: dict[Key, bool] = {}
+        called, nameless = set[str](), set[Key]()
         for one in partitioned.instructions() if partitioned else ():
             kind = kind_of(one)
             channel = one.integer("channel_id") if kind else None
             if kind is None or channel is None:
                 continue
-            generated[channel] = is_generated(one)
-            if not generated[channel]:
+            generated[kind, channel] = is_generated(one)
+            if not is_generated(one):
                 called.add(kind)
+            if not one.op_name:
+                nameless.add((kind, channel))
             if one.opcode == "all-to-all" and not one.is_tuple:
                 shapes[channel].append(one.arrays[0])
-        return cls(shapes, generated, frozenset(called))
+        return cls(shapes, generated, frozenset(called), frozenset(nameless))
 
     def by_compiler(self, collective: Collective) -> bool:
-        """Whether the program surely does not call it: TPU makes some after partitioning."""
-        channel, made = collective.channel, self.generated
-        if not made or channel is None:
+        """Whether the program surely does not call it: TPU makes some after partitioning.
+
+        A permute that lost its name is TPU's own; others may have been of another kind.
+        """
+        channel, kind = collective.channel, collective.made_as or collective.kind
+        if not self.generated or channel is None:
             return False
-        return made.get(channel, (collective.made_as or collective.kind) not in self.called)
+        if kind == "collective-permute" and not collective.op_name:
+            return self.generated.get((kind, channel), True) or (kind, channel) not in self.nameless
+        if (kind, channel) in self.generated:
+            return self.generated[kind, channel]
+        others = [made for (_, number), made in self.generated.items() if number == channel]
+        return all(others) if others else kind not in self.called
 
 
 def _places(module: Module) -> dict[str, Place]:

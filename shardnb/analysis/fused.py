@@ -13,8 +13,13 @@ _ALGORITHM = re.compile(r'"collective_algorithm_config":\{([^{}]*)')
 _PART = r'"{}":"([^"]+)"'
 _PASSED = ("bitcast", "copy", "reshape", "convert", "get-tuple-element")
 
-Key = tuple[str, int]
-"""What the start, the steps and the end of a collective have in common: its kind and channel."""
+_CHAIN = re.compile(r'chain_id="(\d+)"')
+
+Key = tuple[str, int, str]
+"""What start, steps and end of a collective have in common: its kind, its channel, its chain.
+
+What a shard_map calls shares one channel.
+"""
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,10 @@ class Fused:
     def key(self) -> Key | None:
         """Tells which start, steps and end are one."""
         kind, channel = kind_of(self.collective), self.collective.integer("channel_id")
-        return None if kind is None or channel is None else (kind, channel)
+        if kind is None or channel is None:
+            return None
+        chain = _CHAIN.search(self.collective.attributes)
+        return kind, channel, chain[1] if chain else ""
 
     @property
     def starts(self) -> bool:

@@ -112,6 +112,67 @@ def test_an_all_reduce_whose_whole_result_is_used_stays_one():
     assert kinds == ["all-gather", "all-reduce"]
 
 
+GATHER = (
+    "all-gather(%a), channel_id=1, replica_groups={{0,2,4,6},{1,3,5,7}}, dimensions={0}, "
+    'frontend_attributes={chain_id="CHAIN"}'
+)
+CHAIN = f"""
+%begin.CHAIN (a: bf16[8,4]) -> (bf16[8,4], bf16[32,4]) {{
+  %a = bf16[8,4]{{1,0}} parameter(0)
+  %g.first.CHAIN = bf16[32,4]{{1,0}} {GATHER}
+  ROOT %c = (bf16[8,4]{{1,0}}, bf16[32,4]{{1,0}}) custom-call(%g.first.CHAIN), custom_call_target="AsyncCollectiveStart"
+}}
+
+%end.CHAIN (a: bf16[8,4]) -> bf16[32,4] {{
+  %a = bf16[8,4]{{1,0}} parameter(0)
+  %g.last.CHAIN = bf16[32,4]{{1,0}} {GATHER}
+  ROOT %c = bf16[32,4]{{1,0}} custom-call(%a, %g.last.CHAIN), custom_call_target="AsyncCollectiveDone"
+}}
+"""
+TWO_CHAINS = (
+    "HloModule m, is_scheduled=true, num_partitions=8\n"
+    + CHAIN.replace("CHAIN", "0")
+    + CHAIN.replace("CHAIN", "1")
+    + """
+ENTRY %main (p: bf16[8,4], q: bf16[8,4]) -> bf16[32,4] {
+  %p = bf16[8,4]{1,0} parameter(0)
+  %q = bf16[8,4]{1,0} parameter(1)
+  %start.0 = (bf16[8,4]{1,0}, bf16[32,4]{1,0}) fusion(%p), kind=kCustom, calls=%begin.0
+  %x = bf16[8,4]{1,0} sine(%p)
+  %start.1 = (bf16[8,4]{1,0}, bf16[32,4]{1,0}) fusion(%q), kind=kCustom, calls=%begin.1
+  %done.0 = bf16[32,4]{1,0} fusion(%p), kind=kCustom, calls=%end.0
+  %y = bf16[8,4]{1,0} cosine(%p)
+  %done.1 = bf16[32,4]{1,0} fusion(%q), kind=kCustom, calls=%end.1
+  ROOT %z = bf16[32,4]{1,0} add(%done.0, %done.1)
+}
+"""
+)
+
+
+def test_what_a_shard_map_gathers_over_one_channel_is_told_by_its_chain():
+    found = find_collectives(hlo.parse(TWO_CHAINS), MESH, lambda frames: ())
+    assert [(c.kind, c.overlap.names) for c in found] == [
+        ("all-gather", ("sine",)),
+        ("all-gather", ("cosine",)),
+    ]
+
+
+NAMELESS = """HloModule m, is_scheduled=true, num_partitions=8
+
+ENTRY %main (p: f32[8]) -> f32[8] {
+  %p = f32[8]{0} parameter(0)
+  %a = f32[8]{0} collective-permute(%p), channel_id=1, source_target_pairs={{0,2},{2,4}}, metadata={op_name="jit(f)/shard_map/ppermute"}
+  ROOT %b = f32[8]{0} collective-permute(%a), channel_id=1, source_target_pairs={{0,2},{2,4}}
+}
+"""
+
+
+def test_a_permute_that_tpu_adds_is_not_called_though_it_has_the_channel_of_one_that_is():
+    before = NAMELESS[: NAMELESS.index("  ROOT")].replace("  %a", "  ROOT %a") + "}\n"
+    found = find_collectives(hlo.parse(NAMELESS), MESH, lambda frames: (), hlo.parse(before))
+    assert [c.generated for c in found] == [False, True]
+
+
 SPARSE = """HloModule m, is_scheduled=true, num_partitions=8
 
 %called (i: f32[512]) -> f32[512] {
