@@ -104,9 +104,8 @@ class Matcher:
         part = self._fused.get(final.computation)
         return part.fusion.computation if part is not None else final.computation
 
-    @staticmethod
     def _of_channel(
-        collective: Collective, final: Instruction | None, made: Sequence[Instruction]
+        self, collective: Collective, final: Instruction | None, made: Sequence[Instruction]
     ) -> Instruction | None:
         kind = collective.made_as or collective.kind
         ones = [one for one in made if _kind(one) == kind]
@@ -118,7 +117,14 @@ class Matcher:
         same = [one for one in ones if final is not None and one.name == final.name] or [
             one for one in ones if one.op_name and collective.op_name.endswith(one.op_name)
         ]
+        if len(same) > 1 and final is not None:
+            same = [one for one in same if self._move_alike(one, final)]
         return same[0] if len(same) == 1 else None
+
+    def _move_alike(self, made: Instruction, final: Instruction) -> bool:
+        """Whether both move a part of the same input of the program."""
+        parameter = self._parameters[1].entering(final)
+        return parameter is not None and self._parameters[0].entering(made) == parameter
 
     def _instruction(self, collective: Collective) -> Instruction | None:
         name = collective.instruction.partition(" = ")[0].lstrip("%")
@@ -155,8 +161,7 @@ class Matcher:
 
     def _renumbered(self, collective: Collective, final: Instruction) -> Instruction | None:
         """Give what has another channel now: of the same name, of the same part of an input."""
-        parameter = self._parameters[1].entering(final)
-        if parameter is None or not collective.op_name:
+        if not collective.op_name:
             return None
         found = [
             one
@@ -164,7 +169,7 @@ class Matcher:
             if (one.computation, one.name) not in self._taken
             if (_kind(one), one.op_name) == (collective.kind, collective.op_name)
             if _size(one) == math.prod(collective.shape)
-            if self._parameters[0].entering(one) == parameter
+            if self._move_alike(one, final)
             if self._groups_of(one) == collective.groups
         ]
         taken = {(one.computation, one.operands) for one in found}

@@ -72,6 +72,8 @@ class Parameters:
             return graph.name, node.operands[0]
         if node.opcode == "fusion":
             return self._made(node, value)
+        if node.opcode == "while":
+            return self._left(node, value)
         return self._handed_in(graph, node, value) if node.opcode == "parameter" else None
 
     def _made(self, fusion: Instruction, value: str) -> _Place | None:
@@ -80,6 +82,16 @@ class Parameters:
             return None
         _, mark, element = value.partition("#")
         return name, self._graph(name).root.name + mark + element
+
+    def _left(self, loop: Instruction, value: str) -> _Place | None:
+        """Give what entered a loop as a value that it did not change."""
+        body = next((name for role, name in loop.called if role == "body"), "")
+        if body not in self.module.computations:
+            return None
+        _, mark, element = value.partition("#")
+        inner = f"{self._graph(body).parameters.get(0)}{mark}{element}"
+        kept = mark and self._is_kept(self._graph(body), inner, element)
+        return (loop.computation, f"{loop.operands[0]}#{element}") if kept else None
 
     def _handed_in(self, graph: Graph, node: Instruction, value: str) -> _Place | None:
         """Give what the caller hands in for a parameter; a loop must not change it."""
