@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 
@@ -25,6 +26,7 @@ _NO_WORK = frozenset(
         "add-dependency",
     )
 )
+_CALLS = ("fusion", "while", "conditional", "call", "custom-call", "reduce", "dot", "convolution")
 _NO_WORK_ENDS = ("-start", "-done", "-update")
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _IS_SYNC = re.compile(r'\bis_sync\\?":\s*true')
@@ -86,7 +88,11 @@ def _started(module: Module, start: Instruction) -> Instruction | None:
 
 
 def _is_work(instruction: Instruction) -> bool:
-    return instruction.opcode not in _NO_WORK and not instruction.opcode.endswith(_NO_WORK_ENDS)
+    """Whether an instruction computes more than where something lies, or how often."""
+    if instruction.opcode in _NO_WORK or instruction.opcode.endswith(_NO_WORK_ENDS):
+        return False
+    single = all(math.prod(shape) == 1 for _, shape in instruction.arrays)
+    return instruction.opcode in _CALLS or not single
 
 
 def _overlap(work: Sequence[Instruction]) -> Overlap:

@@ -91,6 +91,13 @@ def test_what_is_scheduled_between_start_and_done(step):
     assert step[1].overlap is None
 
 
+def test_where_a_block_lies_is_no_work_to_hide_behind():
+    offset = '%tanh = s32[] multiply(%i, %i), metadata={op_name="jit(f)/dot_general"}\n'
+    lines = [offset if "%tanh =" in line else line for line in STEP.splitlines(keepends=True)]
+    (gather, _) = find_collectives(hlo.parse("".join(lines)), MESH, lambda frames: ())
+    assert (gather.overlap.ops, gather.overlap.names) == (1, ("dot_general",))
+
+
 def test_a_mark_that_only_the_done_kept_counts(step):
     assert step[0].generated
 
