@@ -228,7 +228,7 @@ class _Aligner:
             return True
         if len(self.before.operands[old.name]) > 1 and old.opcode in ("concatenate", "select"):
             return True
-        if exact and old.opcode == "copy" and self._stays(old):
+        if exact and (old.opcode in _VIEWS or (old.opcode == "copy" and self._stays(old))):
             return True
         if exact:
             return new.name not in self._exchanged and not self._is_step(new, old)
@@ -303,6 +303,9 @@ class _Aligner:
 
 
 _PASSES = 3
+_VIEWS = ("broadcast", "convert", "reshape", "transpose")
+"""No exchange between neighbours starts with one of these."""
+
 _LIMIT = 8
 """A helper that carries more values than this says nothing."""
 

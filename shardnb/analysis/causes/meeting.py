@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -86,7 +87,7 @@ class Meeting:
     def verdict(self) -> Verdict:
         """Give the reason by the kind of the factor: whole, exchanged, cut, or free."""
         rule, here = self.rule, self._here
-        if not here or any(not rule.operands[self.at][dim] for dim in self.dims):
+        if not here or any(self._is_lost(dim) for dim in self.dims):
             return Verdict("whole-axis", needed=self._gathered)
         bound = rule.whole | rule.exchanges
         if self.permute and (bound & here or self.node.opcode in _WINDOWS):
@@ -99,12 +100,31 @@ class Meeting:
             return Verdict("reshape", needed=self._gathered)
         return self._free()
 
+    def _is_lost(self, dim: int) -> bool:
+        """Whether no dimension of a result goes with one; a reshape drops those of size one."""
+        names = self.rule.operands[self.at][dim]
+        return not names or (
+            self.node.opcode == "reshape" and all(self.rule.size(name) == 1 for name in names)
+        )
+
     def _is_cut(self) -> bool:
-        """Whether a reshape joins or cuts one of the dimensions."""
-        mine = self.rule.operands[self.at]
-        names = {f for dim in self.dims for f in mine[dim]}
-        joined = (len(dim) > 1 and names & set(dim) for out in self.rule.results for dim in out)
-        return any(joined) or any(len(mine[dim]) > 1 for dim in self.dims)
+        """Whether a reshape cannot keep one of the dimensions split as it is."""
+        return not all(self._fits(factor) for factor in self._here)
+
+    def _fits(self, factor: str) -> bool:
+        """Whether a dimension of the result can be split along a factor as the operand is.
+
+        The factors before it in that dimension have to be cut into single elements.
+        """
+        dims = [dim for dim in self.rule.results[0] if factor in dim]
+        return self.rule.size(factor) % self._count(factor) == 0 and any(
+            all(self._count(one) == self.rule.size(one) for one in dim[: dim.index(factor)])
+            for dim in dims
+        )
+
+    def _count(self, factor: str) -> int:
+        """Give into how many parts a factor of the operand is cut."""
+        return math.prod(size for _, _, size in self._mine.get(factor, ()))
 
     def _free(self) -> Verdict:
         """Judge a dimension that could have stayed split, had all agreed."""
@@ -228,11 +248,35 @@ def declared(asked: Declared, needed: Spec | None) -> Verdict:
             if not taken and asked.here.isdisjoint(names):
                 continue
             origin = asked.origins.of(asked.graph, value, dim, asked.moved, split=taken)
-            if origin is not None and origin.stated:
+            if origin is not None and origin.stated == "requested":
                 return Verdict("output-spec", "requested", ELSEWHERE, needed)
+            if origin is not None and origin.stated:
+                return Verdict("conflict", detail=ELSEWHERE, needed=needed)
             if origin is not None:
                 return Verdict("conflict", detail=TWO_DIMS, needed=needed, other=origin.value)
     return UNKNOWN
+
+
+def clash(asked: Declared, needed: Spec | None) -> Verdict:
+    """Judge a result that could not be computed where it is declared: two operands want its axes.
+
+    One has them along a dimension of the result, another one along a factor of its own.
+    """
+    factors, graph, node = asked.origins.factors, asked.graph, asked.node
+    made = {name for dims in asked.rule.results for dim in dims for name in dim}
+    splits = factors.operands(graph, node, asked.rule)
+    kept = [at for at, split in enumerate(splits) if asked.moved & _parts(split, made)]
+    for at, dims in enumerate(asked.rule.operands):
+        if any(at != one for one in kept):
+            operand = graph.operands[node.name][at]
+            own = (dim for dim, names in enumerate(dims) if made.isdisjoint(names))
+            if any(asked.origins.grounded(graph, operand, dim, asked.moved) for dim in own):
+                return Verdict("conflict", detail=TWO_DIMS, needed=needed, other=operand)
+    return UNKNOWN
+
+
+def _parts(split: Split, names: Collection[str]) -> Pieces:
+    return frozenset(part for name in names for part in split.get(name, ()))
 
 
 def exchange(factors: Factors, graph: Graph, node: Instruction, needed: Spec | None) -> Verdict:

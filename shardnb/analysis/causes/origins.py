@@ -12,6 +12,7 @@ from shardnb.analysis.causes.graph import Graph, is_pass
 from shardnb.analysis.causes.rules import Rule
 from shardnb.analysis.pieces import Piece
 from shardnb.compiler.hlo import Instruction
+from shardnb.report.model import AskedBy
 
 Pieces = frozenset[Piece]
 Place = tuple[Graph, str, int]
@@ -22,10 +23,13 @@ _LIMIT = 400
 
 @dataclass(frozen=True)
 class Origin:
-    """What decided a placement: the value that was stated to lie so, or that meets it."""
+    """What decided a placement: the value that was stated to lie so, or that meets it.
+
+    `stated` says who stated it.
+    """
 
     value: str
-    stated: bool = False
+    stated: AskedBy | None = None
 
 
 @dataclass
@@ -50,12 +54,12 @@ class Origins:
                 continue
             seen.add(place)
             if self.edges.is_result(graph, value):
-                return Origin(value, stated=True)
+                return Origin(value, self.edges.result_asked_by)
             for user in graph.users.get(value, ()):
                 node = graph.nodes[user]
                 if self.edges.is_edge(graph, node):
                     if self._is_split((graph, user, dim), parts) == split:
-                        return Origin(user, stated=True)
+                        return Origin(user, self.edges.asked_by(node))
                     continue
                 found = self._met(graph, node, value, dim, parts) if split else None
                 if found is not None:

@@ -9,7 +9,7 @@ from shardnb.analysis.causes.edges import Edges
 from shardnb.analysis.causes.factors import Factors, Split
 from shardnb.analysis.causes.graph import Graph
 from shardnb.analysis.causes.layouts import Layout
-from shardnb.analysis.causes.meeting import Declared, Meeting, declared, exchange
+from shardnb.analysis.causes.meeting import Declared, Meeting, clash, declared, exchange
 from shardnb.analysis.causes.origins import Origins, Pieces
 from shardnb.analysis.causes.program import Before
 from shardnb.analysis.causes.rules import AMBIGUOUS, Rule, Rules
@@ -32,7 +32,7 @@ _NO_SPLIT_FORM = frozenset(
 )
 """What the partitioner computes whole where Shardy has no rule for it."""
 
-_SUMMING = frozenset(("convolution", "dot", "reduce", "scatter"))
+_SUMMING = frozenset(("convolution", "dot", "gather", "reduce", "scatter"))
 
 
 class Judge:
@@ -64,7 +64,7 @@ class Judge:
             return UNKNOWN
         if not self._is_block(move, math.prod(piece[2] for piece in moved)):
             return UNKNOWN
-        verdict = self._reshard(move, moved)
+        verdict = self._as_written(move, self._reshard(move, moved))
         if layout is None or layout.spec is None or verdict is UNKNOWN or verdict.untold:
             return verdict
         spec = verdict.actual or layout.spec
@@ -91,8 +91,29 @@ class Judge:
         if move.variant:
             return self._moved_result(move, moved)
         if move.result is not None:
-            return self._result(move, moved)
+            verdict = self._moved_result(move, moved) if self._arrives(move) else UNKNOWN
+            return verdict if verdict is not UNKNOWN else self._result(move, moved)
         return self._operand(move, moved) if move.consumer else UNKNOWN
+
+    def _as_written(self, move: Move, verdict: Verdict) -> Verdict:
+        """Say that the user asked where an operation was given the placement of its result.
+
+        With Explicit axes its operands could not have met otherwise.
+        """
+        if verdict.reason not in ("conflict", "reshape"):
+            return verdict
+        name = verdict.taker or move.consumer or (move.producer or "").partition("#")[0]
+        asked_by = self.edges.asked_for_sum(move.graph.nodes[name])
+        return replace(verdict, asked_by=asked_by)
+
+    def _arrives(self, move: Move) -> bool:
+        """Whether blocks are permuted to where a result is declared, so computed elsewhere."""
+        if move.collective.opcode != "collective-permute":
+            return False
+        root = move.graph.root
+        place = f"{root.name}#{move.result}" if root.is_tuple else root.name
+        wanted = self.program.layout(move.graph, place)
+        return wanted == self.program.layout(move.graph, move.producer or "")
 
     def _partial(self, move: Move, moved: Pieces) -> Verdict:
         """Prove a partial sum: what the operation sums over is split over these axes.
@@ -193,7 +214,7 @@ class Judge:
             return UNKNOWN
         for dim in self.factors.dims(layout.spec, moved):
             origin = self.origins.of(*inner, dim, moved, split=True)
-            if origin is not None and origin.stated:
+            if origin is not None and origin.stated == "requested":
                 return Verdict("output-spec", "requested", CARRY, layout.spec)
         return Verdict("conflict", detail=CARRY, needed=layout.spec)
 
@@ -236,6 +257,7 @@ class Judge:
         if here and verdict is UNKNOWN:
             asked = Declared(self.origins, graph, node, rule, here, moved)
             verdict = declared(asked, layout.spec)
+            verdict = clash(asked, layout.spec) if verdict is UNKNOWN else verdict
         if verdict is UNKNOWN:
             return UNKNOWN
         actual = self._actual(graph, producer, rule)

@@ -62,7 +62,7 @@ class _Walk:
         if mine and (self._repeats(_name(mine[0])) or self._sums()):
             name = _name(mine[0])
             again = not self._sums()
-            source = _name(found.after.operands[collective.name][0])
+            source = _name(unmasked_part(found.after, found.after.operands[collective.name][0]))
             direct = found.own.get(source) == name and found.after.keys[source] == key
             return Move(
                 self._before, collective, mine[0], name, own=True, again=again, direct=direct
@@ -261,6 +261,15 @@ def unmasked(after: Graph, operand: str) -> str | None:
             if _is_zero(after, operands[zero]):
                 block = operand = operands[part]
     return block
+
+
+def unmasked_part(after: Graph, operand: str) -> str:
+    """Give what a device adds to a sum, without the zeros for what it does not hold."""
+    node = after.nodes.get(operand)
+    if node is None or node.opcode != "select":
+        return operand
+    _, one, other = after.operands[node.name]
+    return other if _is_zero(after, one) else one if _is_zero(after, other) else operand
 
 
 def _is_zero(graph: Graph, value: str) -> bool:
