@@ -247,7 +247,7 @@ class Judge:
             return UNKNOWN
         if rule is None:
             verdict = _without_rule(node, layout.spec)
-            return verdict if verdict is UNKNOWN else replace(verdict, own=True)
+            return verdict if verdict is UNKNOWN else replace(verdict, own=True, untold=True)
         splits = [
             *self.factors.operands(graph, node, rule),
             *self.factors.results(graph, node, rule),
@@ -262,7 +262,8 @@ class Judge:
             return UNKNOWN
         actual = self._actual(graph, producer, rule)
         axes = [axis for dim in actual for axis in dim]
-        if len(set(axes)) < len(axes):
+        twice = len(set(axes)) < len(axes)
+        if verdict.own or twice or not self.factors.dims(actual, moved):
             return replace(verdict, untold=True)
         return replace(verdict, actual=actual)
 

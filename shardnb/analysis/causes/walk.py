@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass, replace
 
 from shardnb.analysis.causes.align import COLLECTIVES, Alignment, is_generated
-from shardnb.analysis.causes.graph import Graph
+from shardnb.analysis.causes.graph import Graph, Key
 from shardnb.analysis.causes.index import Values
 from shardnb.compiler.hlo import Instruction
 
 _DEPTH = 4
+_VIEWS = ("broadcast", "copy", "reshape", "transpose")
 _ZEROS = ("0", "false", "(0, 0)", "-0")
 
 
@@ -56,18 +58,37 @@ class _Walk:
 
     def run(self) -> Move:
         found, collective = self.alignment, self.collective
-        values = found.values(found.after.operands[collective.name][0])
-        key = found.after.keys[collective.name]
-        mine = [one for value in values if (one := found.named(value, key)) is not None]
+        operand, key = found.after.operands[collective.name][0], found.after.keys[collective.name]
+        values = found.values(operand)
+        mine = self._named(values, key)
+        if not mine and self._sums():
+            operand = self._seen_through(operand)
+            mine = self._named(found.values(operand), key)
         if mine and (self._repeats(_name(mine[0])) or self._sums()):
             name = _name(mine[0])
             again = not self._sums()
-            source = _name(unmasked_part(found.after, found.after.operands[collective.name][0]))
+            source = _name(unmasked_part(found.after, operand))
             direct = found.own.get(source) == name and found.after.keys[source] == key
             return Move(
                 self._before, collective, mine[0], name, own=True, again=again, direct=direct
             )
         return self._forward(values)
+
+    def _named(self, values: Values, key: Key) -> list[str]:
+        named = (self.alignment.named(value, key) for value in values)
+        return [one for one in named if one is not None]
+
+    def _seen_through(self, operand: str) -> str:
+        """Give what a sum was made of, where it was moved behind what only gives a shape."""
+        after = self.alignment.after
+        size = after.array(operand)
+        while (node := after.nodes.get(operand)) is not None and node.opcode in _VIEWS:
+            below = after.operands[node.name][0]
+            array = after.array(below)
+            if size is None or array is None or math.prod(array[1]) != math.prod(size[1]):
+                break
+            operand = below
+        return operand
 
     def _sums(self) -> bool:
         return self.collective.opcode in ("all-reduce", "reduce-scatter")
