@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,15 @@ from shardnb.compiler import placement, private, sdy
 from shardnb.compiler.dumps import Dumps, pass_on, recording
 
 Tree = Any
+
+# XLA's CPU client has no more threads than this for collectives, and each device that waits in one
+# keeps its thread: with more devices they may wait for ever, and XLA then ends the process.
+MOST_THREADS = 256
+_EXCHANGE = re.compile(
+    r"\b(?:all-gather|all-reduce|all-to-all|collective-broadcast|collective-permute"
+    r"|ragged-all-to-all|reduce-scatter)(?:-start)?\("
+)
+_TOPOLOGY = "a TPU topology is only compiled for"
 
 
 @dataclass(frozen=True)
@@ -120,6 +130,21 @@ class Program:
         """Whether it is for devices of a topology, where nothing runs."""
         return private.compile_only(self.mesh.devices.flat[0])
 
+    @cached_property
+    def hindrance(self) -> str | None:
+        """Why it cannot run on its devices, or None where it can."""
+        if self.compile_only:
+            return _TOPOLOGY
+        devices = self.mesh.devices
+        if devices.flat[0].platform != "cpu" or devices.size <= MOST_THREADS:
+            return None
+        if not _EXCHANGE.search(self.optimized):
+            return None
+        return (
+            f"XLA can hang, and end the kernel, where more than {MOST_THREADS} CPU devices "
+            f"exchange data, and the mesh has {devices.size:,}; a smaller mesh runs"
+        )
+
     @property
     def abstract(self) -> bool:
         """Whether an argument has a shape only, so that the program cannot run."""
@@ -129,11 +154,11 @@ class Program:
     def run(self) -> Tree:
         """Place the arguments on the mesh and run; gives the function's result.
 
-        Raises `ValueError` where an argument has a shape only, where the devices are those of a
-        topology, and where it does not fit into their memory.
+        Raises `ValueError` where an argument has a shape only, where the devices cannot run it
+        (see `hindrance`), and where it does not fit into their memory.
         """
-        if self.compile_only:
-            raise ValueError("these devices are a topology to compile for: nothing runs there")
+        if self.hindrance:
+            raise ValueError(f"nothing can run: {self.hindrance}")
         if self.abstract:
             raise ValueError("an argument is a ShapeDtypeStruct: there is nothing to run on")
         if not self.compiled:

@@ -32,7 +32,7 @@ from shardnb.report import Report
 from shardnb.report.types import ErrorReport
 
 Tree = Any
-_NO_DEVICES = "nothing ran, and no name is bound: a TPU topology is only compiled for"
+_NOT_RUN = "nothing ran, and no name is bound: "
 _KNOWN = {"P": PartitionSpec, "PartitionSpec": PartitionSpec, "NamedSharding": NamedSharding}
 
 
@@ -131,8 +131,8 @@ class Session:
             self._forbid(line, report)
             if line.has(options.FIX):
                 report = self.keep(line, engine.with_fixes(program, report), [])
-            if run and program.compile_only and not program.abstract:
-                report = self.keep(line, report, [_NO_DEVICES])
+            if run and program.hindrance and not program.abstract:
+                report = self.keep(line, report, [_NOT_RUN + program.hindrance])
                 run = False
             results = self.results(line, program, report) if run else None
             if results is None:

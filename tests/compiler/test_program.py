@@ -248,3 +248,22 @@ def test_a_part_of_jax_that_is_gone_is_named(monkeypatch):
 def test_the_kernels_own_devices_are_untouched():
     assert len(jax.devices()) == 1
     assert GRID.mesh.size == 8
+
+
+@pytest.mark.parametrize(("devices", "runs"), [(256, True), (512, False)])
+def test_more_devices_exchange_than_the_cpu_client_has_threads_for(devices, runs):
+    mesh = make_grid(f"data={devices}").mesh
+    x = np.ones(512, np.float32)
+    program = build(lambda x: x.sum(), {"x": x}, mesh=mesh, in_specs={"x": P("data")})
+    if runs:
+        assert program.run() == 512
+    else:
+        with pytest.raises(ValueError, match=r"more than 256 CPU devices .* the mesh has 512"):
+            program.run()
+
+
+def test_many_devices_that_exchange_nothing_run():
+    mesh = make_grid("data=512").mesh
+    x = np.ones(512, np.float32)
+    program = build(lambda x: x * 2, {"x": x}, mesh=mesh, in_specs={"x": P("data")})
+    np.testing.assert_array_equal(program.run(), x * 2)

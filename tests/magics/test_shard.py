@@ -274,6 +274,14 @@ def test_with_shapes_nothing_runs_and_the_next_cell_can_go_on(ip, cell):
     assert kinds(last(ip)) == ["all-reduce"]
 
 
+def test_a_mesh_that_would_hang_the_kernel_is_compiled_for_only(ip, cell):
+    cell("v = np.ones(512, np.float32)")
+    cell("%%shard --mesh data=512 v=P('data')\ntotal = v.sum()")
+    assert "total" not in ip.user_ns
+    (note,) = [note for note in last(ip).notes if note.startswith("nothing ran")]
+    assert "the mesh has 512; a smaller mesh runs" in note
+
+
 def test_nothing_of_the_kernel_changes(ip, cell):
     before = (jax.devices(), jax.sharding.get_mesh(), dict(jax.config.values))
     cell("%%shard x=P('data')\ny = x * 2")
