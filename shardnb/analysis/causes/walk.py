@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from shardnb.analysis.causes.align import COLLECTIVES, Alignment, is_generated
 from shardnb.analysis.causes.graph import Graph, Key
-from shardnb.analysis.causes.index import Values
+from shardnb.analysis.causes.index import MOVERS, Values
 from shardnb.compiler.hlo import Instruction
 
 _DEPTH = 4
@@ -64,7 +64,7 @@ class _Walk:
         if not mine and self._sums():
             operand = self._seen_through(operand)
             mine = self._named(found.values(operand), key)
-        if mine and (self._repeats(_name(mine[0])) or self._sums()):
+        if mine and self._completes(_name(mine[0])):
             name = _name(mine[0])
             again = not self._sums()
             source = _name(unmasked_part(found.after, operand))
@@ -89,6 +89,14 @@ class _Walk:
                 break
             operand = below
         return operand
+
+    def _completes(self, name: str) -> bool:
+        """Whether the collective completes what an operation computes, and does not move it."""
+        if not self._sums():
+            return self._repeats(name)
+        operand = self.alignment.after.operands[self.collective.name][0]
+        gathered = unmasked(self.alignment.after, operand) is not None
+        return not (gathered and self._before.nodes[name].opcode in MOVERS)
 
     def _sums(self) -> bool:
         return self.collective.opcode in ("all-reduce", "reduce-scatter")
