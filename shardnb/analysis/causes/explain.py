@@ -88,7 +88,7 @@ def explain_causes(
         program=program,
         after=after,
         judge=judge,
-        windowed=Windowed(judge.factors, after),
+        windowed=Windowed(judge.factors, partitioned, after),
         names=Names(program, input_names),
         finder=AxisFinder(mesh),
         remat=warnings.keys,
@@ -136,7 +136,7 @@ class _Explainer:
         alignment = self._alignment(made.computation) if made is not None else None
         if made is None or alignment is None:
             return self._written(collective, UNKNOWN, Facts(), collective.op_name)
-        move = walk(alignment, made)
+        move = self.windowed.sum(made) or walk(alignment, made)
         permuted = [one for one in move.chain if one.opcode == "collective-permute"]
         axes = (self._axes(permuted[0]) or ()) if permuted else ()
         verdict = self.judge.judge(move, self._axes(made), axes)

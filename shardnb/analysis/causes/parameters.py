@@ -46,7 +46,11 @@ class Parameters:
         """Give the number of the parameter whose part an instruction takes first, or None."""
         if not instruction.operands:
             return None
-        return self._follow((instruction.computation, instruction.operands[0]))
+        return self.of(instruction.computation, instruction.operands[0])
+
+    def of(self, computation: str, value: str) -> int | None:
+        """Give the number of the parameter that a value is a part of, None for another."""
+        return self._follow((computation, value))
 
     def _follow(self, start: _Place) -> int | None:
         place: _Place | None = start

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 from shardnb.analysis.causes.factors import Factors
 from shardnb.analysis.causes.graph import Graph
 from shardnb.analysis.causes.origins import Pieces
+from shardnb.analysis.causes.parameters import Parameters
 from shardnb.analysis.causes.walk import Move
-from shardnb.compiler.hlo import Instruction
+from shardnb.compiler.hlo import Instruction, Module
 
 _BODY = re.compile(r"windowed_dot_general_body_(ag|rs)")
 _VIEWS = ("reshape", "copy", "convert", "bitcast", "transpose")
@@ -38,11 +39,12 @@ class _Loop:
 class Windowed:
     """Finds for a permute of such a loop the move that it is a step of."""
 
-    def __init__(self, factors: Factors, after: Mapping[str, Graph]) -> None:
-        """Find the loops of a program after partitioning."""
+    def __init__(self, factors: Factors, partitioned: Module, after: Mapping[str, Graph]) -> None:
+        """Find the loops of a program after partitioning, `after` its graphs."""
         self._factors = factors
         self._after = after
         self._bodies = dict(_loops(after))
+        self._entering = Parameters(factors.program.module), Parameters(partitioned)
 
     def is_step(self, made: Instruction) -> bool:
         """Whether a collective is a permute of such a loop, or one at its ends."""
@@ -66,6 +68,23 @@ class Windowed:
             return None
         gathered = replace(made, opcode="all-gather")
         return Move(before, gathered, found[0], products[0].name, sent=made.arrays[0][1])
+
+    def sum(self, made: Instruction) -> Move | None:
+        """Give the move of an all-reduce that adds up what such a loop made, None for another."""
+        graph = self._after.get(made.computation)
+        if graph is None or made.opcode not in ("all-reduce", "reduce-scatter"):
+            return None
+        name = graph.operands[made.name][0].partition("#")[0]
+        while (node := graph.nodes.get(name)) is not None and node.opcode in _VIEWS:
+            name = graph.operands[name][0].partition("#")[0]
+        loop = next((one for one in self._bodies.values() if one.instruction is node), None)
+        before = self._before(loop) if loop is not None else None
+        if loop is None or before is None or graph.keys[made.name] != graph.keys[name]:
+            return None
+        products = self._products(before, loop)
+        return (
+            Move(before, made, products[0].name, products[0].name, own=True) if products else None
+        )
 
     def _loop(self, made: Instruction) -> _Loop | None:
         """Give the loop that a permute stands in, goes into, or comes from."""
@@ -93,6 +112,7 @@ class Windowed:
         ones = [one for one in before.body if one.opcode == "dot" and before.keys[one.name] == key]
         if len(ones) > 1:
             ones = [one for one in ones if self._may_be(before, one, loop)]
+            ones = [one for one in ones if self._takes_alike(before, one, loop)]
             held = sorted(math.prod(shape) for _, shape in loop.instruction.arrays[:2])
             exact = [one for one in ones if held == sorted(self._sizes(before, one))]
             ones = exact or ones
@@ -113,6 +133,13 @@ class Windowed:
         if loop.gathers or len(arrays) < 3:
             return fits
         return fits and _bare(arrays[2][1]) == _bare(self._block(before, product.name))
+
+    def _takes_alike(self, before: Graph, product: Instruction, loop: _Loop) -> bool:
+        """Whether a product takes the inputs of the program that a loop does, as far as known."""
+        own, others = self._entering
+        start = loop.instruction.operands[0]
+        held = {others.of(loop.graph.name, f"{start}#{at}") for at in range(2)} - {None}
+        return held <= {own.of(before.name, one) for one in before.operands[product.name]}
 
     def _kind(self, before: Graph, product: Instruction) -> tuple[object, ...]:
         """Give all that tells why a product is taken in steps."""
