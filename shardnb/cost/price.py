@@ -16,7 +16,11 @@ _PEAK = "compute: the operations at the peak for bf16; wider types take longer"
 _MEMORY = "memory: every operation reads and writes memory; what stays on the chip makes it less"
 _OVERLAP = "the step: between the longest part alone and all parts one after the other"
 _NO_BOX = "chips that are no box, from each to the next in the order of the mesh"
-_LATENCY = "an exchange takes 1 us for each hop at least"
+_AROUND = (
+    "chips that are no box: the bytes sent by the ring formula, times those that share the busiest "
+    "link, over w"
+)
+_LATENCY = "an exchange takes 1 us for each hop at least, and an all-reduce goes twice"
 
 
 def priced(report: Report) -> Report:
@@ -159,11 +163,19 @@ def _formulas(
         yield f"w, what a link carries one way: {hardware.link / 1e9:g} GB/s"
     if torus is not None:
         yield "V: the bytes of the whole array over a group of m chips; a chip sends both ways"
+        if any(_is_no_box(c, torus) for c in collectives):
+            yield _AROUND
         yield _wraparound(torus)
         yield _LATENCY
     elif hardware.network is not None:
         yield f"between nodes of {hardware.node}: {hardware.network / 1e9:g} GB/s for each GPU"
         yield "no latency is counted"
+
+
+def _is_no_box(collective: Collective, torus: Torus) -> bool:
+    """Whether a collective goes around chips that are no box."""
+    permute = collective.kind == "collective-permute"
+    return not permute and bool(collective.wire_bytes) and torus.route(collective.groups) is None
 
 
 def _wraparound(torus: Torus) -> str:

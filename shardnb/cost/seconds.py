@@ -18,7 +18,7 @@ ON_TORUS = {
     "all-gather": "V·(m-1)/m over the links of a chip",
     "reduce-scatter": "V·(m-1)/m over the links of a chip",
     "all-reduce": "2·V·(m-1)/m over the links of a chip",
-    "all-to-all": "V/(8w) on a ring and V/(4w) on a line, the longest of a group",
+    "all-to-all": "V·l/m over 8w on a ring of l chips and over 4w on a line, the slowest counts",
     "ragged-all-to-all": "that of an all-to-all, the most it can be",
     "collective-permute": "bytes times the pairs that share a link, each the shortest way, over w",
     "collective-broadcast": "bytes over w",

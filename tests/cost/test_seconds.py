@@ -217,3 +217,42 @@ def test_a_slice_within_a_pod_takes_the_same_mesh():
 def test_hardware_that_is_not_known_names_what_is():
     with pytest.raises(ValueError, match="there are v2, v3, v4, v5e, v5p, v6e, tpu7x, a100"):
         on_hardware(emulated(a=2), "mi300")
+
+
+def test_an_all_to_all_over_two_lines_is_bound_by_the_longer():
+    # 8 chips of 2 x 4 hold 2 MB each: 4 chips send half of it over the 2 links of the cut.
+    one = collective("all-to-all", 2, (tuple(range(8)),), axes=("y", "x"))
+    assert seconds(LINES, one) == [pytest.approx(4 * 1e6 / (2 * LINK))]
+
+
+def test_the_formula_of_an_all_to_all_gives_its_seconds():
+    # V·l/m over 4w, with V the 16 MB of all 8 chips and a line of 4.
+    one = collective("all-to-all", 2, (tuple(range(8)),), axes=("y", "x"))
+    report = priced(Report("f", LINES, collectives=(one,)))
+    assert "V·l/m over 8w on a ring of l chips and over 4w on a line" in str(report.cost)
+    assert report.collectives[0].seconds == pytest.approx(16e6 * 4 / 8 / (4 * LINK))
+
+
+def test_how_chips_that_are_no_box_are_priced_is_said():
+    corner = collective("all-gather", 3, ((0, 1, 5), (2, 3, 7)), sent=2 * MB)
+    said = [
+        priced(Report("f", LINES, collectives=(c,))).cost
+        for c in (corner, collective("all-gather", 16, HALF))
+    ]
+    assert [
+        any(a.startswith("chips that are no box") for a in cost.assumptions) for cost in said
+    ] == [True, False]
+
+
+def test_an_all_reduce_over_two_rings_uses_four_links():
+    # 16 x 16 chips: 255/256 of 256 MB, twice, over 4 links.
+    pod = tpu("v5e:16x16", box(16, 16), x=16, y=16)
+    one = collective("all-reduce", 256, (tuple(range(256)),), axes=("x", "y"))
+    assert seconds(pod, one) == [pytest.approx(2 * 255e6 / (4 * LINK))]
+
+
+def test_an_all_gather_over_a_ring_and_a_line_adds_up_their_links():
+    # 8 x 16 chips of a v5e: the dimension of 16 is a ring (2 links), that of 8 a line (1 link).
+    slice_of = tpu("v5e:8x16", box(8, 16), x=8, y=16)
+    one = collective("all-gather", 128, (tuple(range(128)),), axes=("x", "y"))
+    assert seconds(slice_of, one) == [pytest.approx(127e6 / (3 * LINK))]
