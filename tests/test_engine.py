@@ -143,3 +143,14 @@ def test_a_text_alone_does_not_know_its_inputs():
     report = sn.explain(jnp.tanh, X, mesh="data=8", in_specs=P("data"))
     told = str(sn.explain_hlo(report.texts["optimized"]))
     assert "inputs    not known" in told
+
+
+def test_the_line_that_calls_explain_is_no_part_of_the_program():
+    def product(x, w):
+        return jnp.tanh(x @ w)
+
+    specs = (P("data", "model"), P("model"))
+    report = sn.explain(product, X, W, mesh="data=4,model=2", in_specs=specs)
+    (frame,) = report.collectives[0].frames
+    assert frame.function.endswith("product")
+    assert len(report.sources) == 1

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import linecache
 import os
+import sys
 import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import shardnb
 from shardnb.compiler.hlo import Frame
@@ -17,6 +19,7 @@ _LIBRARIES = tuple(
     for path in (*sysconfig.get_paths().values(), *(shardnb.__path__))
     if path
 )
+_OWN = tuple(os.path.realpath(path) + os.sep for path in shardnb.__path__)
 _EXCERPT = 200
 
 
@@ -35,6 +38,7 @@ class Sources:
         self._files = dict(files or {})
         self._lines: dict[str, set[int]] = {}
         self._library: dict[str, bool] = {}
+        self._own: dict[str, bool] = {}
         self._chains: dict[tuple[Frame, ...], tuple[Location, ...]] = {}
 
     def locate(self, frames: tuple[Frame, ...]) -> tuple[Location, ...]:
@@ -45,6 +49,8 @@ class Sources:
 
     def _locations(self, frames: tuple[Frame, ...]) -> Iterator[Location]:
         for frame in frames:
+            if self._is_own(frame.file):
+                return  # what called shardnb is no part of the program
             index = self._index(frame)
             if index is not None:
                 yield Location(index, frame.line, frame.function)
@@ -74,6 +80,11 @@ class Sources:
             self._library[file] = inside or "-packages" + os.sep in path or not file
         return self._library[file]
 
+    def _is_own(self, file: str) -> bool:
+        if file not in self._own:
+            self._own[file] = os.path.realpath(file).startswith(_OWN)
+        return self._own[file]
+
     def texts(self) -> tuple[Source, ...]:
         """Give every text, those of files that were met cut to the lines between the used ones."""
         return tuple(self._with_text(index, source) for index, source in enumerate(self._known))
@@ -89,5 +100,8 @@ class Sources:
 
 
 def _short(file: str) -> str:
-    """Name a file so that no folder of one machine stands in a report."""
-    return Path(file).name
+    """Name a file so that no folder of one machine stands in a report; a cell by its number."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    cell = shell.compile.format_code_name(file) if shell is not None else None
+    return " ".join(cell) if cell else Path(file).name

@@ -23,6 +23,10 @@ CALLS = (
     """explorer._handle_custom_msg({'kind': 'compile', 'number': 1, 'plan': {
     'axes': explorer.plan['axes'], 'specs': {'x': [['data'], []]}}}, [])
 explorer._worker.wait(60), os.readlink('/dev/fd/2') == before, explorer.compiled['number']""",
+    """def through(x, W):
+    return layer(x, W)
+report = sn.explain(through, x, W, mesh='data=4,model=2', in_specs=specs)
+[source.name for source in report.sources][1:]""",
 )
 
 
@@ -48,3 +52,7 @@ def test_text_and_html_stand_beside_the_widget(outputs, number):
 def test_a_compile_in_the_thread_leaves_the_kernel_as_it_was(outputs):
     assert outputs[4] == []
     assert [data["text/plain"] for data in outputs[5]] == ["(True, True, 1)"]
+
+
+def test_a_line_of_another_cell_stands_under_its_number(outputs):
+    assert [data["text/plain"] for data in outputs[6]] == ["['Cell In[1]']"]
