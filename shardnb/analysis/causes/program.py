@@ -65,12 +65,26 @@ class Before:
         if caller is None:
             return None
         outer, instruction = caller
+        if instruction.opcode == "conditional":
+            return self._into_branch(outer, instruction, graph, value)
         name, _, element = value.partition("#")
         operands = outer.operands[instruction.name]
         text = {"call": graph.nodes[name].operand_text, "while": element}
         number = text.get(instruction.opcode, "")
         at = int(number) if number.isdigit() else -1
         return (outer, operands[at]) if 0 <= at < len(operands) else None
+
+    @staticmethod
+    def _into_branch(
+        outer: Graph, instruction: Instruction, graph: Graph, value: str
+    ) -> tuple[Graph, str] | None:
+        """Give what a conditional hands to a branch, behind what it decides by."""
+        branches = [called for _, called in instruction.called]
+        at = branches.index(graph.name) + 1
+        if branches.count(graph.name) > 1 or at >= len(instruction.operands):
+            return None
+        _, mark, element = value.partition("#")
+        return outer, outer.resolve(instruction.operands[at] + mark + element)
 
     def carried(self, graph: Graph, value: str) -> tuple[Graph, str] | None:
         """Give what the body of a loop hands to its next turn for a parameter."""

@@ -245,6 +245,8 @@ class _Walk:
         operand = unmasked(found.after, operand) or operand
         if values and self._lies_as_declared(operand, values[0]):
             return False
+        key = found.after.keys[self.collective.name]
+        further = bool(values) and self._before.keys.get(_name(values[0])) != key
         seen = set[str]()
         while operand not in seen:
             seen.add(operand)
@@ -256,16 +258,21 @@ class _Walk:
                 return False
             holding = (o for o in operands if set(values) & set(found.values(o)))
             operand = next(holding, operands[0])
+            if further and self._has_shape(operand, values[0]):
+                return False
         return False
+
+    def _has_shape(self, operand: str, value: str) -> bool:
+        """Whether a value after has the shape of the declared block of one before."""
+        array = self.alignment.after.array(operand)
+        return array is not None and array[1] == self.alignment.shard_shape(value)
 
     def _lies_as_declared(self, operand: str, value: str) -> bool:
         """Whether what enters has the shape of the value's declared block."""
         after = self.alignment.after
-        shape = self.alignment.shard_shape(value)
         for _ in range(2):
             name = operand.partition("#")[0]
-            array = after.array(operand)
-            if array is not None and array[1] == shape:
+            if self._has_shape(operand, value):
                 return True
             if name in self.alignment.own or after.nodes[name].opcode != "reshape":
                 return False
