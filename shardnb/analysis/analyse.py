@@ -11,7 +11,7 @@ from importlib import metadata
 import jax
 
 from shardnb.analysis import findings, loops, values
-from shardnb.analysis.buffers import memory_of, out_of_memory, read_allocations
+from shardnb.analysis.buffers import memory_of, memory_of_compiled, out_of_memory, read_allocations
 from shardnb.analysis.causes import Causes, Counts, Stated, explain_causes, read_stated
 from shardnb.analysis.collectives import find_collectives
 from shardnb.analysis.jaxprs import equations
@@ -269,13 +269,4 @@ def _donated(program: Program, inputs: Sequence[Value]) -> dict[int, Value]:
 def _memory(program: Program) -> Memory | None:
     if program.failure:
         return memory_of(read_allocations(program.dumps.buffers))
-    stats = program.compiled.memory_analysis()
-    if stats is None:
-        return None
-    return Memory(
-        arguments=stats.argument_size_in_bytes,
-        outputs=stats.output_size_in_bytes,
-        temporaries=stats.temp_size_in_bytes,
-        aliased=stats.alias_size_in_bytes,
-        code=stats.generated_code_size_in_bytes,
-    )
+    return memory_of_compiled(program.compiled)

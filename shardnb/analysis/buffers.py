@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from shardnb.compiler.hlo import Frame, Instruction, Module, parse_shape
 from shardnb.report.model import Finding, Location, Memory
@@ -60,6 +61,20 @@ def _read(text: str) -> Iterator[Allocation]:
             # What lies in one place by turns is one buffer: the first says where it comes from.
             if not shape.startswith("("):
                 values.setdefault(int(offset), Buffer(name, shape, int(size)))
+
+
+def memory_of_compiled(compiled: Any) -> Memory | None:
+    """Give what one device holds, as the analysis of a compiled stage says; None without one."""
+    stats = compiled.memory_analysis()
+    if stats is None:
+        return None
+    return Memory(
+        arguments=stats.argument_size_in_bytes,
+        outputs=stats.output_size_in_bytes,
+        temporaries=stats.temp_size_in_bytes,
+        aliased=stats.alias_size_in_bytes,
+        code=stats.generated_code_size_in_bytes,
+    )
 
 
 def memory_of(allocations: Sequence[Allocation]) -> Memory:

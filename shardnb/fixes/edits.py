@@ -153,27 +153,55 @@ class ConstraintEdit:
 
     def lowered(self, program: Program) -> Any:
         """Trace the edited text and lower it; raises `NotTried` where its line did not run."""
-        ran: list[int] = []
         constrain: Callable[..., Any] = (
             jax.sharding.reshard if self.explicit else jax.lax.with_sharding_constraint
         )
 
-        def handle(number: int, value: Any) -> Any:
-            if number != self.number or not isinstance(value, jax.core.Tracer):
+        def constrained(value: Any) -> Any:
+            if not isinstance(value, jax.core.Tracer):
                 return value
-            ran.append(number)
             return constrain(value, partition_spec(self.spec))
 
-        recipe = program.recipe
-        with (
-            quiet_retrace(),
-            hook.handling(handle),
-            self.unit.with_call(recipe.fn, self.number) as fn,
-        ):
-            traced = replace(recipe, fn=fn).trace()
-        if not ran:
-            raise NotTried(self.text)
-        return recipe.lower(traced)
+        return lowered_with(program, self, constrained)
+
+
+class TextEdit(Edit, Protocol):
+    """An edit at one place of a text of the user's."""
+
+    @property
+    def unit(self) -> Unit:
+        """The text."""
+
+    @property
+    def number(self) -> int:
+        """The number of the place in it."""
+
+
+def lowered_with(program: Program, edit: TextEdit, change: Callable[[Any], Any]) -> Any:
+    """Trace the text with `change` at the edit's place, and lower it.
+
+    Raises `NotTried` where the place was not reached, or was left as it was.
+    """
+    changed = False
+
+    def handle(number: int, value: Any) -> Any:
+        nonlocal changed
+        if number != edit.number:
+            return value
+        result = change(value)
+        changed = changed or result is not value
+        return result
+
+    recipe = program.recipe
+    with (
+        quiet_retrace(),
+        hook.handling(handle),
+        edit.unit.with_call(recipe.fn, edit.number) as fn,
+    ):
+        traced = replace(recipe, fn=fn).trace()
+    if not changed:
+        raise NotTried(edit.text)
+    return recipe.lower(traced)
 
 
 def _retrace(program: Program) -> bool:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 
 from shardnb.compiler import Program
-from shardnb.fixes import hook
-from shardnb.fixes.edits import NotTried, partition_spec
+from shardnb.fixes.edits import NotTried, lowered_with, partition_spec
 from shardnb.fixes.marks import Place
-from shardnb.fixes.retrace import quiet_retrace
 from shardnb.fixes.units import Unit
 from shardnb.report.model import Collective, Location, Spec
 from shardnb.report.spec import spec_text
@@ -61,31 +59,18 @@ class ProductEdit:
 
     def lowered(self, program: Program) -> Any:
         """Trace the edited text and lower it; raises `NotTried` where it is another product."""
-        ran: list[int] = []
         one, other, result = map(partition_spec, self.specs)
 
         def scattered(a: Any, b: Any) -> Any:
             return jax.lax.psum_scatter(a @ b, self.axes, scatter_dimension=self.dim, tiled=True)
 
-        def handle(number: int, value: Any) -> Any:
-            if number != self.number:
-                return value
-            a, b = value
+        def changed(operands: tuple[Any, Any]) -> Any:
+            a, b = operands
             if b.ndim != 2 or a.ndim != len(self.spec):
                 raise NotTried(self.text)
-            ran.append(number)
             return jax.shard_map(scattered, in_specs=(one, other), out_specs=result)(a, b)
 
-        recipe = program.recipe
-        with (
-            quiet_retrace(),
-            hook.handling(handle),
-            self.unit.with_call(recipe.fn, self.number) as fn,
-        ):
-            traced = replace(recipe, fn=fn).trace()
-        if not ran:
-            raise NotTried(self.text)
-        return recipe.lower(traced)
+        return lowered_with(program, self, changed)
 
 
 def scattered_products(

@@ -21,7 +21,7 @@ from shardnb.fixes.candidates import (
     seen_places,
 )
 from shardnb.fixes.edits import Edit, InputEdit
-from shardnb.fixes.trial import Bench, Outcome, flops
+from shardnb.fixes.trial import Bench, Outcome
 from shardnb.fixes.units import units_of
 from shardnb.report.model import Collective, Fix, Report
 
@@ -99,8 +99,8 @@ class Search:
 
     def __post_init__(self) -> None:
         """Take the program as it stands for the measure."""
-        memory = self.report.memory.total if self.report.memory else None
-        self.before = Outcome(self.report.collectives, memory, flops(self.program.compiled))
+        report = self.report
+        self.before = Outcome.of(report.collectives, report.memory, report.work)
         self._bench = Bench(self.report.mesh)
         self._seen: set[str] = set()
         self._longest = 0.0

@@ -10,13 +10,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import jax
 
+from shardnb.analysis.buffers import memory_of_compiled
 from shardnb.analysis.collectives import find_collectives
+from shardnb.analysis.work import work_of
 from shardnb.compiler import hlo, private
 from shardnb.compiler.dumps import captured_fd2
+from shardnb.report.cost import Work
 from shardnb.report.model import Collective, Memory, Mesh
 
 _NAME = "shardnb: the optimized program"
@@ -29,6 +32,13 @@ class Outcome:
     collectives: tuple[Collective, ...]
     memory: int | None = None
     flops: float | None = None
+
+    @classmethod
+    def of(
+        cls, collectives: tuple[Collective, ...], memory: Memory | None, work: Work | None
+    ) -> Self:
+        """Give the outcome of a whole compile, as far as the compiler tells."""
+        return cls(collectives, memory.total if memory else None, work.flops if work else None)
 
     @property
     def count(self) -> int:
@@ -60,38 +70,19 @@ class Bench:
 
     def look(self, lowered: Any) -> Outcome:
         """Give what a lowered program sends; stops before machine code is made on CPU."""
-        return Outcome(self._collectives(optimized_text(lowered, self.mesh.platform)))
+        return Outcome(self._collectives(hlo.parse(optimized_text(lowered, self.mesh.platform))))
 
     def weigh(self, lowered: Any) -> Outcome:
         """Give what a lowered program sends, holds and computes, by a whole compile."""
         with quiet_compiler():
             compiled = lowered.compile()
-        collectives = self._collectives(compiled.as_text())
-        return Outcome(collectives, total_memory(compiled), flops(compiled))
+        text = compiled.as_text()
+        module = hlo.parse(text)
+        memory, work = memory_of_compiled(compiled), work_of(text, module, compiled)
+        return Outcome.of(self._collectives(module), memory, work)
 
-    def _collectives(self, text: str) -> tuple[Collective, ...]:
-        return find_collectives(hlo.parse(text), self.mesh, lambda _: ())
-
-
-def total_memory(compiled: Any) -> int | None:
-    """Give the bytes that one device holds at once, as the compiler's own analysis says."""
-    stats = compiled.memory_analysis()
-    if stats is None:
-        return None
-    return Memory(
-        arguments=stats.argument_size_in_bytes,
-        outputs=stats.output_size_in_bytes,
-        temporaries=stats.temp_size_in_bytes,
-        aliased=stats.alias_size_in_bytes,
-    ).total
-
-
-def flops(compiled: Any) -> float | None:
-    """Give the operations that one device computes, as the compiler's cost analysis says."""
-    with suppress(Exception):
-        count = compiled.cost_analysis().get("flops", 0)
-        return float(count) if count > 0 else None  # -1 where an operation is opaque
-    return None
+    def _collectives(self, module: hlo.Module) -> tuple[Collective, ...]:
+        return find_collectives(module, self.mesh, lambda _: ())
 
 
 @contextmanager

@@ -9,12 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from shardnb.analysis.buffers import memory_of_compiled
 from shardnb.analysis.collectives import find_collectives
 from shardnb.analysis.work import work_of
 from shardnb.compiler import Program, hlo
 from shardnb.cost import on_hardware, priced
 from shardnb.fixes.edits import InputEdit
-from shardnb.fixes.trial import quiet_compiler, total_memory
+from shardnb.fixes.trial import quiet_compiler
 from shardnb.planning.choices import Space, State
 from shardnb.planning.estimate import Estimate, Estimator
 from shardnb.planning.front import Point, crowding, front, gain
@@ -144,12 +145,12 @@ class Field:
         text = compiled.as_text()
         module = hlo.parse(text)
         collectives = find_collectives(module, self.mesh, lambda _: ())
-        work = work_of(text, module, compiled)
+        memory, work = memory_of_compiled(compiled), work_of(text, module, compiled)
         report = Report("", self.mesh, collectives=collectives, work=work)
         return Plan(
             mesh=self.mesh,
             specs=self._by_pattern(state),
-            memory=total_memory(compiled) or 0,
+            memory=memory.total if memory else 0,
             wire_bytes=report.wire_bytes,
             collectives=dict(Counter(f"{c.kind}{over(c)}" for c in collectives)),
             untold=sum(c.trips is None for c in collectives),
