@@ -160,20 +160,40 @@ class Matcher:
         return made[0] if len(made) == 1 else None
 
     def _renumbered(self, collective: Collective, final: Instruction) -> Instruction | None:
-        """Give what has another channel now: of the same name, of the same part of an input."""
-        if not collective.op_name:
-            return None
-        found = [
+        """Give what has another channel now, where only one can be meant.
+
+        Of several that are alike it is what moves a part of the same input of the program.
+        """
+        alike = [
             one
             for one in self.made
             if (one.computation, one.name) not in self._taken
-            if (_kind(one), one.op_name) == (collective.kind, collective.op_name)
-            if _size(one) == math.prod(collective.shape)
-            if self._move_alike(one, final)
-            if self._groups_of(one) == collective.groups
+            if self._is_like(one, collective)
         ]
-        taken = {(one.computation, one.operands) for one in found}
-        return found[0] if len(taken) == 1 else None
+        parameter = self._parameters[1].entering(final)
+        moved = [(one, self._parameters[0].entering(one)) for one in alike]
+        found = [one for one, other in moved if parameter is not None and other == parameter]
+        found = found or [one for one, other in moved if parameter is None or other is None]
+        places = {(one.computation, one.operands) for one in found}
+        return found[0] if len(places) == 1 else None
+
+    def _is_like(self, made: Instruction, collective: Collective) -> bool:
+        """Whether two exchange as much between the same devices under the same name.
+
+        TPU may add up in whole, and under no name, what a program scatters.
+        """
+        if self._groups_of(made) != collective.groups:
+            return False
+        size = math.prod(collective.shape)
+        if (_kind(made), made.op_name) == (
+            collective.made_as or collective.kind,
+            collective.op_name,
+        ):
+            return _size(made) == size
+        scattered = _kind(made) == "reduce-scatter" and collective.kind == "all-reduce"
+        return (
+            scattered and not collective.op_name and _size(made) * len(collective.groups[0]) == size
+        )
 
     def _groups_of(self, made: Instruction) -> Groups:
         return self.finder.groups(made.attribute("replica_groups") or "{}", permute=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -280,9 +281,13 @@ def _parts(split: Split, names: Collection[str]) -> Pieces:
 
 
 def exchange(factors: Factors, graph: Graph, node: Instruction, needed: Spec | None) -> Verdict:
-    """Judge what neighbours would exchange, had the partitioner not gathered it."""
+    """Judge what neighbours would exchange, had the partitioner not gathered it.
+
+    The sizes of what the compiler made itself are not the program's.
+    """
     layouts = [factors.program.layout(graph, value) for value in results_of(node)]
     pairs = zip(layouts, node.arrays, strict=False)
     divides = all(layout is None or layout.divides(shape) for layout, (_, shape) in pairs)
-    uneven = not divides and node.opcode != "concatenate"
+    own = re.fullmatch(rf"{re.escape(node.opcode)}(\.\d+)?", node.op_name)
+    uneven = not divides and node.opcode != "concatenate" and own is None
     return Verdict("uneven" if uneven else "whole-axis", needed=needed)

@@ -122,7 +122,7 @@ class Judge:
         """
         node = self._computes(move.graph, move.graph.nodes[move.consumer or ""])
         rule = self.factors.known(move.graph, node)
-        if rule is None:
+        if rule is None or node.opcode == "reshape":
             return UNKNOWN
         summed = rule.reductions or _lost(rule)
         splits = self.factors.operands(move.graph, node, rule)
