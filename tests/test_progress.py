@@ -48,3 +48,22 @@ def test_the_search_for_plans_says_what_it_does(clock):
         clock[0] = 2.0
         tell("plans compiled", 6, 24)
     assert "plan [#####               ] 6 of 24 plans compiled" in out.getvalue()
+
+
+def test_under_a_cell_a_line_is_an_output_that_ends_empty(clock, monkeypatch):
+    said = []
+
+    class Handle:
+        def update(self, data, *, raw):
+            said.append(data)
+
+    def display(data, *, raw, display_id):
+        said.append(data)
+        return Handle()
+
+    monkeypatch.setattr("IPython.display.display", display)
+    monkeypatch.setattr("IPython.get_ipython", lambda: type("Shell", (), {"kernel": 1}))
+    with progress.line_on() as draw:
+        clock[0] = 1.5
+        draw("half")
+    assert said == [{"text/plain": "half"}, {"text/plain": ""}]

@@ -129,6 +129,21 @@ describe('the view', () => {
     expect(show(data)).toContain(words);
   });
 
+  it('does not say of an operation that it uses its own partial sum', () => {
+    const own = { ...allReduce(), producer: 'result of dot_general', consumer: 'dot_general' };
+    show({ ...sketch(), collectives: [{ ...own, producer_spec: [['data']], needed_spec: null }] });
+    const chain = texts('.shardnb-chain > li');
+    expect(chain[0]).toBe("result of dot_general lies as P('data')");
+    expect(chain).toHaveLength(2);
+  });
+
+  it('says what to do where nothing is sent', () => {
+    show({ ...sketch(), collectives: [] });
+    expect(texts('.shardnb-detail')).toEqual([
+      'Point at an array: the mesh shows which block of it each device holds.'
+    ]);
+  });
+
   it('steps through the propagation of placements', () => {
     show({ ...sketch(), values: spread() });
     const types = (): string[] => texts('.shardnb-value > code');
@@ -137,7 +152,7 @@ describe('the view', () => {
     back.click();
     expect(types()).toEqual(['f32[256@data, 1024]', 'f32[256@data, 1024]']);
     expect(texts('.shardnb-stepper')[0]).toContain(
-      'step 2 of 3: data goes forward through tanh at line 2, from h to y'
+      'step 2 of 3: the split over data goes forward through tanh at line 2, from h to y'
     );
     back.click();
     back.click();

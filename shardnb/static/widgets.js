@@ -345,8 +345,8 @@ function made(collective2) {
   return producer ? clean(producer) + (spec ? ` lies as ${clean(specText(spec))}` : "") : "";
 }
 function used(collective2) {
-  const { consumer, needed_spec: spec } = collective2;
-  if (!consumer) {
+  const { consumer, needed_spec: spec, producer } = collective2;
+  if (!consumer || !spec && producer?.startsWith(`result of ${consumer}`)) {
     return "";
   }
   return clean(consumer) + (spec ? ` needs it as ${clean(specText(spec))}` : " uses it");
@@ -924,6 +924,7 @@ var Stage = class {
 };
 
 // src/view/detail.ts
+var HINT = "Point at an array: the mesh shows which block of it each device holds.";
 var Detail = class {
   constructor(report, store) {
     this.report = report;
@@ -932,6 +933,9 @@ var Detail = class {
         this.element.replaceChildren(...chosen ? this._parts(chosen) : []);
       }
     });
+    if (!report.collectives.length) {
+      this.element.append(h("p", { class: "faint" }, HINT));
+    }
   }
   report;
   element = h("div", { class: "detail", "aria-live": "polite" });
@@ -2540,7 +2544,7 @@ function moments(report) {
   return [...found.values()].sort((a, b) => a.step.number - b.step.number);
 }
 function momentText({ axis, step: step2 }, report) {
-  return clean(`${axis} goes ${stepText(step2, report)}, from ${step2.source} to ${step2.target}`);
+  return clean(`the split over ${axis} goes ${stepText(step2, report)}, from ${step2.source} to ${step2.target}`);
 }
 function valueAt(report, index, number) {
   const value2 = report.values[index];
@@ -3672,6 +3676,7 @@ var Quiz = class {
     next.focus({ preventScroll: true });
   }
   _tell() {
+    this._score.hidden = !this._done;
     this._score.textContent = `${this._right} of ${this._done} right`;
   }
   _asked;

@@ -148,11 +148,16 @@ def _moved(collective: Collective) -> str:
     parts = []
     if collective.producer:
         parts.append(f"{clean(collective.producer)}{_lies(collective)}")
-    if collective.consumer:
-        needed = collective.needed_spec
+    needed = collective.needed_spec
+    if collective.consumer and not (needed is None and _own_result(collective)):
         spec = f" needs it as {clean(spec_text(needed))}" if needed is not None else " uses it"
         parts.append(clean(collective.consumer) + spec)
     return f": {', '.join(parts)}" if parts else ""
+
+
+def _own_result(collective: Collective) -> bool:
+    """Whether what is moved is the operation's own result, a partial sum that nobody has used."""
+    return (collective.producer or "").startswith(f"result of {collective.consumer}")
 
 
 def _lies(collective: Collective) -> str:

@@ -133,3 +133,10 @@ def test_it_is_readable_in_both_themes(saved, tmp_path, theme):
     page.wait_for_selector(f"body[data-jp-theme-light={str(light).lower()}]", state="attached")
     page.wait_for_function(f"({BRIGHTNESS})('.shardnb-summary') {'<' if light else '>'} 128")
     page.screenshot(path=tmp_path / "report.png")
+
+
+def test_labels_of_the_facts_stand_in_one_line(saved):
+    page = saved((CELL, sketch()))
+    label = page.locator(".shardnb-facts dt").first
+    assert label.inner_text() == "memory"
+    assert label.bounding_box()["height"] < 30

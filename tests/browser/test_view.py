@@ -141,3 +141,13 @@ def test_it_fits_in_900_pixels(view, page, tmp_path, theme, data):
     overflow = "node => node.scrollWidth - node.clientWidth"
     assert page.locator("html").evaluate(overflow) <= 0
     assert page.locator(".shardnb-report").evaluate(overflow) <= 0
+
+
+def test_it_fits_in_420_pixels(view, page):
+    page.set_viewport_size({"width": 420, "height": 1100})
+    view(sketch())
+    overflow = "node => node.scrollWidth - node.clientWidth"
+    assert page.locator("html").evaluate(overflow) <= 0
+    assert page.locator(".shardnb-value").first.bounding_box()["width"] > 300
+    for cell in page.locator(".shardnb-rows .shardnb-row").first.locator("> *:visible").all():
+        assert cell.evaluate(overflow) <= 0

@@ -9,6 +9,8 @@ import { Store } from './store';
 import { clean, size } from './units';
 import * as words from './words';
 
+const HINT = 'Point at an array: the mesh shows which block of it each device holds.';
+
 export class Detail {
   readonly element = h('div', { class: 'detail', 'aria-live': 'polite' });
 
@@ -21,6 +23,9 @@ export class Detail {
         this.element.replaceChildren(...(chosen ? this._parts(chosen) : []));
       }
     });
+    if (!report.collectives.length) {
+      this.element.append(h('p', { class: 'faint' }, HINT));
+    }
   }
 
   private _parts(one: Collective): HTMLElement[] {

@@ -24,9 +24,9 @@ export function moments(report: Report): Moment[] {
   return [...found.values()].sort((a, b) => a.step.number - b.step.number);
 }
 
-/** Say a step: `data goes forward through dot_general at line 6, from x to h`. */
+/** Say a step: `the split over data goes forward through dot_general at line 6, from x to h`. */
 export function momentText({ axis, step }: Moment, report: Report): string {
-  return clean(`${axis} goes ${stepText(step, report)}, from ${step.source} to ${step.target}`);
+  return clean(`the split over ${axis} goes ${stepText(step, report)}, from ${step.source} to ${step.target}`);
 }
 
 /**

@@ -167,8 +167,9 @@ export function made(collective: Collective): string {
 
 /** Say who uses it and how it must lie there: `y needs it as P(None)`. */
 export function used(collective: Collective): string {
-  const { consumer, needed_spec: spec } = collective;
-  if (!consumer) {
+  const { consumer, needed_spec: spec, producer } = collective;
+  // What is moved may be the operation's own result, a partial sum: nobody has used it yet.
+  if (!consumer || (!spec && producer?.startsWith(`result of ${consumer}`))) {
     return '';
   }
   return clean(consumer) + (spec ? ` needs it as ${clean(specText(spec))}` : ' uses it');

@@ -186,6 +186,7 @@ export class Quiz {
   }
 
   private _tell(): void {
+    this._score.hidden = !this._done;
     this._score.textContent = `${this._right} of ${this._done} right`;
   }
 
