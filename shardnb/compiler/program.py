@@ -185,11 +185,16 @@ def build(
     Raises what JAX raises.
     """
     recipe = Recipe(fn, dict(args), mesh, manual, dict(in_specs or {}), out_specs, jit_options)
+    return build_traced(recipe, recipe.trace)
+
+
+def build_traced(recipe: Recipe, trace: Callable[[], Any]) -> Program:
+    """Lower and compile what `trace` gives for a recipe; as `build`."""
     start = time.perf_counter()
-    traced = recipe.trace()
+    traced = trace()
     traced_at = time.perf_counter()
     lowered = recipe.lower(traced)
-    with jax.set_mesh(mesh), private.without_compilation_cache(), recording() as recorder:
+    with jax.set_mesh(recipe.mesh), private.without_compilation_cache(), recording() as recorder:
         compiled, failure = _compiled(lowered, recorder.options)
     if failure and not recorder.dumps.optimized:
         pass_on(recorder.dumps.warnings)

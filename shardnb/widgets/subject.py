@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -16,8 +15,7 @@ from shardnb.analysis import analyse
 from shardnb.analysis.errors import explain_error
 from shardnb.analysis.values import dtype_name
 from shardnb.call import Call, read_call
-from shardnb.compiler import Program, Recipe, placement, private
-from shardnb.compiler.dumps import recording
+from shardnb.compiler import Program, Recipe, build_traced, placement
 from shardnb.engine import _collector_paused
 from shardnb.fixes.retrace import quiet_retrace
 from shardnb.mesh import Grid, make_grid
@@ -100,23 +98,7 @@ class Subject:
 
     def compiled(self, plan: Plan, trace: Callable[[], Any]) -> tuple[Program, Report]:
         """Lower and compile what `traced` gave, and read the report of it."""
-        recipe, start = self.recipe(plan), time.perf_counter()
-        traced = trace()
-        traced_at = time.perf_counter()
-        lowered = recipe.lower(traced)
-        mesh = recipe.mesh
-        with jax.set_mesh(mesh), private.without_compilation_cache(), recording() as recorder:
-            compiled = lowered.compile(compiler_options=recorder.options)
-        program = Program(
-            recipe=recipe,
-            traced=traced,
-            lowered=lowered,
-            compiled=compiled,
-            dumps=recorder.dumps,
-            trace_seconds=traced_at - start,
-            compile_seconds=time.perf_counter() - traced_at,
-            closed_over=private.closed_over(lowered),
-        )
+        program = build_traced(self.recipe(plan), trace)
         with _collector_paused():
             return program, self._report(plan, program)
 

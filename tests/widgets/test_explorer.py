@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import threading
 
 import jax
@@ -16,6 +17,7 @@ from shardnb.widgets import Explorer, explore
 from tests.widgets.conftest import Front, layer, shape
 
 WHOLE = [[], []]
+needs_libtpu = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="needs libtpu")
 
 
 def specs_of(values):
@@ -96,6 +98,17 @@ def test_a_program_that_jax_refuses_is_explained_in_place(front):
     assert answer["kind"] == "failed"
     assert "x @ W" in answer["said"]
     assert front.explorer.compiled == before
+
+
+@needs_libtpu
+def test_a_program_that_does_not_fit_is_shown_with_what_it_needs():
+    wide = shape(1 << 17, 1 << 17)  # 64 GiB; a chip of v5e has 16 GB
+    found = explore(lambda x: (x * 2).sum(), wide, mesh="data=8", on="v5e:2x4", in_specs=P("data"))
+    front = Front(found)
+    report = front.compile(front.plan(x=[[], []]))
+    found.close()
+    (finding,) = (f for f in report.findings if f.kind == "out-of-memory")
+    assert "64.00 GiB" in finding.message
 
 
 @pytest.mark.parametrize(
