@@ -205,3 +205,90 @@ def explicit_part_with_auto_axes(a):
         return jnp.sort(x, 0) * jnp.sin(x).sum()
 
     return jax.sharding.auto_axes(inside, out_sharding=P())(a)
+
+
+@case(
+    M42,
+    ((64, 16), D),
+    axes="explicit",
+    expect="all-gather f32[64,16] | requested output-spec | a -> convert_element_type",
+)
+def explicit_asarray(a):
+    return jnp.asarray(a, out_sharding=P())
+
+
+# A function of JAX's own runs with Auto axes for its out_sharding.
+@case(
+    M42,
+    ((64, 16), D),
+    axes="explicit",
+    expect="""
+    all-reduce pred[16] | requested partial-sum | result of reduce_or -> reduce_or
+    all-to-all f32[16,4,4] | requested whole-axis | result of select_n -> sort
+    all-to-all f32[4,16,4] | requested whole-axis | result of sort -> *
+    2 all-reduce f32[16] | requested partial-sum | result of gather -> gather
+    """,
+)
+def explicit_percentile(a):
+    return jnp.percentile(a, 50.0, axis=0, out_sharding=P())
+
+
+@case(
+    M42,
+    ((8, 16, 8), T),
+    ((3, 8, 8), P()),
+    axes="explicit",
+    expect="2 collective-permute f32[8,1,8] | requested halo | a -> conv_general_dilated",
+)
+def explicit_convolution(a, k):
+    numbers = ("NWC", "WIO", "NWC")
+    return lax.conv_general_dilated(
+        a, k, (1,), "SAME", dimension_numbers=numbers, out_sharding=P(None, "data")
+    )
+
+
+# The sort's result lies as declared before the rows are cut from it.
+@case(
+    M8,
+    ((64, 8), D),
+    expect="""
+    all-to-all f32[8,8,1] | inferred whole-axis | a -> sort
+    all-to-all f32[8,8,1] | inferred whole-axis | result of sort -> *
+    7 collective-permute f32[1,8] | inferred halo | result of sort -> slice
+    all-reduce f32[8] | inferred partial-sum | result of reduce_sum -> reduce_sum
+    """,
+)
+def mean_of_the_largest(a):
+    return jnp.sort(a, 0)[-8:].mean(0)
+
+
+@case(
+    M8,
+    ((32, 32), D),
+    ((32, 32), T),
+    ((), P(), "bool"),
+    expect="""
+    all-to-all f32[8,4,4] | inferred conflict | b -> add
+    all-gather f32[32,32] | inferred conflict | b -> dot_general
+    """,
+)
+def branches_of_one_input(a, b, flag):
+    return lax.cond(flag, lambda a, b: a @ b, lambda a, b: a + b, a, b)
+
+
+# The four rows are gathered among zeros: data is wanted by the other dim of the difference.
+@case(
+    M8,
+    ((64, 32), D),
+    ((64,), D),
+    expect="""
+    3 collective-permute f32[1,32] | inferred halo | a -> slice
+    all-reduce f32[4,32] | inferred conflict | * -> sub
+    all-reduce f32[4,32] | inferred partial-sum | result of dot_general -> dot_general
+    all-reduce f32[4] | inferred partial-sum | result of reduce_sum -> reduce_sum
+    """,
+)
+def a_step_of_kmeans(a, w):
+    distances = ((a[:, None] - a[:4][None]) ** 2).sum(-1)
+    nearest = jax.nn.one_hot(jnp.argmin(distances, 1), 4) * w[:, None]
+    return (nearest.T @ a) / nearest.sum(0)[:, None]

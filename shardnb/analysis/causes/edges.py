@@ -79,8 +79,10 @@ class Edges:
         name = primitive(node.op_name)
         if name in _EDGES:
             return True
-        operand = graph.operands[node.name][0]
-        return self.stated.explicit and graph.node(operand).op_name == node.op_name != ""
+        if not self.stated.explicit or not node.op_name:
+            return False
+        operand = graph.node(graph.operands[node.name][0])
+        return operand.op_name == node.op_name or self._is_written(node)
 
     def is_inserted(self, graph: Graph, node: Instruction) -> bool:
         """Whether the compiler put in a copy that moves a value to another placement."""
@@ -110,8 +112,11 @@ class Edges:
         shardys = made.computation.startswith(_SHARDYS_BODY)
         return self.stated.explicit and shardys and primitive(made.op_name) not in _CALLED
 
-    def asked_for_sum(self, node: Instruction) -> AskedBy:
-        """Say whether an operation has to add up its parts because of its own `out_sharding`."""
+    def asked_within(self, node: Instruction) -> AskedBy:
+        """Say whether the user gave an operation its `out_sharding`, and so asked what it sends.
+
+        Axes that are Explicit let none of it happen without.
+        """
         return "requested" if self._is_written(node) else "inferred"
 
     def _is_written(self, node: Instruction) -> bool:

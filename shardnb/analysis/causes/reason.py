@@ -93,18 +93,24 @@ class Judge:
         if move.result is not None:
             verdict = self._moved_result(move, moved) if self._arrives(move) else UNKNOWN
             return verdict if verdict is not UNKNOWN else self._result(move, moved)
-        return self._operand(move, moved) if move.consumer else UNKNOWN
+        if not move.consumer:
+            return UNKNOWN
+        verdict = self._operand(move, moved)
+        permute = move.collective.opcode == "collective-permute"
+        if verdict is UNKNOWN and permute and self._sums(move.graph, move.producer):
+            return self._moved_result(move, moved)
+        return verdict
+
+    @staticmethod
+    def _sums(graph: Graph, value: str | None) -> bool:
+        return value is not None and graph.node(value).opcode in _SUMMING
 
     def _as_written(self, move: Move, verdict: Verdict) -> Verdict:
-        """Say that the user asked where an operation was given the placement of its result.
-
-        With Explicit axes its operands could not have met otherwise.
-        """
-        if verdict.reason not in ("conflict", "reshape"):
+        """Say that the user asked for what an operation needs that was given an `out_sharding`."""
+        if verdict is UNKNOWN or verdict.asked_by != "inferred":
             return verdict
         name = verdict.taker or move.consumer or (move.producer or "").partition("#")[0]
-        asked_by = self.edges.asked_for_sum(move.graph.nodes[name])
-        return replace(verdict, asked_by=asked_by)
+        return replace(verdict, asked_by=self.edges.asked_within(move.graph.nodes[name]))
 
     def _arrives(self, move: Move) -> bool:
         """Whether blocks are permuted to where a result is declared, so computed elsewhere."""
@@ -129,7 +135,7 @@ class Judge:
         found = {p for split in splits for factor in summed for p in split.get(factor, ())}
         if not moved <= found and not (move.direct and node.opcode in _SUMMING):
             return UNKNOWN
-        return Verdict("partial-sum", self.edges.asked_for_sum(node))
+        return Verdict("partial-sum", self.edges.asked_within(node))
 
     @staticmethod
     def _computes(graph: Graph, node: Instruction) -> Instruction:

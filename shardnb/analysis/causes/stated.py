@@ -25,20 +25,26 @@ def read_stated(jaxpr: Any, *, explicit: bool, results: bool) -> Stated:
     return Stated(explicit=True, results=results, operations=frozenset(_operations(jaxpr)))
 
 
-def _operations(jaxpr: Any, call: Any = None) -> Iterator[tuple[str, str, int]]:
-    """Give the operations that were given one: all, where a `call` of them was."""
+def _operations(
+    jaxpr: Any, given: Any = None, around: Any = None
+) -> Iterator[tuple[str, str, int]]:
+    """Give the operations that were given one: all, where the call `given` of them was.
+
+    `around` is the call that they stand in; JAX's own functions have no lines of their own.
+    """
     equations = getattr(jaxpr, "jaxpr", jaxpr).eqns
-    places = {_frame(equation) for equation in equations if _ends_auto(equation)} - {None}
+    places = {_frame(equation) for equation in equations if _ends_auto(equation)}
     for equation in equations:
-        given = call
-        if call is None and _frame(equation) in places and not _is_explicit(equation):
-            given = equation
-        if given is not None or any(equation.params.get(name) is not None for name in _PARAMETERS):
-            yield from _lines(equation, given or equation)
+        frame, call = _frame(equation), given
+        here = around if frame is None and around is not None else equation
+        if given is None and frame in places and not _is_explicit(equation):
+            call = here
+        if call is not None or any(equation.params.get(name) is not None for name in _PARAMETERS):
+            yield from _lines(equation, call or here)
         for value in equation.params.values():
             for inner in value if isinstance(value, (tuple, list)) else (value,):
                 if hasattr(inner, "eqns") or hasattr(getattr(inner, "jaxpr", None), "eqns"):
-                    yield from _operations(inner, given)
+                    yield from _operations(inner, call, here)
 
 
 def _ends_auto(equation: Any) -> bool:
