@@ -21,8 +21,8 @@ def bind(function: CellFunction, results: Mapping[str, Tree]) -> tuple[Any, list
     """Bind what a cell assigned, with `results` for the outputs.
 
     Containers of the user's are changed in place, so that every name of them sees it. Gives the
-    value of the last expression, and a note for each place that was left out since it would hold
-    a tracer in something that is no pytree.
+    value of the last expression, and a note for each name that is not bound, and each place that
+    was left out, since it would hold a tracer in something that is no pytree.
     """
     trace = function.trace
     if trace is None:
@@ -34,7 +34,8 @@ def bind(function: CellFunction, results: Mapping[str, Tree]) -> tuple[Any, list
     for name in [name for name in trace.before if name not in trace.after]:
         function.namespace.pop(name, None)
     function.namespace.update(bound)
-    return last, [left_out(path) for path in dict.fromkeys([*trace.lost, *settler.lost])]
+    said = [unbound(name, path) for name, path in settler.unbound.items()]
+    return last, [*said, *(left_out(path) for path in dict.fromkeys([*trace.lost, *settler.lost]))]
 
 
 class _Settler:
@@ -42,6 +43,7 @@ class _Settler:
 
     def __init__(self, trace: Trace, stated: tuple[str, ...], results: Mapping[str, Tree]) -> None:
         self.lost: list[str] = []
+        self.unbound: dict[str, str] = {}
         self._stated = stated
         self._own: dict[str, dict[int, Any]] = {}
         for name, tree in trace.outputs.items():
@@ -73,13 +75,12 @@ class _Settler:
             return self._overlay[id(value)]
         try:
             settled = self._settling.settle(value)
+            path = tracer_in(name, settled)
         except _Lost:
-            self.lost.append(name)
-            return MISSING
-        path = tracer_in(name, settled)
+            path = name
         if path is None:
             return settled
-        self.lost.append(path)
+        self.unbound[name] = path
         return MISSING
 
     def _leaf(self, tracer: Any) -> Any:
@@ -87,6 +88,19 @@ class _Settler:
             if id(tracer) in arrays:
                 return arrays[id(tracer)]
         raise _Lost
+
+
+def unbound(name: str, path: str) -> str:
+    """Write the note for a name of the cell's that is not bound after the run.
+
+    >>> unbound("k", "k.v")
+    'k is not bound: k.v holds a value of the trace, in something that is no pytree'
+    """
+    if name == LAST:
+        return left_out(path)
+    place = "it" if "__" in path or ".." in path else path
+    held = "holds a value of the trace, in something that is no pytree"
+    return f"{name} is not bound: {place} {held}"
 
 
 def left_out(path: str) -> str:

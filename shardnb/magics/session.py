@@ -104,6 +104,12 @@ class Session:
         tree = ast.increment_lineno(ast.parse(line), number - 1)
         lines = ["" for _ in range(number - 1)] + [line]
         python = "\n".join(lines)
+        if self.cells.has(file):
+            # A file of its own: in the cell's one, the call stands inside of a magic's line.
+            raw = f"# %shard at line {number}\n{line}"
+            own = self.shell.compile.cache(python, self.cells.number, raw_code=raw)
+            self.cells.add_as(own, file)
+            file = own
         return Text(tree, lines, file, line, self._defined_in(tree, file), python)
 
     def _defined_in(self, tree: ast.Module, file: str) -> str:

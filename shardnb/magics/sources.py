@@ -106,6 +106,10 @@ class Cells:
         """Remember a text under the file name that its code has."""
         self._by_file[file] = source
 
+    def add_as(self, file: str, other: str) -> None:
+        """Remember the text of another file under a file name too."""
+        self._by_file[file] = self._by_file[other]
+
     def known(self, first: str) -> tuple[tuple[Source, ...], dict[str, int]]:
         """Give every text, the one of the file `first` in front, and the index of each file."""
         files = [first, *(file for file in self._by_file if file != first)]

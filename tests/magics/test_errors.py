@@ -135,3 +135,12 @@ def test_in_python_the_explanation_is_a_note(ip):
             lambda a, b: jnp.tanh(a @ b), x, x, mesh="data=4", axes="explicit", in_specs=specs
         )
     assert "a @ b sums over a dimension" in caught.value.__notes__[0]
+
+
+def test_the_operands_of_an_expression_behind_a_line_magic_have_their_names(run):
+    run("%mesh data=4,model=2\nx, W = jnp.ones((8, 8)), jnp.ones((8, 4))")
+    axes = "--axes explicit x=jax.P('data', 'model') W=jax.P('model')"
+    shown = run(f"n = 1\n%shard x @ W {axes}", fails=True)
+    (told,) = [data["text/plain"] for data in shown.data]
+    assert told.startswith("ShardingTypeError: x @ W sums over a dimension that is split")
+    assert "operand 0" not in told
