@@ -207,3 +207,24 @@ def test_what_was_picked_out_of_a_split_row_is_a_partial_sum():
     assert [(c.kind, c.axes, c.reason) for c in report.collectives] == [
         ("all-reduce", ("y",), "partial-sum")
     ]
+
+
+@needs_libtpu
+def test_gathers_that_are_added_up_among_zeros_are_no_sums():
+    def loss(biases, x):
+        for bias in biases:
+            x = jnp.tanh(x + bias)
+        return (x**2).sum()
+
+    biases = [shape(64, dtype=jnp.float32)] * 3
+    report = explained(
+        jax.grad(loss), biases, shape(64, 64, dtype=jnp.float32), in_specs=(P("data"), P("data"))
+    )
+    # Gathers of the biases and sums of their gradients have the same kind, type and shape.
+    together = [c for c in report.collectives if c.combined_with]
+    assert {(c.kind, c.shape) for c in together} == {("all-reduce", (64,))}
+    told = Counter((c.made_as, c.reason, c.producer) for c in together)
+    assert told == {
+        **{("all-gather", "conflict", f"biases[{i}]"): 1 for i in range(3)},
+        (None, "partial-sum", "result of reduce_sum"): 3,
+    }

@@ -208,8 +208,8 @@ class Matcher:
 
     def _members(self, group: list[Collective]) -> dict[int, Instruction]:
         channel = group[0].channel or 0
-        final = self._final[channel][0]
-        pool = self._pool(group[0], channel)
+        final = self._instruction(group[0]) or self._final[channel][0]
+        pool = self._pool(group[0], final)
         names = joined_names(final.op_name)
         keys = self._operand_keys(final)
         found: dict[int, Instruction] = {}
@@ -218,19 +218,40 @@ class Matcher:
             key = keys[at] if at < len(keys) else ("", 0)
             whole = final.arrays[at] if member.made_as else (member.dtype, member.shape)
             alike = [entry for entry in pool[whole[1]] if _may_become(entry[0], whole[0])]
+            alike = self._moving(alike, final, at)
             if alike:
                 best = max(alike, key=lambda entry: _score(entry, name, key, whole[0]))
                 found[member.id] = best[0]
                 pool[whole[1]].remove(best)
         return found
 
-    def _pool(self, first: Collective, channel: int) -> dict[tuple[int, ...], list[_Entry]]:
+    def _moving(self, entries: list[_Entry], final: Instruction, at: int) -> list[_Entry]:
+        """Give those that move a part of the same input as a member, where that is known."""
+        operand = final.operands[at] if at < len(final.operands) else ""
+        block = self._block_among_zeros(final.computation, operand) or operand
+        parameter = self._parameters[1].of(final.computation, block) if block else None
+        if parameter is None:
+            return entries
+        inputs = [(entry, self._parameters[0].entering(entry[0])) for entry in entries]
+        return [entry for entry, other in inputs if other == parameter]
+
+    def _block_among_zeros(self, computation: str, operand: str) -> str | None:
+        """Give the block of a value that TPU adds up in place of a gather, None for another."""
+        node = self._nodes_of(computation).get(operand.partition("#")[0])
+        known = node is not None and node.opcode == "dynamic-update-slice"
+        return node.operands[1] if known and node is not None else None
+
+    def _pool(self, first: Collective, final: Instruction) -> dict[tuple[int, ...], list[_Entry]]:
         """Give by shape the collectives that may have gone into a combined one, in order.
 
-        TPU may give a channel of its own to what it makes.
+        TPU may give a channel of its own to what it makes, and add up blocks among zeros in place
+        of a gather.
         """
         pool: dict[tuple[int, ...], list[_Entry]] = defaultdict(list)
-        kind = first.made_as or first.kind
+        kind, channel = first.made_as or first.kind, first.channel or 0
+        blocks = (self._block_among_zeros(final.computation, one) for one in final.operands)
+        if kind == "all-reduce" and all(blocks):
+            kind = "all-gather"
         computation = self._home(first, channel, kind)
         for number, ones in self._by_channel.items():
             if number != channel and number in self._combined:
@@ -315,7 +336,8 @@ def _score(entry: _Entry, name: str, key: Key, dtype: str) -> int:
     """Weigh a candidate of the right shape: names, lines and the element type tell the rest."""
     made, mine = entry
     named = bool(name) and mine[0].endswith(name)
-    return 4 * named + 8 * (mine == key) + (made.arrays[0][0] == dtype)
+    alike = bool(mine[0]) and mine[0] == key[0]
+    return 4 * named + 8 * (mine == key) + 2 * alike + (made.arrays[0][0] == dtype)
 
 
 def joined_names(op_name: str) -> list[str]:
