@@ -150,6 +150,17 @@ def read(text: str) -> Module:
     return _Reader().read(text)
 
 
+def output_specs(text: str) -> tuple[Spec | None, ...]:
+    """Give the spec of each result of the main function, and read nothing else of a module."""
+    lines = text.splitlines()
+    head = next((s for s in lines if s.startswith("  func.func") and " @main(" in s), "")
+    return tuple(_sharding(part)[0] for part in _results(head.partition(") -> ")[2]))
+
+
+def _results(text: str) -> list[str]:
+    return re.split(r"(?=tensor<)", text)[1:]
+
+
 class _Reader:
     def __init__(self) -> None:
         self.module = Module()
@@ -186,7 +197,7 @@ class _Reader:
             value.spec, value.closed = _sharding(rest)
             value.origins = _origins(rest, 1)[0]
             self.module.inputs.append(self._new(name, value))
-        self.results = re.split(r"(?=tensor<)", results)[1:]
+        self.results = _results(results)
 
     def _line(self, line: str) -> None:
         stripped = line.lstrip()

@@ -11,13 +11,16 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from shardnb.compiler import private, sdy
 from shardnb.report.model import Spec
 
 # The import must come first: origins on a module with a shard_map that was not imported end the
 # process with jaxlib 0.11.0.
-_PIPELINE = "sdy-import-pipeline,sdy-apply-sharding-constraints,sdy-user-priority-propagate"
+_IMPORT = "sdy-import-pipeline"
+_PROPAGATE = "sdy-apply-sharding-constraints,sdy-user-priority-propagate"
+_PIPELINE = f"{_IMPORT},{_PROPAGATE}"
 _ORIGINS = "debug-sharding-origins=true keep-sharding-rules=true"
 _EDGES = "debug-propagation-edge-sharding=true"
 _ARGUMENT = re.compile(
@@ -40,12 +43,17 @@ class Propagation:
 class Preview:
     """What Shardy gives for changed inputs, without a compile: the compiler may decide otherwise.
 
-    `module` holds every value with its spec, in the order of the stated module.
+    `text` is the propagated module. Of a large one only what is asked for is read.
     """
 
-    module: sdy.Module
+    text: str
     changed: Mapping[int, Spec]
     is_preview: bool = True
+
+    @cached_property
+    def module(self) -> sdy.Module:
+        """Every value with its spec, in the order of the stated module."""
+        return sdy.read(self.text)
 
     @property
     def inputs(self) -> tuple[Spec | None, ...]:
@@ -55,7 +63,7 @@ class Preview:
     @property
     def outputs(self) -> tuple[Spec | None, ...]:
         """The specs of the results."""
-        return tuple(output.spec for output in self.module.outputs)
+        return sdy.output_specs(self.text)
 
 
 def prepared(stated: str, propagated: str) -> str:
@@ -99,18 +107,24 @@ def propagate(stated: str) -> Propagation:
     return Propagation(sdy.read(text), traced=True)
 
 
-def preview(stated: str, specs: Mapping[int, Spec]) -> Preview:
+def imported(stated: str) -> str:
+    """Do to a module what Shardy does first, whatever its inputs' specs are.
+
+    Raises `ValueError` where Shardy refuses the module, and `private.NotAvailable`.
+    """
+    return private.run_passes(stated, _IMPORT)
+
+
+def preview(module: str, specs: Mapping[int, Spec]) -> Preview:
     """Give every value's placement with other specs for some inputs, without compiling.
 
-    `stated` is `Dumps.stated` of a program that was compiled once, `prepared`; `specs` has the
-    new spec by the number of an input. Raises `ValueError` where the module has no such input, or
-    Shardy refuses the spec.
+    `module` is `Dumps.stated` of a program that was compiled once, `prepared` and `imported`;
+    `specs` has the new spec by the number of an input. Raises `ValueError` where the module has no
+    such input, or Shardy refuses the spec.
     """
-    changed = stated
     for number, spec in specs.items():
-        changed = with_input(changed, number, spec)
-    text = private.run_passes(changed, f"{_PIPELINE}{{keep-sharding-rules=true}}")
-    return Preview(sdy.read(text), dict(specs))
+        module = with_input(module, number, spec)
+    return Preview(private.run_passes(module, _PROPAGATE), dict(specs))
 
 
 def with_input(stated: str, number: int, spec: Spec) -> str:

@@ -97,9 +97,9 @@ def base_of(plan: Plan, program: Program, report: Report, subject: Subject) -> B
     dumps = program.dumps
     if not plan.is_auto or not _MESH.search(dumps.stated):
         return None
-    module = shardy.prepared(dumps.stated, dumps.propagated)
     names = _input_names(program, report)
     try:
+        module = shardy.imported(shardy.prepared(dumps.stated, dumps.propagated))
         found = shardy.preview(module, {})
     except (ValueError, private.NotAvailable):
         return None

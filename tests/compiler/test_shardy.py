@@ -8,7 +8,7 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from shardnb.compiler import build, sdy, shardy
+from shardnb.compiler import build, private, sdy, shardy
 from shardnb.mesh import make_grid
 from tests.analysis.cases import f32
 
@@ -110,8 +110,8 @@ def test_a_refused_module_says_so():
 
 
 def test_a_preview_changes_one_input():
-    stated = program(*PROGRAMS["chain"]).dumps.stated
-    preview = shardy.preview(stated, {0: ((), ("data",))})
+    module = shardy.imported(program(*PROGRAMS["chain"]).dumps.stated)
+    preview = shardy.preview(module, {0: ((), ("data",))})
     assert preview.is_preview
     assert preview.inputs == (((), ("data",)), (("model",), ()))
     dot = preview.module.ops[0]
@@ -120,9 +120,9 @@ def test_a_preview_changes_one_input():
 
 def test_a_preview_is_what_a_compile_gives():
     fn, args, given = PROGRAMS["loop"]
-    stated = program(fn, args, given).dumps.stated
+    module = shardy.imported(program(fn, args, given).dumps.stated)
     changed = {**given, "x": P(None, "model"), "ws": P(None, "model", "data")}
-    preview = shardy.preview(stated, {0: ((), ("model",)), 1: ((), ("model",), ("data",))})
+    preview = shardy.preview(module, {0: ((), ("model",)), 1: ((), ("model",), ("data",))})
     compiled = program(fn, args, changed).dumps
     assert specs(preview.module) == specs(sdy.read(compiled.propagated))
 
@@ -131,13 +131,27 @@ def test_a_preview_splits_an_input_that_had_no_placement():
     text = program(*PROGRAMS["shard_map"]).dumps.stated
     bare = text.replace(" {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}", "")
     spec = (("model",), ())
-    assert shardy.preview(bare, {0: spec}).inputs == (spec,)
+    assert shardy.preview(shardy.imported(bare), {0: spec}).inputs == (spec,)
 
 
 def test_a_preview_of_an_unknown_input_is_refused():
-    stated = program(*PROGRAMS["chain"]).dumps.stated
+    module = shardy.imported(program(*PROGRAMS["chain"]).dumps.stated)
     with pytest.raises(ValueError, match="no input number 7"):
-        shardy.preview(stated, {7: ()})
+        shardy.preview(module, {7: ()})
+
+
+@pytest.mark.parametrize("spec", [((), ("model",)), (("data",), ()), (("model", "data"), ())])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_preview_is_what_all_passes_give_at_once(name, spec):
+    dumps = program(*PROGRAMS[name]).dumps
+    stated = shardy.prepared(dumps.stated, dumps.propagated)
+    preview = shardy.preview(shardy.imported(stated), {0: spec})
+    text = private.run_passes(
+        shardy.with_input(stated, 0, spec),
+        "sdy-import-pipeline,sdy-apply-sharding-constraints,sdy-user-priority-propagate",
+    )
+    assert preview.text == text
+    assert preview.outputs == tuple(output.spec for output in sdy.read(text).outputs)
 
 
 def test_other_attributes_of_an_input_stay():
