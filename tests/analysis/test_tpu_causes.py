@@ -228,3 +228,19 @@ def test_gathers_that_are_added_up_among_zeros_are_no_sums():
         **{("all-gather", "conflict", f"biases[{i}]"): 1 for i in range(3)},
         (None, "partial-sum", "result of reduce_sum"): 3,
     }
+
+
+@needs_libtpu
+def test_a_product_in_two_steps_sends_in_one_of_them():
+    # Two devices along model: the loop's last step sends nothing.
+    report = explained(
+        lambda x, up, down: jax.nn.relu(x @ up) @ down,
+        shape(8, 32, dtype=jnp.float32),
+        shape(32, 64, dtype=jnp.float32),
+        shape(64, 32, dtype=jnp.float32),
+        mesh="data=4,model=2",
+        in_specs=(P("data", "model"), P("model"), P("model")),
+    )
+    (step,) = (c for c in report.collectives if c.kind == "collective-permute")
+    assert (step.reason, step.producer) == ("partial-sum", "result of dot_general")
+    assert step.within == ("while", "conditional")

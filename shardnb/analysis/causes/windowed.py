@@ -20,6 +20,7 @@ from shardnb.analysis.causes.walk import Move
 from shardnb.compiler.hlo import Instruction, Module
 
 _BODY = re.compile(r"windowed_dot_general_body_(ag|rs)")
+_PRODUCTS = ("dot", "convolution")
 _VIEWS = ("reshape", "copy", "convert", "bitcast", "transpose")
 IN_STEPS = "in steps with the product: each device passes a block on"
 
@@ -109,7 +110,8 @@ class Windowed:
         alike in all that tells why they are taken in steps are given together.
         """
         key = loop.graph.keys[loop.instruction.name]
-        ones = [one for one in before.body if one.opcode == "dot" and before.keys[one.name] == key]
+        named = (one for one in before.body if before.keys[one.name] == key)
+        ones = [one for one in named if one.opcode in _PRODUCTS]
         if len(ones) > 1:
             ones = [one for one in ones if self._may_be(before, one, loop)]
             ones = [one for one in ones if self._takes_alike(before, one, loop)]
@@ -179,7 +181,15 @@ def _loops(after: Mapping[str, Graph]) -> Iterator[tuple[str, _Loop]]:
             if instruction.opcode == "while":
                 for _, called in instruction.called:
                     if match := _BODY.match(called):
-                        yield called, _Loop(graph, instruction, match[1] == "ag")
+                        loop = _Loop(graph, instruction, match[1] == "ag")
+                        yield called, loop
+                        yield from ((branch, loop) for branch in _branches(after[called]))
+
+
+def _branches(body: Graph) -> Iterator[str]:
+    """Give what a loop of two steps does in one of them alone: the last one sends nothing."""
+    conditions = (one for one in body.body if one.opcode == "conditional")
+    return (called for one in conditions for _, called in one.called)
 
 
 def _dims(product: Instruction) -> tuple[str | None, ...]:
