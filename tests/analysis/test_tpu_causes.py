@@ -193,6 +193,10 @@ def test_looked_up_rows_that_are_permuted_to_a_constraint_are_there_for_it():
     assert {(c.reason, c.asked_by) for c in moved} == {("output-spec", "requested")}
     # The rows are computed where table and indices lie, which want one axis: where is not said.
     assert {c.producer_spec for c in moved} == {None}
+    # The indices lie over x alone, and are brought into the order of x and y before a gather.
+    first = report.collectives[0]
+    assert (first.kind, first.axes) == ("collective-permute", ("x", "y"))
+    assert "is split over x on dim 0, x also splits another dimension of table" in first.why
 
 
 @needs_libtpu

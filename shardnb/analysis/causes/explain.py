@@ -255,7 +255,7 @@ class _Explainer:
             producer=facts.producer,
             producer_spec=facts.spec,
             consumer=facts.consumer,
-            needed_spec=verdict.needed,
+            needed_spec=verdict.needed if verdict.needed != facts.spec else None,
             full_remat=full_remat,
             producer_shape=producer_shape,
             phase=phase_of(op_name, differentiated=self.differentiated),

@@ -91,8 +91,19 @@ class _Because:
         return " and ".join(self.collective.axes or ()) or "the devices"
 
     @property
+    def _split_by(self) -> tuple[str, ...]:
+        """The axes that split what is moved: a permute may go over others as well."""
+        axes = self.collective.axes or ()
+        known = {_name(axis) for dim in self.facts.spec or () for axis in dim}
+        return tuple(axis for axis in axes if _name(axis) in known) or axes
+
+    @property
+    def _split_over(self) -> str:
+        return " and ".join(self._split_by) or "the devices"
+
+    @property
     def _splits(self) -> str:
-        return "split" if len(self.collective.axes or ()) > 1 else "splits"
+        return "split" if len(self._split_by) > 1 else "splits"
 
     def _partial_sum(self) -> str:
         if self.verdict.asked_by == "called":
@@ -105,7 +116,7 @@ class _Because:
     def _lies(self) -> str:
         dims = self._dims()
         what = self.facts.producer or "the value"
-        return f"{what} is split over {self._over}{f' on {dims}' if dims else ''}"
+        return f"{what} is split over {self._split_over}{f' on {dims}' if dims else ''}"
 
     def _dims(self) -> str:
         dims = self.verdict.dims
@@ -133,7 +144,7 @@ class _Because:
     def _conflict(self) -> str:
         other = self.facts.other or "what it meets"
         clauses = {
-            TWO_DIMS: f"{self._over} also {self._splits} another dimension of {other}",
+            TWO_DIMS: f"{self._split_over} also {self._splits} another dimension of {other}",
             DISAGREE: f"{other} {self._state()}",
             ELSEWHERE: f"the result lies elsewhere{self._needed()}",
             CARRY: f"the loop carries it in another placement{self._needed()}",
@@ -148,4 +159,9 @@ class _Because:
 
     def _needed(self) -> str:
         needed = self.verdict.needed
-        return f": {spec_text(needed)}" if needed is not None else ""
+        return f": {spec_text(needed)}" if needed not in (None, self.facts.spec) else ""
+
+
+def _name(axis: str) -> str:
+    """Name the axis that a part of one, such as `data:(1)2`, is of."""
+    return axis.partition(":")[0]
