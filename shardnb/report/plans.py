@@ -134,7 +134,7 @@ class Plans(Sequence[Plan]):
 
         return plans.text(self)
 
-    def _repr_html_(self) -> str:
+    def _repr_mimebundle_(self, **_selection: Any) -> dict[str, Any]:
         from shardnb.views import plans
 
-        return plans.html(self)
+        return {"text/plain": plans.text(self), "text/html": plans.html(self)}

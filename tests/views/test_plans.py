@@ -55,13 +55,15 @@ def test_collectives_of_unknown_trips_make_a_lower_bound():
 
 def test_hostile_names_are_shown_not_run():
     hostile = replace(SPLIT, specs={"<script>\x1b[31m": (("model",),)})
-    shown = replace(PLANS, plans=(hostile,))._repr_html_()
+    shown = replace(PLANS, plans=(hostile,))._repr_mimebundle_()["text/html"]
     assert "<script>" not in shown
     assert "&lt;script&gt;\\x1b[31m" in shown
 
 
 def test_html_has_a_row_for_each_plan():
-    assert PLANS._repr_html_().count("<tr") == 3
+    shown = PLANS._repr_mimebundle_()
+    assert shown["text/html"].count("<tr") == 3
+    assert shown["text/plain"] == str(PLANS)
 
 
 def test_the_figure_marks_each_plan_and_the_memory_allowed():
