@@ -41,6 +41,7 @@ class Parameters:
 
     module: Module
     _graphs: dict[str, Graph] = field(default_factory=dict)
+    _known: dict[_Place, int | None] = field(default_factory=dict)
 
     def entering(self, instruction: Instruction) -> int | None:
         """Give the number of the parameter whose part an instruction takes first, or None."""
@@ -50,7 +51,10 @@ class Parameters:
 
     def of(self, computation: str, value: str) -> int | None:
         """Give the number of the parameter that a value is a part of, None for another."""
-        return self._follow((computation, value))
+        place = computation, value
+        if place not in self._known:
+            self._known[place] = self._follow(place)
+        return self._known[place]
 
     def _follow(self, start: _Place) -> int | None:
         place: _Place | None = start
