@@ -108,6 +108,8 @@ class ShardMagics(Magics):
         axes, who asked for each, why, and what it sends. Then the program runs, and the names hold
         the results, as after any cell; the last expression shows, and `;` silences it.
 
+        A first line that ends in a backslash goes on in the next one.
+
         The body is executed once, while JAX traces it: prints and other effects happen once.
         With a `jax.ShapeDtypeStruct` among the inputs nothing is allocated and nothing runs: what
         the cell assigns holds shapes with their shardings, so that the next cell can go on, and
@@ -171,6 +173,7 @@ class ShardMagics(Magics):
         with usage_errors():
             if cell is None:
                 return self._line(line)
+            line, cell = options.continued(line, cell)
             read = options.parse(line, options.CELL_OPTIONS)
             if read.first:
                 raise CellError(f"{read.first!r} is neither an option nor a spec x=P('data')")

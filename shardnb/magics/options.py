@@ -151,6 +151,18 @@ def parse(line: str, options: Sequence[Option], *, specs: bool = True) -> Line:
     return _Reader(line, {option.name: option for option in options}, specs=specs).read()
 
 
+def continued(line: str, body: str) -> tuple[str, str]:
+    """Give the whole line of a magic, and the rest of its cell: a backslash at the end goes on.
+
+    >>> continued("x=P('data') \\\\", "  --no-run\\ny = x * 2")
+    ("x=P('data') --no-run", 'y = x * 2')
+    """
+    while line.endswith("\\") and body:
+        following, _, body = body.partition("\n")
+        line = f"{line[:-1].rstrip()} {following.strip()}"
+    return line, body
+
+
 class _Reader:
     """Reads a line from left to right."""
 

@@ -157,6 +157,14 @@ def test_an_input_that_is_not_touched_stays_the_users_object(ip, cell):
     assert ip.user_ns["same"] is x
 
 
+def test_options_go_over_lines_that_end_in_a_backslash(ip, cell):
+    cell("%%shard x=P('data', 'model') \\\n  W=P('model') \\\n  --no-run\ny = 1\nz = x @ W")
+    assert [value.spec for value in last(ip).inputs] == [(("data",), ("model",)), (("model",), ())]
+    assert [one.frames[0].line for one in last(ip).collectives] == [5]
+    assert last(ip).sources[0].text.splitlines()[4] == "z = x @ W"
+    assert "z" not in ip.user_ns
+
+
 def test_two_names_of_one_result_are_one_array(ip, cell):
     cell("%%shard\na = b = x * 2")
     assert ip.user_ns["a"] is ip.user_ns["b"]
