@@ -152,9 +152,9 @@ def parse(line: str, options: Sequence[Option], *, specs: bool = True) -> Line:
 
 
 def continued(line: str, body: str) -> tuple[str, str]:
-    """Give the whole line of a magic, and the rest of its cell: a backslash at the end goes on.
+    r"""Give the whole line of a magic, and the rest of its cell: a backslash at the end goes on.
 
-    >>> continued("x=P('data') \\\\", "  --no-run\\ny = x * 2")
+    >>> continued("x=P('data') \\", "  --no-run\ny = x * 2")
     ("x=P('data') --no-run", 'y = x * 2')
     """
     while line.endswith("\\") and body:

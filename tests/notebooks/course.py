@@ -81,7 +81,12 @@ def _joined(outputs):
 
 
 def _noise(output):
-    """Whether an output is what libraries write to stderr; a magic's own errors stand there too."""
+    """Whether an output is what libraries write to stderr, or where a search told how far it was.
+
+    A magic's own errors stand on stderr too.
+    """
+    if output.get("data") == {"text/plain": ""}:
+        return True
     return output.get("name") == "stderr" and not output["text"].startswith("UsageError")
 
 
