@@ -3378,7 +3378,7 @@ function shards(found) {
     heading("Arrays: whole, and as the body of one device sees them"),
     h(
       "table",
-      null,
+      { class: "wholes" },
       h("thead", null, row("th", ["", "array", "spec", "whole", "one device", "may differ along"])),
       h(
         "tbody",
