@@ -164,36 +164,38 @@ class Matcher:
 
         Of several that are alike it is what moves a part of the same input of the program.
         """
+        among_zeros = self._is_among_zeros(final)
         alike = [
             one
             for one in self.made
             if (one.computation, one.name) not in self._taken
             if self._is_like(one, collective)
+            if _kind(one) != "all-gather" or collective.kind != "all-reduce" or among_zeros
         ]
         parameter = self._parameters[1].entering(final)
         moved = [(one, self._parameters[0].entering(one)) for one in alike]
         found = [one for one, other in moved if parameter is not None and other == parameter]
         found = found or [one for one, other in moved if parameter is None or other is None]
+        found = [one for one in found if one.arrays[0][0] == collective.dtype] or found
         places = {(one.computation, one.operands) for one in found}
         return found[0] if len(places) == 1 else None
 
     def _is_like(self, made: Instruction, collective: Collective) -> bool:
         """Whether two exchange as much between the same devices under the same name.
 
-        TPU may add up in whole, and under no name, what a program scatters.
+        TPU may send a gather as a sum among zeros. What a program scatters it may add up in whole,
+        and under no name.
         """
         if self._groups_of(made) != collective.groups:
             return False
-        size = math.prod(collective.shape)
-        if (_kind(made), made.op_name) == (
-            collective.made_as or collective.kind,
-            collective.op_name,
-        ):
+        size, kind = math.prod(collective.shape), collective.made_as or collective.kind
+        summed = kind == "all-reduce" and collective.op_name != ""
+        kinds = (kind, "all-gather") if summed else (kind,)
+        if _kind(made) in kinds and made.op_name == collective.op_name:
             return _size(made) == size
-        scattered = _kind(made) == "reduce-scatter" and collective.kind == "all-reduce"
-        return (
-            scattered and not collective.op_name and _size(made) * len(collective.groups[0]) == size
-        )
+        if kind != "all-reduce" or _kind(made) != "reduce-scatter" or collective.op_name:
+            return False
+        return _size(made) * len(collective.groups[0]) == size
 
     def _groups_of(self, made: Instruction) -> Groups:
         return self.finder.groups(made.attribute("replica_groups") or "{}", permute=False)
@@ -234,6 +236,16 @@ class Matcher:
             return entries
         inputs = [(entry, self._parameters[0].entering(entry[0])) for entry in entries]
         return [entry for entry, other in inputs if other == parameter]
+
+    def _is_among_zeros(self, final: Instruction) -> bool:
+        """Whether TPU put a block into a whole before it adds it up, perhaps within a fusion."""
+        node = self._nodes_of(final.computation).get(final.operands[0].partition("#")[0])
+        while node is not None and node.opcode in ("fusion", "bitcast", "copy", "reshape"):
+            inside = next((name for role, name in node.called if role == "calls"), None)
+            names = self._nodes_of(inside or node.computation)
+            root = next((one for one in names.values() if one.is_root), None)
+            node = root if inside else names.get(node.operands[0].partition("#")[0])
+        return node is not None and node.opcode == "dynamic-update-slice"
 
     def _block_among_zeros(self, computation: str, operand: str) -> str | None:
         """Give the block of a value that TPU adds up in place of a gather, None for another."""
