@@ -31,8 +31,9 @@ EXPECTED = {
         SUM: 35,
         GATHER: 29,
         ("all-to-all", "inferred", "conflict"): 6,
-        ("collective-permute", "inferred", "conflict"): 1,
-        ("collective-permute", "inferred", "unknown"): 1,
+        # One brings the embedding's gradient to its place: data splits the batch that the
+        # scatter adds up, and the features of its result.
+        ("collective-permute", "inferred", "conflict"): 2,
     },
 }
 

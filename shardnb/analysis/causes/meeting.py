@@ -266,13 +266,13 @@ def clash(asked: Declared, needed: Spec | None) -> Verdict:
     factors, graph, node = asked.origins.factors, asked.graph, asked.node
     made = {name for dims in asked.rule.results for dim in dims for name in dim}
     splits = factors.operands(graph, node, asked.rule)
-    kept = [at for at, split in enumerate(splits) if asked.moved & _parts(split, made)]
+    kept = [asked.moved & _parts(split, made) for split in splits]
     for at, dims in enumerate(asked.rule.operands):
-        if any(at != one for one in kept):
-            operand = graph.operands[node.name][at]
-            own = (dim for dim, names in enumerate(dims) if made.isdisjoint(names))
-            if any(asked.origins.grounded(graph, operand, dim, asked.moved) for dim in own):
-                return Verdict("conflict", detail=TWO_DIMS, needed=needed, other=operand)
+        wanted = frozenset(part for one, parts in enumerate(kept) if one != at for part in parts)
+        operand = graph.operands[node.name][at]
+        own = (dim for dim, names in enumerate(dims) if made.isdisjoint(names))
+        if wanted and any(asked.origins.grounded(graph, operand, dim, wanted) for dim in own):
+            return Verdict("conflict", detail=TWO_DIMS, needed=needed, other=operand)
     return UNKNOWN
 
 

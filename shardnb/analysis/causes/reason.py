@@ -91,15 +91,27 @@ class Judge:
         if move.variant:
             return self._moved_result(move, moved)
         if move.result is not None:
-            verdict = self._moved_result(move, moved) if self._arrives(move) else UNKNOWN
+            verdict = self._arrived(move, moved) if self._arrives(move) else UNKNOWN
             return verdict if verdict is not UNKNOWN else self._result(move, moved)
         if not move.consumer:
             return UNKNOWN
         verdict = self._operand(move, moved)
         permute = move.collective.opcode == "collective-permute"
         if verdict is UNKNOWN and permute and self._sums(move.graph, move.producer):
-            return self._moved_result(move, moved)
+            return self._arrived(move, moved)
         return verdict
+
+    def _arrived(self, move: Move, moved: Pieces) -> Verdict:
+        """Judge blocks on their way to where a result is declared: who stated it, or what clashed.
+
+        What merely meets the result says nothing of why it was computed elsewhere.
+        """
+        verdict = self._moved_result(move, moved)
+        node = move.graph.node(move.producer or "")
+        rule = self.factors.known(move.graph, node)
+        if verdict.reason != "conflict" or rule is None:
+            return verdict
+        return clash(Declared(self.origins, move.graph, node, rule, rule.reductions, moved), None)
 
     @staticmethod
     def _sums(graph: Graph, value: str | None) -> bool:
