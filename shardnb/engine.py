@@ -44,7 +44,7 @@ def explain(
         fn: a function of pytrees of arrays.
         args: arrays, `jax.ShapeDtypeStruct`, or pytrees of them; what is no array stays as it is.
         mesh: a text such as `data=4,model=2`, or a `jax.sharding.Mesh`. None: the mesh in the
-            arguments' shardings, else the one of `jax.set_mesh`.
+            arguments' shardings, else the one of `%mesh`, else the one of `jax.set_mesh`.
         axes: the type of its axes: auto, explicit or manual.
         on: its devices: `cpu` emulates any number of them, `attached` takes those of
             `jax.devices()`, and a TPU topology such as `v5e:2x4` is compiled for.

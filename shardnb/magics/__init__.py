@@ -10,6 +10,7 @@ _LOADED = "ShardMagics"
 def load_ipython_extension(shell: Any) -> None:
     """Add `%mesh`, `%%shard` and `%shard` to a shell, and what Tab offers for them."""
     from shardnb.magics.magics import ShardMagics
+    from shardnb.mesh import follow
 
     if _LOADED in shell.magics_manager.registry:
         return
@@ -17,6 +18,7 @@ def load_ipython_extension(shell: Any) -> None:
     shell.register_magics(magics)
     magics.cells.watch()
     shell.Completer.custom_matchers.append(magics.matcher)
+    follow(magics.notebook_mesh.grid)
 
 
 def unload_ipython_extension(shell: Any) -> None:
@@ -24,8 +26,11 @@ def unload_ipython_extension(shell: Any) -> None:
     magics = shell.magics_manager.registry.pop(_LOADED, None)
     if magics is None:
         return
+    from shardnb.mesh import unfollow
+
     for kind, name in (("line", "mesh"), ("line", "shard"), ("cell", "shard")):
         shell.magics_manager.magics[kind].pop(name, None)
     magics.cells.unwatch()
+    unfollow(magics.notebook_mesh.grid)
     magics.explain_any_cell(on=False)
     shell.Completer.custom_matchers.remove(magics.matcher)

@@ -1,7 +1,7 @@
 """Meshes: their grammar, and the devices they are laid on."""
 
 from shardnb.mesh.grammar import AXIS_TYPES, MeshSpec, axis_type, parse_mesh
-from shardnb.mesh.grid import Grid, make_grid, retyped
+from shardnb.mesh.grid import Grid, follow, make_grid, retyped, unfollow
 from shardnb.mesh.targets import TARGETS, devices_for
 
 __all__ = [
@@ -11,7 +11,9 @@ __all__ = [
     "MeshSpec",
     "axis_type",
     "devices_for",
+    "follow",
     "make_grid",
     "parse_mesh",
     "retyped",
+    "unfollow",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -22,6 +22,19 @@ _NAMES: dict[AxisType, model.AxisType] = {
     AxisType.Explicit: "explicit",
     AxisType.Manual: "manual",
 }
+
+Notebook = Callable[[str | None, str | None], "Grid | None"]
+_notebooks: list[Notebook] = []
+
+
+def follow(notebook: Notebook) -> None:
+    """Take a notebook's mesh where none is given; `notebook` gives it for `axes` and `on`."""
+    _notebooks.append(notebook)
+
+
+def unfollow(notebook: Notebook) -> None:
+    """Take it no longer."""
+    _notebooks.remove(notebook)
 
 
 @dataclass(frozen=True)
@@ -72,15 +85,19 @@ def make_grid(
     """Give the grid that a user means.
 
     `mesh` is a text such as `data=4,model=2`, a `jax.sharding.Mesh` (taken as it is; `axes`
-    retypes it), or None: the mesh in the shardings of `args`, else the one of `jax.set_mesh`.
-    `on` names the devices of a text, and lays the axes of another mesh on a TPU topology.
+    retypes it), or None: the mesh in the shardings of `args`, else the one of `%mesh`, else the
+    one of `jax.set_mesh`. `on` names the devices of a text, and lays the axes of another mesh on a
+    TPU topology.
     Raises `ValueError` where there is no mesh, with the form.
     """
     if isinstance(mesh, Grid):
         return mesh
     if isinstance(mesh, str):
         return _laid(parse_mesh(mesh, axes), target_name(on or "cpu"))
-    found: Any = mesh if mesh is not None else _mesh_of(args) or _ambient()
+    found: Any = mesh if mesh is not None else _mesh_of(args)
+    if found is None and (own := _of_the_notebook(axes, on)):
+        return own
+    found = found or _ambient()
     if found is None:
         raise ValueError(
             "no mesh is given and the arguments are on none: say mesh='data=4,model=2'"
@@ -128,6 +145,11 @@ def _mesh_of(args: object) -> jax.sharding.Mesh | None:
         if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, jax.sharding.Mesh):
             return sharding.mesh
     return None
+
+
+def _of_the_notebook(axes: str | None, on: str | None) -> Grid | None:
+    grids = (notebook(axes, on) for notebook in _notebooks)
+    return next((grid for grid in grids if grid is not None), None)
 
 
 def _ambient() -> jax.sharding.Mesh | None:

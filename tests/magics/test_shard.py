@@ -637,3 +637,34 @@ def test_a_body_that_is_traced_once_more_has_no_further_effect(ip, cell, monkeyp
     shown = cell("%%shard\nCount.n += 1\nlosses.append(x.sum())\nprint('once')\ny = x * 2")
     assert (shown.out, ip.user_ns["Count"].n, len(ip.user_ns["losses"])) == ("once\n", 1, 1)
     holds_no_tracer(ip)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "sn.explain(f, v).mesh",
+        "sn.explore(f, v).report.mesh",
+        "sn.plan(f, v).plans[0].mesh",
+    ],
+)
+def test_functions_take_the_mesh_of_the_notebook(run, ip, call):
+    run("import shardnb as sn\nv = jax.ShapeDtypeStruct((8, 8), 'float32')\nf = lambda v: v + v")
+    run("%mesh a=2,b=4")
+    run(f"found = {call}")
+    assert [(axis.name, axis.size) for axis in ip.user_ns["found"].axes] == [("a", 2), ("b", 4)]
+
+
+def test_the_mesh_of_the_arguments_comes_before_that_of_the_notebook(run, ip):
+    run("import shardnb as sn\n%mesh a=2,b=4")
+    run("from shardnb.mesh import make_grid\nmesh = make_grid('c=2').mesh")
+    run("spec = jax.sharding.NamedSharding(mesh, jax.P('c'))")
+    run("v = jax.ShapeDtypeStruct((8, 8), 'float32', sharding=spec)")
+    run("found = sn.explain(lambda v: v + v, v).mesh")
+    assert [axis.name for axis in ip.user_ns["found"].axes] == ["c"]
+
+
+def test_a_notebook_that_is_unloaded_has_no_mesh(run):
+    run("import shardnb as sn\n%mesh a=2,b=4\n%unload_ext shardnb")
+    with pytest.raises(ValueError, match="no mesh is given"):
+        run("sn.explain(lambda: jnp.ones(8))")
+    run("%load_ext shardnb")
