@@ -65,7 +65,7 @@ def test_read_gives_json_and_a_page(dump, tmp_path, capsys):
 
 def test_what_a_dump_may_not_have_gives_status_1(dump, capsys):
     assert cli.main(["read", str(dump), "--forbid", "all-reduce"]) == 1
-    assert "all-reduce[] in step is forbidden" in capsys.readouterr().err
+    assert "all-reduce[] (asker unknown) in step is forbidden" in capsys.readouterr().err
     assert cli.main(["read", str(dump), "--forbid", "all-gather"]) == 0
 
 
@@ -104,7 +104,7 @@ def test_diff_judges_the_second_report(saved, capsys):
     before, after = map(str, saved)
     assert cli.main(["diff", before, after, "--forbid", "all-reduce"]) == 0
     assert cli.main(["diff", before, after, "--forbid", "all-gather"]) == 1
-    assert "all-gather[model] in step is forbidden" in capsys.readouterr().err
+    assert "all-gather[model] (asker unknown) in step is forbidden" in capsys.readouterr().err
 
 
 def test_bad_reports_are_answered_with_one_line(saved, tmp_path, capsys):

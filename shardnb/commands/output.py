@@ -11,6 +11,7 @@ from typing import get_args
 from shardnb.commands.errors import CommandError
 from shardnb.report import Collective, Report
 from shardnb.report.diff import Diff
+from shardnb.views.words import asked
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -72,7 +73,7 @@ def forbidden(reports: Sequence[Report], options: Sequence[str]) -> list[str]:
         f"{_told(collective)} in {report.title} is forbidden"
         for report in reports
         for collective in report.collectives
-        if {collective.kind, collective.asked_by} & words
+        if collective.is_among(words)
     ]
 
 
@@ -91,6 +92,7 @@ def _words(options: Sequence[str]) -> set[str]:
 
 
 def _told(collective: Collective) -> str:
-    asked = f"{collective.asked_by} " if collective.asked_by else ""
+    who = f"{collective.asked_by} " if collective.asked_by else ""
+    unknown = "" if collective.asked_by else f" ({asked(collective)})"
     line = f" at line {collective.line}" if collective.line else ""
-    return f"{asked}{collective.kind}[{', '.join(collective.axes or ())}]{line}"
+    return f"{who}{collective.kind}[{', '.join(collective.axes or ())}]{line}{unknown}"

@@ -16,6 +16,7 @@ import shardnb
 from shardnb.magics.cell import CellError
 from shardnb.magics.options import OptionError
 from shardnb.report import Collective
+from shardnb.views.words import asked
 
 _JAX = str(Path(jax.__file__).parent) + os.sep
 _PACKAGE = Path(shardnb.__file__).parent
@@ -40,13 +41,12 @@ def _named(collective: Collective) -> str:
     shape = ",".join(str(size) for size in collective.shape)
     axes = f" over {', '.join(collective.axes)}" if collective.axes else ""
     line = f" at line {collective.line}" if collective.line else ""
-    asked = f" ({collective.asked_by})" if collective.asked_by else ""
-    return f"{collective.kind} {collective.dtype}[{shape}]{axes}{line}{asked}"
+    return f"{collective.kind} {collective.dtype}[{shape}]{axes}{line} ({asked(collective)})"
 
 
 def forbidden(collectives: Sequence[Collective], words: Sequence[str]) -> list[Collective]:
     """Give the collectives whose kind, or who asked for them, is among the words."""
-    return [c for c in collectives if c.kind in words or c.asked_by in words]
+    return [c for c in collectives if c.is_among(words)]
 
 
 def says_what_is_wrong(error: BaseException) -> bool:

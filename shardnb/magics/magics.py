@@ -146,7 +146,8 @@ class ShardMagics(Magics):
             --save report          bind the report to a name (with --watch, a list of reports)
             --forbid inferred      raise an error, before anything runs, if the program has such
                                    collectives: kinds (all-gather,all-to-all) or who asked
-                                   (inferred, requested, called)
+                                   (inferred, requested, called; what nobody knows
+                                   who asked for counts as inferred)
             --fix                  look for edits that remove collectives which nobody asked for;
                                    each was compiled before it is shown. Takes up to 20 seconds;
                                    an interrupt keeps what was found

@@ -7,7 +7,7 @@ position in the mesh (row-major over its axes), as XLA's replica groups name the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -252,6 +252,14 @@ class Collective:
     def least_wire_bytes(self) -> int:
         """Bytes that one device sends for it in one call at least."""
         return self.wire_bytes * (self.least_trips if self.trips is None else self.trips)
+
+    def is_among(self, words: Container[str | None]) -> bool:
+        """Whether its kind, or who asked for it, is among the words.
+
+        One of which nobody knows who asked for it may be inferred, and counts as such.
+        """
+        called = "called" if self.generated is False else "inferred"
+        return self.kind in words or (self.asked_by or called) in words
 
     @property
     def line(self) -> int | None:

@@ -44,6 +44,12 @@ def test_few_answers_are_unknown():
 
 
 @pytest.mark.parametrize("name", BANK)
+def test_where_the_reason_is_unknown_so_is_who_asked(name):
+    for collective in collectives(name):
+        assert (collective.asked_by is None) == (collective.reason == "unknown")
+
+
+@pytest.mark.parametrize("name", BANK)
 def test_every_collective_has_a_sentence_of_one_line(name):
     for collective in collectives(name):
         assert collective.why.startswith(collective.kind)

@@ -15,7 +15,7 @@ NO_FORM = "no split form of this operation"
 
 @dataclass(frozen=True)
 class Verdict:
-    """Who asked, why, and what the consumer needed.
+    """Who asked (None: not known), why, and what the consumer needed.
 
     `dims` are the dimensions of the producer that are moved, `other` is the operand that disagrees,
     `summed` the producer's dimensions that the consumer sums over. `own` says that the producer's
@@ -25,7 +25,7 @@ class Verdict:
     """
 
     reason: str | None
-    asked_by: AskedBy = "inferred"
+    asked_by: AskedBy | None = "inferred"
     detail: str | None = None
     needed: Spec | None = None
     dims: tuple[int, ...] = ()
@@ -37,4 +37,4 @@ class Verdict:
     untold: bool = False
 
 
-UNKNOWN = Verdict("unknown")
+UNKNOWN = Verdict("unknown", None)
