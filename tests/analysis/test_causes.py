@@ -187,3 +187,11 @@ def test_a_reshard_that_ends_a_pending_sum_is_requested():
     )
     (found,) = report.collectives
     assert (found.kind, found.asked_by, found.reason) == ("all-reduce", "requested", "partial-sum")
+
+
+def test_what_moves_to_another_dimension_was_not_asked_to_go_there():
+    report = sn.explain(lambda x: jnp.sort(x, 0), f32(256, 1024), mesh="data=8", in_specs=P("data"))
+    there = report.collectives[0]
+    assert (there.kind, there.consumer, there.reason) == ("all-to-all", "sort", "whole-axis")
+    assert there.producer_spec == (("data",), ())
+    assert there.needed_spec is None

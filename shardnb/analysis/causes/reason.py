@@ -68,7 +68,10 @@ class Judge:
         if layout is None or layout.spec is None or verdict is UNKNOWN or verdict.untold:
             return verdict
         spec = verdict.actual or layout.spec
-        return replace(verdict, dims=tuple(self.factors.dims(spec, moved)))
+        dims = tuple(self.factors.dims(spec, moved))
+        # In an all-to-all the axes go to another dimension, which the operation did not ask for.
+        untold = move.collective.opcode == "all-to-all" and verdict.reason == "whole-axis"
+        return replace(verdict, dims=dims, needed=None if untold else verdict.needed)
 
     def _is_block(self, move: Move, parts: int) -> bool:
         """Whether what is sent can be a block of the producer.
