@@ -250,7 +250,7 @@ class Collective:
 
     @property
     def least_wire_bytes(self) -> int:
-        """Bytes that one device sends for it in one call at least."""
+        """Bytes that one device sends for it in one call at least, where its branch is taken."""
         return self.wire_bytes * (self.least_trips if self.trips is None else self.trips)
 
     def is_among(self, words: Container[str | None]) -> bool:

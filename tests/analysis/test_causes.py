@@ -195,3 +195,23 @@ def test_what_moves_to_another_dimension_was_not_asked_to_go_there():
     assert (there.kind, there.consumer, there.reason) == ("all-to-all", "sort", "whole-axis")
     assert there.producer_spec == (("data",), ())
     assert there.needed_spec is None
+
+
+def test_of_a_collective_that_is_no_more_found_nothing_is_claimed():
+    # Another channel and name than any that the partitioner made: nobody knows where it came from.
+    attributes = "channel_id=1, replica_groups={{0,1}}, to_apply=add"
+    text = (
+        "HloModule m\n\nENTRY main {\n  x = f32[4]{0} parameter(0)\n"
+        f"  ROOT found = f32[4]{{0}} all-reduce(x), {attributes}\n}}\n"
+    )
+    collective = Collective(
+        0, "all-reduce", ("data",), ((0, 1),), "f32", (8,), 16,
+        generated=True, channel=9, instruction="%lost = f32[8] all-reduce(%y)",
+    )  # fmt: skip
+    (told,) = explain_causes(
+        [collective],
+        optimized=hlo.parse(text),
+        dumps=Dumps(before=text, partitioned=text),
+        mesh=Mesh((Axis("data", 2),), (0, 1)),
+    ).collectives
+    assert (told.asked_by, told.reason) == (None, "unknown")

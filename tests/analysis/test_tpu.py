@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections import Counter
 
 import jax
@@ -15,8 +14,8 @@ from shardnb.analysis.buffers import Buffer, memory_of, read_allocations
 from shardnb.analysis.collectives import find_collectives
 from shardnb.compiler import hlo
 from shardnb.report import Axis, Mesh
+from tests.needs import needs_libtpu
 
-needs_libtpu = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="needs libtpu")
 MESH = Mesh((Axis("data", 4), Axis("model", 2)), tuple(range(8)))
 
 

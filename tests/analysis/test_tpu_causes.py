@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections import Counter
 
 import jax
@@ -14,8 +13,7 @@ from jax.sharding import PartitionSpec as P
 import shardnb as sn
 from shardnb.analysis.causes.parameters import Parameters
 from shardnb.compiler import hlo
-
-needs_libtpu = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="needs libtpu")
+from tests.needs import needs_libtpu
 
 
 def shape(*sizes, dtype=jnp.bfloat16):

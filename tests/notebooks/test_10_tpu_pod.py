@@ -5,12 +5,13 @@ Two weights of 4096 x 16384, x of 1024 x 2048 x 4096, all bf16. What a link carr
 """
 
 import re
-from importlib.util import find_spec
 
 import pytest
 
+from tests.needs import needs_libtpu
+
 NOTEBOOK = "10_tpu_pod.ipynb"
-pytestmark = pytest.mark.skipif(find_spec("libtpu") is None, reason="needs libtpu")
+pytestmark = needs_libtpu
 
 BATCH, SEQUENCE, WIDTH, INNER = 1024, 2048, 4096, 16384
 BF16, F32 = 2, 4

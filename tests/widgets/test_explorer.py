@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import threading
 
 import jax
@@ -14,10 +13,10 @@ from jax.sharding import PartitionSpec as P
 import shardnb as sn
 from shardnb.report import Report
 from shardnb.widgets import Explorer, explore
+from tests.needs import needs_libtpu
 from tests.widgets.conftest import Front, layer, shape
 
 WHOLE = [[], []]
-needs_libtpu = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="needs libtpu")
 
 
 def specs_of(values):

@@ -123,8 +123,8 @@ class Matcher:
 
     def _move_alike(self, made: Instruction, final: Instruction) -> bool:
         """Whether both move a part of the same input of the program."""
-        parameter = self._parameters[1].entering(final)
-        return parameter is not None and self._parameters[0].entering(made) == parameter
+        parameter = self._left_from.entering(final)
+        return parameter is not None and self._made_from.entering(made) == parameter
 
     def _instruction(self, collective: Collective) -> Instruction | None:
         name = collective.instruction.partition(" = ")[0].lstrip("%")
@@ -172,8 +172,8 @@ class Matcher:
             if self._is_like(one, collective)
             if _kind(one) != "all-gather" or collective.kind != "all-reduce" or among_zeros
         ]
-        parameter = self._parameters[1].entering(final)
-        moved = [(one, self._parameters[0].entering(one)) for one in alike]
+        parameter = self._left_from.entering(final)
+        moved = [(one, self._made_from.entering(one)) for one in alike]
         found = [one for one, other in moved if parameter is not None and other == parameter]
         found = found or [one for one, other in moved if parameter is None or other is None]
         found = [one for one in found if one.arrays[0][0] == collective.dtype] or found
@@ -201,8 +201,12 @@ class Matcher:
         return self.finder.groups(made.attribute("replica_groups") or "{}", permute=False)
 
     @cached_property
-    def _parameters(self) -> tuple[Parameters, Parameters]:
-        return Parameters(self.partitioned), Parameters(self.optimized)
+    def _made_from(self) -> Parameters:
+        return Parameters(self.partitioned)
+
+    @cached_property
+    def _left_from(self) -> Parameters:
+        return Parameters(self.optimized)
 
     @cached_property
     def _fused(self) -> dict[str, Fused]:
@@ -231,10 +235,10 @@ class Matcher:
         """Give those that move a part of the same input as a member, where that is known."""
         operand = final.operands[at] if at < len(final.operands) else ""
         block = self._block_among_zeros(final.computation, operand) or operand
-        parameter = self._parameters[1].of(final.computation, block) if block else None
+        parameter = self._left_from.of(final.computation, block) if block else None
         if parameter is None:
             return entries
-        inputs = [(entry, self._parameters[0].entering(entry[0])) for entry in entries]
+        inputs = [(entry, self._made_from.entering(entry[0])) for entry in entries]
         return [entry for entry, other in inputs if other == parameter]
 
     def _is_among_zeros(self, final: Instruction) -> bool:
