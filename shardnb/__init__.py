@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 from shardnb.report import Report
 
 if TYPE_CHECKING:
+    from shardnb.axis_types import check_shard_map, to_explicit
     from shardnb.engine import explain
-    from shardnb.modes import check_shard_map, to_explicit
-    from shardnb.numeric import numeric_check
-    from shardnb.planning import plan
+    from shardnb.numerical_check import numeric_check
     from shardnb.reading import explain_hlo
+    from shardnb.search.plans import plan
     from shardnb.widgets import explore, predict
 
 __version__ = "0.1.0"
@@ -42,14 +42,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "check_shard_map": "shardnb.modes",
+    "check_shard_map": "shardnb.axis_types",
     "explain": "shardnb.engine",
     "explain_hlo": "shardnb.reading",
     "explore": "shardnb.widgets",
-    "numeric_check": "shardnb.numeric",
-    "plan": "shardnb.planning",
+    "numeric_check": "shardnb.numerical_check",
+    "plan": "shardnb.search.plans",
     "predict": "shardnb.widgets",
-    "to_explicit": "shardnb.modes",
+    "to_explicit": "shardnb.axis_types",
 }
 
 

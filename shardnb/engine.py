@@ -11,12 +11,13 @@ from typing import Any
 
 import jax
 
-from shardnb import failures
-from shardnb.analysis import analyse, analyse_hlo
-from shardnb.analysis.findings import moved_arguments
-from shardnb.analysis.precheck import committed
-from shardnb.call import read_call
-from shardnb.compiler import Program, build, private
+from shardnb.compiler import Program, build
+from shardnb.compiler.call import read_call
+from shardnb.errors import failures
+from shardnb.errors.precheck import committed
+from shardnb.findings import assemble_hlo_report, assemble_report
+from shardnb.findings.whole_program import moved_arguments
+from shardnb.jax_compat import private
 from shardnb.mesh import Grid, make_grid
 from shardnb.report import Mesh, Report, Source
 
@@ -111,7 +112,7 @@ def _without_static(options: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[i
 
 def with_fixes(program: Program, report: Report, seconds: float | None = None) -> Report:
     """Search for edits that remove inferred collectives, and show the progress of the search."""
-    from shardnb.fixes import find_fixes, shown
+    from shardnb.search.fixes import find_fixes, shown
 
     limit: dict[str, Any] = {} if seconds is None else {"seconds": seconds}
     with shown() as progress:
@@ -144,7 +145,7 @@ def compile_and_analyse(
         )
     start = time.perf_counter()
     with _collector_paused():
-        report = analyse(
+        report = assemble_report(
             program,
             grid.describe(),
             title=title,
@@ -186,7 +187,7 @@ def explain_watched(
     Its inputs and outputs are not known, and neither are the axes without a mesh.
     """
     text = private.hlo_text(proto)
-    return analyse_hlo(text, mesh, sources=sources, files=files, notes=notes, own=True)
+    return assemble_hlo_report(text, mesh, sources=sources, files=files, notes=notes, own=True)
 
 
 def ran(program: Program, report: Report) -> tuple[Tree, Report]:

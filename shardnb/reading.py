@@ -7,9 +7,9 @@ from pathlib import Path
 
 import jax
 
-from shardnb.analysis import analyse_hlo
-from shardnb.analysis.text import of_axes
 from shardnb.compiler.dumps import Dumps, read_folder
+from shardnb.findings import assemble_hlo_report
+from shardnb.findings.assemble_text import of_axes
 from shardnb.mesh import Grid, parse_mesh
 from shardnb.report import Mesh, Report
 
@@ -44,8 +44,8 @@ def explain_hlo(
     described = _described(mesh)
     dumps = _of_folder(text_or_path)
     if dumps is not None:
-        return analyse_hlo(dumps.optimized, described, dumps=dumps)
-    return analyse_hlo(_text(text_or_path), described)
+        return assemble_hlo_report(dumps.optimized, described, dumps=dumps)
+    return assemble_hlo_report(_text(text_or_path), described)
 
 
 def _of_folder(given: str | Path) -> Dumps | None:

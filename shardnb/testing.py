@@ -14,7 +14,7 @@ from typing import Any
 
 import jax
 
-from shardnb.analysis.collectives import KINDS
+from shardnb.collectives.find import KINDS
 from shardnb.engine import explain
 from shardnb.report import Collective, Report
 

@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 from shardnb import Report, cli
-from shardnb.commands import output, typed
+from shardnb.commands import output, typed_arguments
 from shardnb.commands.errors import CommandError
 
 LAYER = """\
@@ -177,14 +177,14 @@ def test_a_page_that_cannot_be_written_is_an_error(layer, tmp_path, capsys):
     ],
 )
 def test_an_argument_is_read_from_a_type(text, dtype, shape, spec):
-    argument = typed.parse(text)
+    argument = typed_arguments.parse(text)
     assert (argument.dtype, argument.shape, argument.spec) == (dtype, shape, spec)
 
 
 @pytest.mark.parametrize("text", ["x=f32[4", "x=f32[4@]", "x=f32[-1]", "4=f32[4]", "x=y", "=f32[]"])
 def test_what_is_no_argument_is_refused(text):
     with pytest.raises(CommandError, match="an argument is written as"):
-        typed.parse(text)
+        typed_arguments.parse(text)
 
 
 def notebook(path, *sources):

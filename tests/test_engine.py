@@ -66,7 +66,7 @@ def test_a_name_that_does_not_exist():
 
 
 def test_origins_are_sought_in_a_large_program_where_they_are_wanted(monkeypatch):
-    monkeypatch.setattr("shardnb.analysis.propagation.values.SIZE_LIMIT", 10)
+    monkeypatch.setattr("shardnb.propagation.values.SIZE_LIMIT", 10)
 
     def doubled(x):
         y = x * 2

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from shardnb.commands import typed
+from shardnb.commands import typed_arguments
 from shardnb.commands.errors import CommandError, in_one_line
 from shardnb.report import Report
 
@@ -99,13 +99,13 @@ def _arguments(
         args = _evaluated(call.args, module, "--args")
         in_specs = _evaluated(call.in_specs, module, "--in-specs")
         return (args if isinstance(args, tuple) else (args,)), in_specs
-    given = {argument.name: argument for argument in map(typed.parse, call.arguments)}
+    given = {argument.name: argument for argument in map(typed_arguments.parse, call.arguments)}
     ordered = [given[parameter] for parameter in _parameters(function, name, given)]
     return tuple(map(_value, ordered)), tuple(map(_spec, ordered))
 
 
 def _parameters(
-    function: Callable[..., Any], name: str, given: dict[str, typed.Argument]
+    function: Callable[..., Any], name: str, given: dict[str, typed_arguments.Argument]
 ) -> list[str]:
     parameters = inspect.signature(function).parameters
     for unknown in sorted(set(given) - set(parameters)):
@@ -123,7 +123,7 @@ def _parameters(
     return [parameter for parameter in parameters if parameter in given]
 
 
-def _value(argument: typed.Argument) -> Any:
+def _value(argument: typed_arguments.Argument) -> Any:
     if argument.dtype is None:
         return argument.value
     import jax
@@ -136,7 +136,7 @@ def _value(argument: typed.Argument) -> Any:
         ) from error
 
 
-def _spec(argument: typed.Argument) -> Any:
+def _spec(argument: typed_arguments.Argument) -> Any:
     if argument.dtype is None:
         return None
     from jax.sharding import PartitionSpec

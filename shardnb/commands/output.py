@@ -79,7 +79,7 @@ def forbidden(reports: Sequence[Report], options: Sequence[str]) -> list[str]:
 
 def check_words(options: Sequence[str]) -> None:
     """Check that what `options` forbid is something that a report can have."""
-    from shardnb.analysis.kinds import KINDS
+    from shardnb.collectives.kinds import KINDS
     from shardnb.report.model import AskedBy
 
     known = (*get_args(AskedBy), *KINDS)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from shardnb.compiler import private
+from shardnb.jax_compat import private
 
 _PASSES = "shardy|spmd-partitioning"
 _MODULE = re.compile(r"module_\d+\.[\w-]+")

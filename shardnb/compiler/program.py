@@ -14,8 +14,10 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from shardnb.compiler import placement, private, sdy
+from shardnb.compiler import placement
 from shardnb.compiler.dumps import Dumps, pass_on, recording
+from shardnb.jax_compat import private
+from shardnb.texts import shardy
 
 Tree = Any
 
@@ -121,7 +123,7 @@ class Program:
         if self.compiled:
             return self.compiled.output_shardings
         leaves, structure = jax.tree_util.tree_flatten(self.lowered.out_info)
-        specs = sdy.result_specs(self.dumps.propagated) or (None,) * len(leaves)
+        specs = shardy.result_specs(self.dumps.propagated) or (None,) * len(leaves)
         placed = [NamedSharding(self.mesh, PartitionSpec(*(spec or ()))) for spec in specs]
         return jax.tree_util.tree_unflatten(structure, placed)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from shardnb.magics.function import LAST, MISSING, CellFunction, Namespace, Trace
-from shardnb.magics.leaks import tracer_in
+from shardnb.magics.object_graph import tracer_in
 from shardnb.magics.trees import Settling, leaves_of
 
 Tree = Any

@@ -8,9 +8,9 @@ from typing import Any
 
 from IPython.display import display
 
-from shardnb import failures
-from shardnb.analysis.compare import compare
 from shardnb.compiler import Program
+from shardnb.compiler.comparison import compare
+from shardnb.errors import failures
 from shardnb.magics import options
 from shardnb.magics.binding import bind
 from shardnb.magics.options import Line

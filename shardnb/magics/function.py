@@ -17,7 +17,7 @@ from typing import Any
 
 import jax
 
-from shardnb.analysis.errors import NAMES
+from shardnb.errors import NAMES
 from shardnb.magics.cell import CellError, parted
 from shardnb.magics.guard import Guard
 from shardnb.magics.trees import Copies, is_array, is_input, is_tracer, leaves_of, only

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shardnb.magics.leaks import reach, tracer_in
+from shardnb.magics.object_graph import reach, tracer_in
 from shardnb.magics.trees import is_array
 
 Content = dict[Any, Any]

@@ -10,13 +10,14 @@ from typing import Any
 import jax
 from jax.sharding import NamedSharding
 
-from shardnb import engine, explicit
+from shardnb import engine
 from shardnb.compiler import Program, placement
 from shardnb.magics import sources
 from shardnb.magics.function import CellFunction
 from shardnb.mesh import Grid
 from shardnb.report import Report, Source
 from shardnb.report.types import ExplicitPlan
+from shardnb.search import explicit
 
 Tree = Any
 

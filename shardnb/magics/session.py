@@ -15,17 +15,17 @@ from IPython.display import display
 from IPython.utils.capture import capture_output
 from jax.sharding import NamedSharding, PartitionSpec
 
-from shardnb import engine, failures
-from shardnb.analysis.errors import explain_error
+from shardnb import engine
 from shardnb.compiler import Program
+from shardnb.errors import explain_error, failures
 from shardnb.magics import errors, explained, options, sources
 from shardnb.magics.binding import bind, left_out
+from shardnb.magics.captured_names import names_through
 from shardnb.magics.cell import Cell, CellError, cell_of, parted
 from shardnb.magics.function import LAST, CellFunction, Code, guard_of, inputs_of
 from shardnb.magics.meshes import NotebookMesh, mesh_value
 from shardnb.magics.options import Line
 from shardnb.magics.prepared import Prepared
-from shardnb.magics.reach import names_through
 from shardnb.magics.trees import leaves_of
 from shardnb.mesh import Grid, retyped
 from shardnb.report import Report
@@ -222,9 +222,9 @@ class Session:
     def _checked(self, line: Line, program: Program, outputs: dict[str, Tree]) -> list[str]:
         if program.abstract or not line.has(options.CHECK):
             return []
-        from shardnb import numeric
+        from shardnb import numerical_check
 
-        lines = str(numeric.check(program, outputs)).splitlines()
+        lines = str(numerical_check.check(program, outputs)).splitlines()
         return ["; ".join(line.strip() for line in lines)]
 
     # Reports

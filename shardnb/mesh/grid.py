@@ -10,7 +10,7 @@ from typing import Any
 import jax
 from jax.sharding import AxisType, NamedSharding
 
-from shardnb.compiler import private
+from shardnb.jax_compat import private
 from shardnb.mesh.grammar import MeshSpec, axis_type, parse_mesh
 from shardnb.mesh.targets import devices_for, target_name
 from shardnb.mesh.topologies import is_topology

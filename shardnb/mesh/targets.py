@@ -9,7 +9,7 @@ from functools import cache
 import jax
 import numpy as np
 
-from shardnb.compiler import private
+from shardnb.jax_compat import private
 from shardnb.mesh import topologies
 from shardnb.mesh.topologies import Devices
 

@@ -18,7 +18,7 @@ import numpy as np
 from jax.experimental import mesh_utils, topologies
 from numpy.typing import NDArray
 
-from shardnb.compiler import private
+from shardnb.jax_compat import private
 
 Devices = NDArray[np.object_]
 

@@ -194,8 +194,8 @@ class Collective:
     """One exchange between devices in the optimized program.
 
     `bytes` is the size of the result on one device, `wire_bytes` what one device sends for one
-    execution by the ring formula (see `shardnb.analysis.wire`), `trips` how often one call of the
-    program runs it (None: the compiler does not know, then it is `least_trips` at least: a
+    execution by the ring formula (see `shardnb.collectives.wire_bytes`), `trips` how often one call
+    of the program runs it (None: the compiler does not know, then it is `least_trips` at least: a
     loop's condition runs once more than its body). `axes` are the mesh axes whose devices
     exchange, a part of an axis as `data:(4)2`, or None where the groups match no axes.
     `producer_shape` is the shape of the whole array that is moved, before it was cut.

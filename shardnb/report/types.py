@@ -188,7 +188,7 @@ class ShardMapCheck(Told):
 
     def _repr_mimebundle_(self, **selection: Any) -> Any:
         if self.again is not None:
-            from shardnb.widgets.alive import is_alive
+            from shardnb.widgets.in_kernel import is_alive
 
             if is_alive():
                 return self.widget()._repr_mimebundle_(**selection)

@@ -11,14 +11,14 @@ import msgspec
 import traitlets
 from jax.sharding import PartitionSpec
 
-from shardnb.analysis import checker
-from shardnb.analysis.sources import Sources
 from shardnb.compiler import placement
-from shardnb.fixes.retrace import quiet_retrace
+from shardnb.manual import checker
 from shardnb.mesh import Grid
 from shardnb.report import Source
 from shardnb.report.model import Spec
 from shardnb.report.types import ShardMapCheck
+from shardnb.rewrite.retrace import quiet_retrace
+from shardnb.sources.source_texts import Sources
 from shardnb.widgets.base import Live, listening
 from shardnb.widgets.plan import partition_spec
 

@@ -10,8 +10,8 @@ from jax.sharding import PartitionSpec
 
 from shardnb.compiler import Program, placement
 from shardnb.report.spec import spec_text
+from shardnb.widgets.exploration import Subject
 from shardnb.widgets.plan import Plan, in_specs
-from shardnb.widgets.subject import Subject
 
 Tree = Any
 _HEAD = """\

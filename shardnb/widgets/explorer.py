@@ -11,8 +11,8 @@ from typing import Any
 
 import traitlets
 
-from shardnb import failures
 from shardnb.engine import _collector_paused
+from shardnb.errors import failures
 from shardnb.mesh import AXIS_TYPES, Grid, make_grid
 from shardnb.report import Report
 from shardnb.report.spec import spec_text
@@ -20,11 +20,11 @@ from shardnb.views import html, text
 from shardnb.widgets.base import Live, listening
 from shardnb.widgets.codes import codes_of
 from shardnb.widgets.cost import cost_of
-from shardnb.widgets.newest import Newest
+from shardnb.widgets.exploration import Subject, subject_of
+from shardnb.widgets.latest_job import Newest
 from shardnb.widgets.plan import Plan
 from shardnb.widgets.plan import in_specs as in_specs_of
 from shardnb.widgets.preview import Base, NoPreview, base_of
-from shardnb.widgets.subject import Subject, subject_of
 
 Tree = Any
 Data = Mapping[str, Any]

@@ -6,16 +6,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from shardnb.analysis.propagation.matching import match
-from shardnb.analysis.propagation.named import Lines, named_values
-from shardnb.analysis.propagation.values import VALUE_LIMIT
-from shardnb.analysis.sources import Sources
-from shardnb.compiler import Program, hlo, private, shardy
+from shardnb.compiler import Program, shardy_passes
+from shardnb.jax_compat import private
+from shardnb.propagation.matching import match
+from shardnb.propagation.named import Lines, named_values
+from shardnb.propagation.values import VALUE_LIMIT
 from shardnb.report import Axis, Mesh, Report, Value
 from shardnb.report.model import Spec
 from shardnb.report.spec import grid_of
+from shardnb.sources.source_texts import Sources
+from shardnb.texts import hlo
+from shardnb.widgets.exploration import Subject
 from shardnb.widgets.plan import Plan
-from shardnb.widgets.subject import Subject
 
 _MESH = re.compile(r"^  sdy\.mesh (@\w+) = <\[.*\]>.*$", re.MULTILINE)
 _SPEC = re.compile(r"<@\w+, \[([^\]]*)\]")
@@ -46,7 +48,7 @@ class Base:
         if not plan.is_auto:
             raise NoPreview("with Explicit or Manual axes placements are part of the types")
         try:
-            found = shardy.preview(self._module_on(plan), self._changed(plan))
+            found = shardy_passes.preview(self._module_on(plan), self._changed(plan))
         except (ValueError, private.NotAvailable) as error:
             raise NoPreview(str(error).splitlines()[0]) from error
         mesh = _mesh(self.report.mesh, plan.axes)
@@ -99,8 +101,8 @@ def base_of(plan: Plan, program: Program, report: Report, subject: Subject) -> B
         return None
     names = _input_names(program, report)
     try:
-        module = shardy.imported(shardy.prepared(dumps.stated, dumps.propagated))
-        found = shardy.preview(module, {})
+        module = shardy_passes.imported(shardy_passes.prepared(dumps.stated, dumps.propagated))
+        found = shardy_passes.preview(module, {})
     except (ValueError, private.NotAvailable):
         return None
     if len(found.module.inputs) != len(names) or len(found.outputs) != len(report.outputs):

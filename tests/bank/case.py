@@ -19,11 +19,12 @@ from typing import Any
 import jax
 from jax.sharding import PartitionSpec as P
 
-from shardnb.analysis.causes import Causes, explain_causes, read_stated
-from shardnb.analysis.collectives import find_collectives
-from shardnb.compiler import build, hlo
+from shardnb.causes import Causes, explain_causes, read_stated
+from shardnb.collectives.find import find_collectives
+from shardnb.compiler import build
 from shardnb.mesh import make_grid
 from shardnb.report.model import Collective
+from shardnb.texts import hlo
 
 BANK: dict[str, Case] = {}
 Answer = tuple[str, str, str, str, str, str]

@@ -13,10 +13,11 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from shardnb.analysis.causes import Causes, explain_causes
-from shardnb.analysis.collectives import find_collectives
-from shardnb.compiler import build, hlo
+from shardnb.causes import Causes, explain_causes
+from shardnb.collectives.find import find_collectives
+from shardnb.compiler import build
 from shardnb.mesh import make_grid
+from shardnb.texts import hlo
 from tests.bank.training import BATCH, LENGTH, MESH, PLANS, step_and_shapes
 
 SUM = ("all-reduce", "inferred", "partial-sum")

@@ -12,8 +12,9 @@ import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from shardnb.compiler import build, private
+from shardnb.compiler import build
 from shardnb.compiler.dumps import captured_fd2, recording
+from shardnb.jax_compat import private
 from shardnb.mesh import make_grid
 
 GRID = make_grid("data=4,model=2")

@@ -9,7 +9,7 @@ import jax
 import pytest
 
 from shardnb.magics.guard import Guard
-from shardnb.magics.leaks import tracer_in
+from shardnb.magics.object_graph import tracer_in
 
 TRACERS = []
 jax.make_jaxpr(TRACERS.append)(1.0)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from shardnb.compiler import hlo
+from shardnb.texts import hlo
 from shardnb.widgets import explore
 from tests.widgets.conftest import layer, shape
 

@@ -1,0 +1,119 @@
+"""Functions about the types of mesh axes: from Auto to Explicit, and the check of a `shard_map`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import Any
+
+from shardnb import engine
+from shardnb.compiler.call import read_call
+from shardnb.compiler.comparison import compare
+from shardnb.errors import failures
+from shardnb.manual import checker
+from shardnb.mesh import Grid, make_grid
+from shardnb.report.types import Column, Comparison, ExplicitPlan, ShardMapCheck
+from shardnb.search import explicit
+from shardnb.sources.source_texts import Sources
+
+Tree = Any
+
+
+def to_explicit(
+    fn: Callable[..., Tree],
+    *args: Tree,
+    mesh: Any = None,
+    on: str | None = None,
+    in_specs: Tree = None,
+    out_specs: Tree = None,
+) -> ExplicitPlan:
+    """Find all that a function has to state to run on Explicit axes as it does on Auto ones.
+
+    The arguments are `explain`'s. Each annotation is a line with the `out_sharding` or the
+    reshard that propagation chose there; the function with all of them is compiled, and the plan
+    says whether it sends the same. Nothing runs, and the function stays as it is. Raises what
+    JAX raises where the function does not compile with Auto axes.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from jax.sharding import PartitionSpec as P
+    >>> x = jax.ShapeDtypeStruct((256, 512), jnp.float32)
+    >>> w = jax.ShapeDtypeStruct((512, 1024), jnp.float32)
+    >>> plan = to_explicit(jnp.tanh, x, mesh="data=4", in_specs=P("data"))
+    >>> plan.annotations, plan.same_collectives
+    ((), True)
+    """
+    call = read_call(fn, args, in_specs)
+    grid = make_grid(mesh, None, on, args)
+    return explicit.to_explicit(
+        call.fn, call.args, grid, **call.texts, in_specs=call.in_specs, out_specs=out_specs
+    )
+
+
+def check_shard_map(
+    fn: Callable[..., Tree],
+    *args: Tree,
+    in_specs: Tree,
+    out_specs: Tree,
+    mesh: Any = None,
+    on: str | None = None,
+    axis_names: AbstractSet[str] = frozenset(),
+    check_vma: bool = True,
+) -> ShardMapCheck:
+    """Check a `shard_map` of `fn` over a mesh, without running it.
+
+    `in_specs`, `out_specs`, `axis_names` and `check_vma` are `jax.shard_map`'s, `args` arrays or
+    `jax.ShapeDtypeStruct`. The verdict is JAX's own: what it refuses stands in the answer, with
+    its cause, and is not raised. Raises `ValueError` for a mesh that cannot be read.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from jax.sharding import PartitionSpec as P
+    >>> x = jax.ShapeDtypeStruct((8, 16), jnp.float32)
+    >>> check = check_shard_map(jnp.sum, x, mesh="data=4", in_specs=P("data"), out_specs=P())
+    >>> check.accepted, check.missing[0].collective
+    (False, 'psum')
+    """
+    grid, call = make_grid(mesh, None, on, args), read_call(fn, args)
+    stated: dict[str, Any] = {
+        "in_specs": in_specs,
+        "out_specs": out_specs,
+        "axis_names": frozenset(axis_names),
+        "check_vma": check_vma,
+    }
+    sources = Sources(call.sources, call.files)
+    check = checker.check_shard_map(fn, args, grid, **stated, sources=sources)
+    shapes = checker.shapes(args, grid)
+    texts = {"sources": call.sources, "files": call.files}
+    return replace(check, again={"fn": fn, "args": shapes, "grid": grid, **stated, **texts})
+
+
+def compare_modes(
+    fn: Callable[..., Tree],
+    *args: Tree,
+    modes: tuple[str, ...] = ("auto", "explicit"),
+    mesh: Any = None,
+    on: str | None = None,
+    **options: Any,
+) -> Comparison:
+    """Compile one function with several types of axes, and compare the programs.
+
+    `modes` are types of axes, `options` those of `explain`. Where JAX refuses a mode, its error
+    stands explained in the place of the program.
+    """
+    columns = [_column(fn, args, mode, make_grid(mesh, None, on, args), options) for mode in modes]
+    return compare(columns)
+
+
+def _column(
+    fn: Callable[..., Tree],
+    args: tuple[Tree, ...],
+    mode: str,
+    grid: Grid,
+    options: dict[str, Any],
+) -> Column:
+    try:
+        return Column(mode, engine.explain(fn, *args, mesh=grid.mesh, axes=mode, **options))
+    except Exception as error:
+        if failures.report_of(error) is None:
+            raise
+        return Column(mode, error=failures.told(error))

@@ -1,0 +1,334 @@
+"""Which value of the program before partitioning each value after it stands for.
+
+The partitioner visits the instructions one by one and writes for each one or several new ones.
+What it writes keeps the key (op_name and stack frame) of the instruction, or of the value that is
+moved for it. So a new instruction of the same kind and key that takes the same values *is* the old
+one; others are helpers, which carry values along. Keys repeat, so that several old instructions
+may fit at first; what takes the value later tells which one it was, in a second pass.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+from shardnb.causes.instruction_index import MOVERS, Index, Values
+from shardnb.causes.unpartitioned import Before
+from shardnb.collectives.find import KINDS
+from shardnb.texts.graph import Graph, Key, is_pass
+from shardnb.texts.hlo import Instruction, parse_shape
+
+COLLECTIVES = frozenset(KINDS)
+_DATA = {"dynamic-slice": 1, "slice": 1, "dynamic-update-slice": 2, "pad": 1, "reduce": 1}
+"""How many of the first operands of a helper carry data; the others say where."""
+
+_STEM = re.compile(r"(?:\.clone)?(?:\.\d+)?$")
+_CLONE = re.compile(r"\.clone(?:\.\d+)?$")
+
+
+@dataclass
+class Alignment:
+    """What the values of one computation after partitioning are, in the one before.
+
+    `carries` gives for each instruction the values before that it is, or holds a part of.
+    `own` says which instruction before it stands for; those in `exact` lie as declared.
+    """
+
+    index: Index
+    after: Graph
+    carries: dict[str, Values] = field(default_factory=dict)
+    own: dict[str, str] = field(default_factory=dict)
+    exact: set[str] = field(default_factory=set)
+
+    @property
+    def program(self) -> Before:
+        """The program before."""
+        return self.index.program
+
+    @property
+    def before(self) -> Graph:
+        """The computation before."""
+        return self.index.graph
+
+    @cached_property
+    def standing(self) -> frozenset[str]:
+        """The instructions before that something after stands for."""
+        return frozenset(self.own.values())
+
+    def named(self, value: str, key: Key) -> str | None:
+        """Give the instruction of a key that computes a value, which may keep another's key."""
+        name, mark, element = value.partition("#")
+        for old in self.index.by_key.get(key, ()):
+            if self.index.number(old.name) == self.index.number(name):
+                return old.name + mark + element
+        return None
+
+    def shard_shape(self, value: str) -> tuple[int, ...] | None:
+        """Give the shape of the declared block of a value before."""
+        array, layout = self.before.array(value), self.program.layout(self.before, value)
+        return layout.shard_shape(array[1]) if array and layout else None
+
+    def values(self, value: str) -> Values:
+        """Give the values before that a value after carries."""
+        name, mark, element = value.partition("#")
+        carried = self.carries.get(name, ())
+        if not mark or name not in self.own:
+            return carried
+        return tuple(self.before.resolve(f"{one}#{element}") for one in carried)
+
+
+def align(program: Before, before: Graph, after: Graph) -> Alignment:
+    """Align a computation after partitioning with the one before."""
+    return _Aligner(Index(program, before), after).run()
+
+
+class _Fit(NamedTuple):
+    """An old instruction that a new one may be: how many operands agree, and its shape."""
+
+    old: Instruction
+    agree: int
+    exact: bool
+
+    @property
+    def rank(self) -> tuple[int, bool]:
+        return self.agree, self.exact
+
+
+class _Aligner:
+    def __init__(self, index: Index, after: Graph) -> None:
+        self.index, self.after = index, after
+        self.program, self.before = index.program, index.graph
+        self.found = Alignment(index, after)
+        self.fixed: dict[str, str] = {}
+        self.claimed: set[str] = set()
+        self.memory: dict[str, tuple[list[Values], list[_Fit]]] = {}
+
+    def run(self) -> Alignment:
+        for _ in range(_PASSES):
+            self._pass()
+            if all(self._is_told(new, old) for new, old in self.fixed.items()):
+                break
+        return self.found
+
+    def _is_told(self, new: str, old: str) -> bool:
+        """Whether an instruction already stands for what was told of it, or for an equal one."""
+        own = self.found.own.get(new)
+        return own is not None and self.index.number(own) == self.index.number(old)
+
+    def _pass(self) -> None:
+        """Place every instruction, with what an earlier pass told."""
+        self.found = Alignment(self.index, self.after)
+        self.claimed = set()
+        for number, name in self.after.parameters.items():
+            if number in self.before.parameters:
+                self._set(name, (self.before.parameters[number],), exact=True)
+        for instruction in self.after.body:
+            if instruction.opcode == "constant":
+                self._constant(instruction)
+            elif not is_pass(instruction) and instruction.opcode != "parameter":
+                self._place(instruction)
+
+    def _set(self, name: str, values: Values, *, exact: bool, taken: Sequence[Values] = ()) -> None:
+        self.found.carries[name] = values
+        if taken and self.after.nodes[name].opcode == "slice":
+            # A slice that is also a step to another one was merged with it.
+            self.found.carries[name] += taken[0]
+        self.found.own[name] = values[0]
+        self.claimed.add(values[0])
+        if exact:
+            self.found.exact.add(name)
+
+    def _constant(self, new: Instruction) -> None:
+        """A constant keeps its name, with `.clone` behind it."""
+        old = self.before.nodes.get(_CLONE.sub("", new.name))
+        if old is not None and old.opcode == "constant" and old.operand_text == new.operand_text:
+            self._set(new.name, (old.name,), exact=True)
+
+    def _place(self, new: Instruction) -> None:
+        taken = [self.found.values(operand) for operand in self.after.operands[new.name]]
+        key = self.after.keys[new.name]
+        fits = [] if _is_generated(new) or not key[0] else self._remembered(new, taken, key)
+        if fits:
+            values = self._ordered(new, [fit.old.name for fit in fits])
+            if len({self.index.number(value) for value in values}) == 1:
+                self._tell(self.before.operands[values[0]], self.after.operands[new.name])
+            self._set(new.name, values, exact=fits[0].exact, taken=taken)
+            return
+        carried = self._carried(new, taken, key)
+        self.found.carries[new.name] = carried
+        if new.opcode not in COLLECTIVES and key[0]:
+            self._last_step(new, key, carried)
+
+    def _last_step(self, new: Instruction, key: Key, carried: Values) -> None:
+        """Let the last step of a key stand for what left no instruction of its kind."""
+        fed = [old for old in self.index.fed(key, carried) if old.name not in carried]
+        exact = [old for old in fed if self._is_shard(new, old)]
+        fed = exact or [old for old in fed if _may_be_block(new, old)]
+        if not fed or not self._leaves(new, key, exact=bool(exact)):
+            return
+        names = self._ordered(new, [old.name for old in fed])
+        self._set(new.name, names, exact=bool(exact), taken=(carried,))
+
+    def _ordered(self, new: Instruction, names: list[str]) -> Values:
+        """Put first what an instruction is known to be, then what no other one stands for."""
+        if len(names) == 1:
+            return (names[0],)
+        fixed = self.fixed.get(new.name)
+        if fixed in names:
+            return (fixed,)
+        return tuple(sorted(dict.fromkeys(names), key=lambda name: name in self.claimed))
+
+    def _remembered(self, new: Instruction, taken: list[Values], key: Key) -> list[_Fit]:
+        """Give what fitted in an earlier pass, if the same values were taken there."""
+        known = self.memory.get(new.name)
+        if known is None or known[0] != taken or not known[1]:
+            known = self.memory[new.name] = taken, self._fits(new, taken, key)
+        return known[1]
+
+    def _fits(self, new: Instruction, taken: list[Values], key: Key) -> list[_Fit]:
+        """Give the instructions of the same kind that take the same values, best ones only."""
+        fits = []
+        for old, agree in self.index.taking(key, new.opcode, taken):
+            exact = self._is_shard(new, old)
+            if self._trusted(new, old, exact=exact):
+                fits.append(_Fit(old, agree, exact))
+        if not fits:
+            return self._through_steps(new, taken, key) or self._only(new, key, taken)
+        best = max(fit.rank for fit in fits)
+        return [fit for fit in fits if fit.rank == best]
+
+    def _through_steps(self, new: Instruction, taken: list[Values], key: Key) -> list[_Fit]:
+        """Fit an instruction one of whose operands was reached by other steps than before."""
+        if new.opcode in MOVERS:
+            return []
+        olds = self.index.through_steps(key, new.opcode, taken)
+        fits = [_Fit(old, 0, exact=True) for old in olds if self._is_shard(new, old)]
+        return fits if len(fits) == 1 else []
+
+    def _only(self, new: Instruction, key: Key, taken: list[Values]) -> list[_Fit]:
+        """Fit a copy whose operands were lost on the way, where only one can be meant."""
+        olds = self.index.of_kind(key, new.opcode)
+        if len(olds) > _LIMIT:
+            return []
+        left = [old for old in olds if old.name not in self.claimed and self._is_like(new, old)]
+        if len(left) != 1 or len(self.before.operands[left[0].name]) != len(taken):
+            return []
+        exact = self._is_shard(new, left[0])
+        return [_Fit(left[0], 0, exact)] if self._trusted(new, left[0], exact=exact) else []
+
+    def _is_like(self, new: Instruction, old: Instruction) -> bool:
+        stem = _STEM.sub("", new.name)
+        return stem in (_STEM.sub("", old.name), old.opcode)
+
+    def _trusted(self, new: Instruction, old: Instruction, *, exact: bool) -> bool:
+        if old.opcode not in MOVERS:
+            return True
+        if len(self.before.operands[old.name]) > 1 and old.opcode in ("concatenate", "select"):
+            return True
+        if exact and (old.opcode in _VIEWS or (old.opcode == "copy" and self._stays(old))):
+            return True
+        if exact:
+            return new.name not in self._exchanged and not self._is_step(new, old)
+        return old.opcode == "reshape" and self._is_other_block(new, old)
+
+    def _stays(self, old: Instruction) -> bool:
+        """Whether a copy leaves a value where it was."""
+        places = (self.before.operands[old.name][0], old.name)
+        before, after = (self.program.layout(self.before, place) for place in places)
+        return before is not None and before == after
+
+    def _is_step(self, new: Instruction, old: Instruction) -> bool:
+        """Whether a slice is only taken for its own key, which the old one is not."""
+        if old.opcode != "slice":
+            return False
+        key = self.after.keys[new.name]
+        taken = (self.before.keys[user] == key for user in self.before.users.get(old.name, ()))
+        return not self._leaves(new, key, exact=True) and not any(taken)
+
+    def _is_other_block(self, new: Instruction, old: Instruction) -> bool:
+        """Whether a reshape gives a block of the old one's result in another layout."""
+        (_, part), (_, full) = new.arrays[0], old.arrays[0]
+        if len(part) != len(full) or any(f % p for f, p in zip(full, part, strict=True) if p):
+            return False
+        return not any(
+            self.after.nodes[user].opcode == "all-to-all"
+            for user in self.after.users.get(new.name, ())
+        )
+
+    @cached_property
+    def _exchanged(self) -> set[str]:
+        """Blocks that are on their way to neighbours, for their own key's operation."""
+        keys = self.after.keys
+        permutes = (one for one in self.after.body if one.opcode == "collective-permute")
+        taken = ((self.after.operands[one.name], keys[one.name]) for one in permutes)
+        return {block for blocks, key in taken for block in blocks if keys.get(block) == key}
+
+    def _tell(self, olds: Values, news: Values) -> None:
+        """Note what the operands of an instruction were, now that it is known."""
+        for old, new in zip(olds, news, strict=False):
+            name, wanted = _name(new), _name(old)
+            carried = self.found.carries.get(name, ())
+            if len(carried) > 1 and name in self.found.own and wanted in carried:
+                self.fixed[name] = wanted
+
+    def _is_shard(self, new: Instruction, old: Instruction) -> bool:
+        return self.program.shard_shapes(old) == _shapes(new.shape)
+
+    def _carried(self, new: Instruction, taken: list[Values], key: Key) -> Values:
+        if new.opcode == "select":
+            taken = taken[1:]
+        count = _DATA.get(new.opcode, len(taken))
+        values = tuple(dict.fromkeys(value for values in taken[:count] for value in values))
+        mine = (v for v in values if key[0] and self.before.keys.get(_name(v)) == key)
+        data = tuple(v for v in values if not self.program.is_constant(self.before, v))
+        return tuple(dict.fromkeys((*mine, *(data or values))))[:_LIMIT]
+
+    def _leaves(self, new: Instruction, key: Key, *, exact: bool) -> bool:
+        """Whether a value goes on to another operation, to be moved, or out of the computation."""
+        if new.is_root:
+            return True
+        users = self.after.users.get(new.name, ())
+        return any(self.after.keys[user] != key or (exact and self._moves(user)) for user in users)
+
+    def _moves(self, user: str) -> bool:
+        """Whether an instruction moves a whole block elsewhere, in one step or two."""
+        opcode = self.after.nodes[user].opcode
+        if opcode == "reshape":
+            further = self.after.users.get(user, ())
+            return any(self.after.nodes[name].opcode == "all-to-all" for name in further)
+        return opcode in ("all-gather", "all-to-all")
+
+
+_PASSES = 3
+_VIEWS = ("broadcast", "convert", "reshape", "transpose")
+"""No exchange between neighbours starts with one of these."""
+
+_LIMIT = 8
+"""A helper that carries more values than this says nothing."""
+
+
+@lru_cache(4096)
+def _shapes(text: str) -> tuple[tuple[int, ...], ...]:
+    return tuple(shape for _, shape in parse_shape(text))
+
+
+def _may_be_block(new: Instruction, old: Instruction) -> bool:
+    """Whether a result may be a block of another one, in some layout: no dimension is longer."""
+    (_, part), (_, full) = new.arrays[0], old.arrays[0]
+    return len(part) == len(full) and all(p <= max(f, 1) for p, f in zip(part, full, strict=True))
+
+
+def _name(value: str) -> str:
+    return value.partition("#")[0]
+
+
+def _is_generated(instruction: Instruction) -> bool:
+    return instruction.opcode in COLLECTIVES and is_generated(instruction)
+
+
+def is_generated(instruction: Instruction) -> bool:
+    """Whether the partitioner made an instruction."""
+    return 'is_spmd_generated="true"' in instruction.attributes

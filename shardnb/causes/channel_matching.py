@@ -1,0 +1,387 @@
+"""Which collective right after partitioning each member of an optimized collective was."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from shardnb.causes.alignment import COLLECTIVES
+from shardnb.causes.parameters import Parameters
+from shardnb.collectives.fused import Fused, fused_collectives
+from shardnb.report.model import Collective, Groups
+from shardnb.texts.graph import Key, key_of
+from shardnb.texts.hlo import Instruction, Module
+from shardnb.texts.replica_groups import AxisFinder
+
+_PASSED = frozenset(("bitcast", "copy", "get-tuple-element", "reshape", "convert"))
+_CUT = ("bitcast", "copy", "reshape", "slice")
+_NARROW = ("bf16", "f16")
+
+_Entry = tuple[Instruction, Key]
+
+
+@dataclass
+class Matcher:
+    """Finds members by channel, and those of combined collectives by shape, name and order.
+
+    TPU gives some a new channel: these are found by what they move, up to the program's parameter.
+    """
+
+    optimized: Module
+    partitioned: Module
+    finder: AxisFinder
+    _by_channel: dict[int, list[Instruction]] = field(init=False)
+    _final: dict[int, list[Instruction]] = field(init=False)
+    _bodies: frozenset[str] = field(init=False)
+    _nodes: dict[str, dict[str, Instruction]] = field(default_factory=dict)
+    _combined: set[int] = field(default_factory=set)
+    _taken: set[tuple[str, str]] = field(default_factory=set)
+    _homes: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    def __post_init__(self) -> None:
+        """Index the collectives of both programs by their channels."""
+        self._by_channel = _channels(self.partitioned)
+        self._final = _channels(self.optimized)
+        self._bodies = frozenset(
+            called
+            for instruction in self.partitioned.instructions()
+            if instruction.opcode == "while"
+            for _, called in instruction.called
+        )
+
+    @property
+    def made(self) -> list[Instruction]:
+        """The collectives right after partitioning."""
+        return [one for ones in self._by_channel.values() for one in ones]
+
+    def left_its_loop(self, collective: Collective, made: Instruction | None) -> bool:
+        """Whether optimisation took a collective out of the loop that it was made in."""
+        if made is None or collective.within:
+            return False
+        return made.computation in self._bodies
+
+    def match(self, collectives: Sequence[Collective]) -> dict[int, Instruction]:
+        """Give for each id the instruction right after partitioning, where it is known."""
+        groups = [group for group in _groups(collectives) if group[0].channel is not None]
+        self._combined = {group[0].channel or 0 for group in groups if len(group) > 1}
+        alone = [group[0] for group in groups if len(group) == 1]
+        found = {one.id: made for one in alone if (made := self._single(one)) is not None}
+        for group in groups:
+            if len(group) > 1:
+                found |= self._members(group)
+            elif group[0].id not in found and (made := self._other(group[0])) is not None:
+                found[group[0].id] = made
+        return found
+
+    def _single(self, collective: Collective) -> Instruction | None:
+        """Give the collective of a channel; those that the program calls may share one."""
+        final = self._instruction(collective)
+        if final is not None and self._is_of_the_compiler(collective, final):
+            return None
+        made = self._of_channel(collective, final, self._by_channel[collective.channel or 0])
+        if made is None or (final is not None and not _agree(collective, final, made)):
+            return None
+        self._taken.add((made.computation, made.name))
+        if final is not None:
+            self._homes[self._place(final)].add(made.computation)
+        return made
+
+    def _other(self, collective: Collective) -> Instruction | None:
+        """Give what has another channel now, or that a permute of TPU's belongs to."""
+        final = self._instruction(collective)
+        if final is None:
+            return None
+        if self._is_of_the_compiler(collective, final):
+            return self._whole(final)
+        return self._renumbered(collective, final)
+
+    def _place(self, final: Instruction) -> str:
+        """Name the computation that a collective stands in, or the fusion around it."""
+        part = self._fused.get(final.computation)
+        return part.fusion.computation if part is not None else final.computation
+
+    def _of_channel(
+        self, collective: Collective, final: Instruction | None, made: Sequence[Instruction]
+    ) -> Instruction | None:
+        kind = collective.made_as or collective.kind
+        ones = [one for one in made if _kind(one) == kind]
+        if not ones and len(made) == 1:
+            return made[0]  # TPU sends it as another kind
+        if len(ones) < 2:
+            return ones[0] if ones else None
+        ones = [one for one in ones if final is not None and _size(one) == _size(final)]
+        same = [one for one in ones if final is not None and one.name == final.name] or [
+            one for one in ones if one.op_name and collective.op_name.endswith(one.op_name)
+        ]
+        if len(same) > 1 and final is not None:
+            same = [one for one in same if self._move_alike(one, final)]
+        return same[0] if len(same) == 1 else None
+
+    def _move_alike(self, made: Instruction, final: Instruction) -> bool:
+        """Whether both move a part of the same input of the program."""
+        parameter = self._left_from.entering(final)
+        return parameter is not None and self._made_from.entering(made) == parameter
+
+    def _instruction(self, collective: Collective) -> Instruction | None:
+        name = collective.instruction.partition(" = ")[0].lstrip("%")
+        finals = self._final[collective.channel or 0]
+        return next((one for one in finals if one.name == name), None)
+
+    def _is_of_the_compiler(self, collective: Collective, final: Instruction) -> bool:
+        """Whether a permute is no step of the program's: TPU lends it a channel, and no name."""
+        if final.opcode.removesuffix("-start") != "collective-permute" or collective.op_name:
+            return False
+        made = self._by_channel[collective.channel or 0]
+        return not any(_kind(one) == "collective-permute" and not one.op_name for one in made)
+
+    def _whole(self, permute: Instruction) -> Instruction | None:
+        """Give the sum whose last rows a permute takes to the next device.
+
+        TPU scatters a sum in blocks of a size that it likes, and mends their bounds afterwards.
+        """
+        nodes = self._nodes_of(permute.computation)
+        node = nodes.get(permute.operands[0])
+        while node is not None and node.opcode in _CUT and node.operands:
+            node = nodes.get(node.operands[0])
+        parts = [
+            self._fused[name] for _, name in (node.called if node else ()) if name in self._fused
+        ]
+        if len(parts) != 1 or parts[0].scattered() is None:
+            return None
+        made = [
+            one
+            for one in self._by_channel[parts[0].collective.integer("channel_id") or 0]
+            if _kind(one) == "all-reduce" and one.op_name == parts[0].fusion.op_name
+        ]
+        return made[0] if len(made) == 1 else None
+
+    def _renumbered(self, collective: Collective, final: Instruction) -> Instruction | None:
+        """Give what has another channel now, where only one can be meant.
+
+        Of several that are alike it is what moves a part of the same input of the program.
+        """
+        among_zeros = self._is_among_zeros(final)
+        alike = [
+            one
+            for one in self.made
+            if (one.computation, one.name) not in self._taken
+            if self._is_like(one, collective)
+            if _kind(one) != "all-gather" or collective.kind != "all-reduce" or among_zeros
+        ]
+        parameter = self._left_from.entering(final)
+        moved = [(one, self._made_from.entering(one)) for one in alike]
+        found = [one for one, other in moved if parameter is not None and other == parameter]
+        found = found or [one for one, other in moved if parameter is None or other is None]
+        found = [one for one in found if one.arrays[0][0] == collective.dtype] or found
+        places = {(one.computation, one.operands) for one in found}
+        return found[0] if len(places) == 1 else None
+
+    def _is_like(self, made: Instruction, collective: Collective) -> bool:
+        """Whether two exchange as much between the same devices under the same name.
+
+        TPU may send a gather as a sum among zeros. What a program scatters it may add up in whole,
+        and under no name.
+        """
+        if self._groups_of(made) != collective.groups:
+            return False
+        size, kind = math.prod(collective.shape), collective.made_as or collective.kind
+        summed = kind == "all-reduce" and collective.op_name != ""
+        kinds = (kind, "all-gather") if summed else (kind,)
+        if _kind(made) in kinds and made.op_name == collective.op_name:
+            return _size(made) == size
+        if kind != "all-reduce" or _kind(made) != "reduce-scatter" or collective.op_name:
+            return False
+        return _size(made) * len(collective.groups[0]) == size
+
+    def _groups_of(self, made: Instruction) -> Groups:
+        return self.finder.groups(made.attribute("replica_groups") or "{}", permute=False)
+
+    @cached_property
+    def _made_from(self) -> Parameters:
+        return Parameters(self.partitioned)
+
+    @cached_property
+    def _left_from(self) -> Parameters:
+        return Parameters(self.optimized)
+
+    @cached_property
+    def _fused(self) -> dict[str, Fused]:
+        return fused_collectives(self.optimized)
+
+    def _members(self, group: list[Collective]) -> dict[int, Instruction]:
+        channel = group[0].channel or 0
+        final = self._instruction(group[0]) or self._final[channel][0]
+        pool = self._pool(group[0], final)
+        names = joined_names(final.op_name)
+        keys = self._operand_keys(final)
+        found: dict[int, Instruction] = {}
+        for at, member in enumerate(group):
+            name = names[at] if len(names) == len(group) else ""
+            key = keys[at] if at < len(keys) else ("", 0)
+            whole = final.arrays[at] if member.made_as else (member.dtype, member.shape)
+            alike = [entry for entry in pool[whole[1]] if _may_become(entry[0], whole[0])]
+            alike = self._moving(alike, final, at)
+            if alike:
+                best = max(alike, key=lambda entry: _score(entry, name, key, whole[0]))
+                found[member.id] = best[0]
+                pool[whole[1]].remove(best)
+        return found
+
+    def _moving(self, entries: list[_Entry], final: Instruction, at: int) -> list[_Entry]:
+        """Give those that move a part of the same input as a member, where that is known."""
+        operand = final.operands[at] if at < len(final.operands) else ""
+        block = self._block_among_zeros(final.computation, operand) or operand
+        parameter = self._left_from.of(final.computation, block) if block else None
+        if parameter is None:
+            return entries
+        inputs = [(entry, self._made_from.entering(entry[0])) for entry in entries]
+        return [entry for entry, other in inputs if other == parameter]
+
+    def _is_among_zeros(self, final: Instruction) -> bool:
+        """Whether TPU put a block into a whole before it adds it up, perhaps within a fusion."""
+        node = self._nodes_of(final.computation).get(final.operands[0].partition("#")[0])
+        while node is not None and node.opcode in ("fusion", "bitcast", "copy", "reshape"):
+            inside = next((name for role, name in node.called if role == "calls"), None)
+            names = self._nodes_of(inside or node.computation)
+            root = next((one for one in names.values() if one.is_root), None)
+            node = root if inside else names.get(node.operands[0].partition("#")[0])
+        return node is not None and node.opcode == "dynamic-update-slice"
+
+    def _block_among_zeros(self, computation: str, operand: str) -> str | None:
+        """Give the block of a value that TPU adds up in place of a gather, None for another."""
+        node = self._nodes_of(computation).get(operand.partition("#")[0])
+        known = node is not None and node.opcode == "dynamic-update-slice"
+        return node.operands[1] if known and node is not None else None
+
+    def _pool(self, first: Collective, final: Instruction) -> dict[tuple[int, ...], list[_Entry]]:
+        """Give by shape the collectives that may have gone into a combined one, in order.
+
+        TPU may give a channel of its own to what it makes, and add up blocks among zeros in place
+        of a gather.
+        """
+        pool: dict[tuple[int, ...], list[_Entry]] = defaultdict(list)
+        kind, channel = first.made_as or first.kind, first.channel or 0
+        blocks = (self._block_among_zeros(final.computation, one) for one in final.operands)
+        if kind == "all-reduce" and all(blocks):
+            kind = "all-gather"
+        computation = self._home(first, channel, kind)
+        for number, ones in self._by_channel.items():
+            if number != channel and number in self._combined:
+                continue
+            for one in ones:
+                taken = (one.computation, one.name) in self._taken
+                if _kind(one) == kind and one.computation == computation and not taken:
+                    pool[one.arrays[0][1]].append((one, key_of(one)))
+        return pool
+
+    def _home(self, first: Collective, channel: int, kind: str) -> str | None:
+        """Name the computation right after partitioning that a combined collective was made in.
+
+        It is that of what else stands beside it, of what had its channel, or the program's own.
+        """
+        beside = self._homes[self._place(self._final[channel][0])]
+        kept = [one for one in self._by_channel[channel] if _kind(one) == kind]
+        if kept and (not beside or kept[0].computation in beside):
+            return kept[0].computation
+        if len(beside) == 1:
+            return next(iter(beside))
+        return self.partitioned.entry if not beside and not first.within else None
+
+    def _operand_keys(self, final: Instruction) -> list[Key]:
+        nodes = self._nodes_of(final.computation)
+        return [_source_key(operand, nodes) for operand in final.operands]
+
+    def _nodes_of(self, computation: str) -> dict[str, Instruction]:
+        if computation not in self._nodes:
+            body = self.optimized.computations[computation]
+            self._nodes[computation] = {one.name: one for one in body}
+        return self._nodes[computation]
+
+
+def _channels(module: Module) -> dict[int, list[Instruction]]:
+    found: dict[int, list[Instruction]] = defaultdict(list)
+    for instruction in module.instructions():
+        if instruction.opcode.removesuffix("-start") in COLLECTIVES:
+            channel = instruction.integer("channel_id")
+            if channel is not None:
+                found[channel].append(instruction)
+    return found
+
+
+def _kind(instruction: Instruction) -> str:
+    return instruction.opcode.removesuffix("-start")
+
+
+def _agree(collective: Collective, final: Instruction, made: Instruction) -> bool:
+    """Whether what has a channel can be what had it: TPU may give it to another collective."""
+    mine, theirs = collective.op_name, made.op_name
+    if bool(mine) != bool(theirs) or not mine.endswith(theirs):
+        return False
+    return bool(mine) or _size(final) == _size(made)
+
+
+def _size(instruction: Instruction) -> int:
+    return sum(math.prod(shape) for _, shape in instruction.arrays)
+
+
+def _groups(collectives: Sequence[Collective]) -> list[list[Collective]]:
+    groups: dict[tuple[int, ...], list[Collective]] = defaultdict(list)
+    for collective in collectives:
+        groups[tuple(sorted((collective.id, *collective.combined_with)))].append(collective)
+    return list(groups.values())
+
+
+def _source_key(operand: str, nodes: dict[str, Instruction]) -> Key:
+    node = nodes.get(operand.partition("#")[0])
+    while node is not None and node.opcode in _PASSED and not key_of(node)[0] and node.operands:
+        node = nodes.get(node.operands[0].partition("#")[0])
+    return key_of(node) if node is not None else ("", 0)
+
+
+def _may_become(made: Instruction, dtype: str) -> bool:
+    """Whether a collective may have this element type in the end: CPU widens narrow floats."""
+    own = made.arrays[0][0]
+    return own == dtype or (own in _NARROW and dtype == "f32")
+
+
+def _score(entry: _Entry, name: str, key: Key, dtype: str) -> int:
+    """Weigh a candidate of the right shape: names, lines and the element type tell the rest."""
+    made, mine = entry
+    named = bool(name) and mine[0].endswith(name)
+    alike = bool(mine[0]) and mine[0] == key[0]
+    return 4 * named + 8 * (mine == key) + 2 * alike + (made.arrays[0][0] == dtype)
+
+
+def joined_names(op_name: str) -> list[str]:
+    """Give the names of the members of a combined collective, in order.
+
+    >>> joined_names("jit(f)/(dot_general:transpose(jvp())/reduce_sum)")
+    ['dot_general', 'transpose(jvp())/reduce_sum']
+    """
+    for match in re.finditer(r"(?:^|/)\(", op_name):
+        if op_name.endswith(")") and _balanced(op_name[match.end() : -1]):
+            return _split(op_name[match.end() : -1])
+    return []
+
+
+def _balanced(text: str) -> bool:
+    depth = 0
+    for char in text:
+        depth += (char == "(") - (char == ")")
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def _split(text: str) -> list[str]:
+    parts, depth, start = [], 0, 0
+    for at, char in enumerate(text):
+        depth += (char == "(") - (char == ")")
+        if char == ":" and depth == 0:
+            parts.append(text[start:at])
+            start = at + 1
+    return [*parts, text[start:]]

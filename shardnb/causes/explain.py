@@ -1,0 +1,286 @@
+"""Who asked for each collective, why it is there, what it moves and for whom."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from shardnb.causes.alignment import Alignment, align, is_generated
+from shardnb.causes.channel_matching import Matcher
+from shardnb.causes.data_movement import Move, walk
+from shardnb.causes.judge import Judge
+from shardnb.causes.names import LOOP_CARRY, THE_RESULT, Names
+from shardnb.causes.phase import phase_of
+from shardnb.causes.rematerialisation import read_warnings
+from shardnb.causes.sentence import Facts, sentence
+from shardnb.causes.stated_shardings import Edges, Stated
+from shardnb.causes.unpartitioned import Before
+from shardnb.causes.verdict import UNKNOWN, Verdict
+from shardnb.causes.windowed import IN_STEPS, Windowed
+from shardnb.compiler.dumps import Dumps
+from shardnb.report.model import AskedBy, Collective, Location, Mesh, Spec
+from shardnb.texts import hlo
+from shardnb.texts.graph import Graph, Key, graphs, key_of
+from shardnb.texts.replica_groups import AxisFinder
+from shardnb.texts.sharding_rules import read_rules
+from shardnb.texts.shardings import LayoutReader
+
+Locate = Callable[[tuple[hlo.Frame, ...]], tuple[Location, ...]]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Collectives by kind: called by the program, made by the partitioner, and left at the end.
+
+    `combined` counts those that are sent together with another, `gone` those that were merged
+    with an equal one or simplified away, `moved` those that left the loop they were made in.
+    """
+
+    called: Mapping[str, int]
+    made: Mapping[str, int]
+    left: Mapping[str, int]
+    combined: int = 0
+    gone: int = 0
+    moved: int = 0
+
+    @property
+    def differ(self) -> bool:
+        """Whether what is left is not what was called and made."""
+        return Counter(self.called) + Counter(self.made) != Counter(self.left)
+
+
+@dataclass(frozen=True)
+class Causes:
+    """Collectives with their causes; counts along the way; warnings that are not about them."""
+
+    collectives: tuple[Collective, ...]
+    counts: Counts | None = None
+    warnings_left: str = ""
+
+
+def explain_causes(
+    collectives: Sequence[Collective],
+    *,
+    optimized: hlo.Module,
+    dumps: Dumps,
+    mesh: Mesh,
+    input_names: Sequence[str] = (),
+    stated: Stated | None = None,
+    locate: Locate | None = None,
+    before: hlo.Module | None = None,
+    partitioned: hlo.Module | None = None,
+) -> Causes:
+    """Say of each collective who asked for it, why, what it moves, and for whom.
+
+    `input_names` name the program's parameters in order, `stated` says what the user stated on a
+    mesh with Explicit axes, `locate` finds the user's lines; `before` and `partitioned` are the
+    dumps of these names, if they were read already. Without dumps nothing is added.
+    """
+    warnings = read_warnings(dumps.warnings)
+    if not dumps.before or not dumps.partitioned:
+        return Causes(tuple(collectives), None, warnings.left)
+    program = Before(before or hlo.parse(dumps.before), LayoutReader(mesh))
+    partitioned = partitioned or hlo.parse(dumps.partitioned)
+    edges = Edges(program, dumps.stated, dumps.propagated, stated or Stated())
+    judge, after = Judge(program, read_rules(dumps.propagated), edges), graphs(partitioned)
+    explainer = _Explainer(
+        program=program,
+        after=after,
+        judge=judge,
+        windowed=Windowed(judge.factors, partitioned, after),
+        names=Names(program, input_names),
+        finder=AxisFinder(mesh),
+        remat=warnings.keys,
+        locate=locate or (lambda _: ()),
+        differentiated="transpose(" in dumps.before,
+    )
+    matcher = Matcher(optimized, partitioned, explainer.finder)
+    matched = matcher.match(collectives)
+    found = tuple(explainer.explained(one, matched.get(one.id)) for one in collectives)
+    return Causes(found, _counts(matcher, collectives, matched), warnings.left)
+
+
+@dataclass
+class _Explainer:
+    """Explains the collectives of one program; aligns a computation when it is first needed."""
+
+    program: Before
+    after: dict[str, Graph]
+    judge: Judge
+    windowed: Windowed
+    names: Names
+    finder: AxisFinder
+    remat: frozenset[Key]
+    locate: Locate
+    differentiated: bool
+    _alignments: dict[str, Alignment | None] = field(default_factory=dict)
+
+    def explained(self, collective: Collective, made: hlo.Instruction | None) -> Collective:
+        """Explain a collective; one whose ends cannot be read together is not known."""
+        try:
+            return self.explain(collective, made)
+        except LookupError:
+            return self._written(collective, UNKNOWN, Facts(), collective.op_name)
+
+    def explain(self, collective: Collective, made: hlo.Instruction | None) -> Collective:
+        """Explain a collective that was `made` by partitioning, None where that is not known."""
+        if made is not None:
+            kind = made.opcode.removesuffix("-start")
+            collective = replace(collective, made_as=None if kind == collective.kind else kind)
+        generated = is_generated(made) if made is not None else collective.generated
+        if not generated:
+            return self._called(collective, made)
+        if made is not None and self.windowed.is_step(made):
+            return self._step(collective, made)
+        alignment = self._alignment(made.computation) if made is not None else None
+        if made is None or alignment is None:
+            return self._written(collective, UNKNOWN, Facts(), collective.op_name)
+        move = self.windowed.sum(made) or walk(alignment, made)
+        permuted = [one for one in move.chain if one.opcode == "collective-permute"]
+        axes = (self._axes(permuted[0]) or ()) if permuted else ()
+        verdict = self.judge.judge(move, self._axes(made), axes)
+        return self._told(collective, move, verdict)
+
+    def _step(self, collective: Collective, made: hlo.Instruction) -> Collective:
+        """Tell of a permute that is a step of a product."""
+        sent, axes = (
+            replace(collective, algorithm=collective.algorithm or IN_STEPS),
+            self._axes(made),
+        )
+        move = self.windowed.move(made, axes)
+        if move is None:
+            return self._written(sent, UNKNOWN, Facts(), collective.op_name)
+        return self._told(sent, move, self.judge.judge(move, axes))
+
+    def _axes(self, made: hlo.Instruction) -> tuple[str, ...] | None:
+        permute = made.opcode == "collective-permute"
+        name = "source_target_pairs" if permute else "replica_groups"
+        groups = self.finder.groups(made.attribute(name) or "{}", permute=permute)
+        return self.finder.axes(groups, permute=permute)
+
+    def _alignment(self, computation: str) -> Alignment | None:
+        if computation not in self._alignments:
+            name, partitioned, _ = computation.partition("_spmd")
+            before, after = self.program.graphs.get(name), self.after.get(computation)
+            known = partitioned and before is not None and after is not None
+            self._alignments[computation] = (
+                align(self.program, before, after) if known and before and after else None
+            )
+        return self._alignments[computation]
+
+    def _called(self, collective: Collective, made: hlo.Instruction | None) -> Collective:
+        """Tell of what the program calls: its operand, and who takes its result."""
+        summed = collective.kind in ("all-reduce", "reduce-scatter")
+        written = made is None or not self.judge.edges.is_of_a_type(made)
+        asked_by: AskedBy = "called" if written else "requested"
+        verdict = Verdict("partial-sum" if summed else None, asked_by)
+        alignment = self._alignment(made.computation) if made is not None else None
+        facts = Facts()
+        if alignment is not None and made is not None:
+            graph = alignment.before
+            old = graph.nodes.get(alignment.own.get(made.name, ""))
+            if old is not None and graph.operands[old.name]:
+                producer = self.names.value(graph, graph.operands[old.name][0])
+                facts = Facts(producer, self.names.taker(graph, old))
+        return self._written(collective, verdict, facts, collective.op_name)
+
+    def _told(self, collective: Collective, move: Move, verdict: Verdict) -> Collective:
+        """Tell of what the partitioner made: both ends, and where they lie."""
+        graph = move.graph
+        value = graph.node(move.producer) if move.producer else None
+        node = value if verdict.own else graph.nodes.get(verdict.taker or move.consumer or "")
+        consumer = self.names.operation(node) if node is not None else None
+        if move.result is not None and not verdict.own:
+            consumer = self._end_of(graph)
+        facts = Facts(
+            producer=self.names.value(graph, move.producer) if move.producer else None,
+            consumer=consumer,
+            spec=None if verdict.untold else verdict.actual or self._spec(graph, move.producer),
+            own=move.own or verdict.own,
+            other=self.names.value(graph, verdict.other) if verdict.other else None,
+            other_spec=self._spec(graph, verdict.other),
+        )
+        told = node if node is not None else value
+        name = told.op_name if told is not None else ""
+        return self._written(
+            collective,
+            verdict,
+            facts,
+            name or collective.op_name,
+            told=told,
+            full_remat=self._is_rematerialised(move, value, verdict),
+            producer_shape=_shape(value),
+        )
+
+    def _end_of(self, graph: Graph) -> str | None:
+        """Name what takes a result of a computation, where it is the program or a loop's body."""
+        if graph.name == self.program.module.entry:
+            return THE_RESULT
+        caller = self.program.callers.get(graph.name)
+        return LOOP_CARRY if caller is not None and caller[1].opcode == "while" else None
+
+    def _spec(self, graph: Graph, value: str | None) -> Spec | None:
+        layout = self.program.layout(graph, value) if value else None
+        return layout.spec if layout else None
+
+    def _is_rematerialised(
+        self, move: Move, value: hlo.Instruction | None, verdict: Verdict
+    ) -> bool:
+        """Whether the compiler warned of this value, and it is gathered only to be cut again."""
+        gathers = move.collective.opcode == "all-gather" and verdict.reason != "partial-sum"
+        return gathers and move.sliced and value is not None and key_of(value) in self.remat
+
+    def _written(
+        self,
+        collective: Collective,
+        verdict: Verdict,
+        facts: Facts,
+        op_name: str,
+        *,
+        told: hlo.Instruction | None = None,
+        full_remat: bool = False,
+        producer_shape: tuple[int, ...] | None = None,
+    ) -> Collective:
+        """Fill in what was found; `told` is the instruction whose line is meant."""
+        frames = self.locate(self.program.module.frames(told)) if told is not None else ()
+        frames = frames or collective.frames
+        line = next((frame.line for frame in frames if frame.source == 0), None)
+        return replace(
+            collective,
+            frames=frames,
+            asked_by=verdict.asked_by,
+            reason=verdict.reason,
+            detail=verdict.detail,
+            producer=facts.producer,
+            producer_spec=facts.spec,
+            consumer=facts.consumer,
+            needed_spec=verdict.needed if verdict.needed != facts.spec else None,
+            full_remat=full_remat,
+            producer_shape=producer_shape,
+            phase=phase_of(op_name, differentiated=self.differentiated),
+            why=sentence(collective, verdict, replace(facts, line=line)),
+        )
+
+
+def _shape(value: hlo.Instruction | None) -> tuple[int, ...] | None:
+    return None if value is None or value.is_tuple or not value.arrays else value.arrays[0][1]
+
+
+def _counts(
+    matcher: Matcher, collectives: Sequence[Collective], matched: Mapping[int, hlo.Instruction]
+) -> Counts:
+    made = matcher.made
+    kept = {(one.computation, one.name) for one in matched.values()}
+    return Counts(
+        called=_by_kind(one for one in made if not is_generated(one)),
+        made=_by_kind(one for one in made if is_generated(one)),
+        left=dict(Counter(one.kind for one in collectives)),
+        combined=sum(bool(one.combined_with) for one in collectives),
+        gone=sum((one.computation, one.name) not in kept for one in made),
+        moved=sum(matcher.left_its_loop(one, matched.get(one.id)) for one in collectives),
+    )
+
+
+def _by_kind(made: Iterable[hlo.Instruction]) -> dict[str, int]:
+    return dict(Counter(one.opcode.removesuffix("-start") for one in made))

@@ -1,0 +1,140 @@
+"""The instructions before partitioning, found by their key, their kind, and what they take."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from shardnb.causes.unpartitioned import Before
+from shardnb.texts.graph import Graph, Key, is_pass
+from shardnb.texts.hlo import Instruction
+
+Values = tuple[str, ...]
+Numbers = dict[str, None]
+"""The numbers of the values that an operand may be, in order; see `Before.numbers`."""
+
+_STEPS = (
+    "broadcast concatenate convert copy dynamic-slice dynamic-update-slice iota pad reshape "
+    "reverse select slice transpose"
+)
+MOVERS = frozenset(_STEPS.split())
+"""What the partitioner also writes as a step of its own."""
+
+_SINGLE_STEPS = frozenset(("broadcast", "convert", "copy", "reshape", "slice", "transpose"))
+"""Those that hand one value on."""
+
+_DEPTH = 8
+
+
+class Index:
+    """Finds instructions of a computation before partitioning; those without a key are left out."""
+
+    def __init__(self, program: Before, graph: Graph) -> None:
+        """Index the instructions of a computation."""
+        self.program, self.graph = program, graph
+        self.numbers = program.numbers(graph)
+        self.by_key: dict[Key, list[Instruction]] = defaultdict(list)
+        self._of_kind: dict[tuple[Key, str], list[Instruction]] = defaultdict(list)
+        self._taking: dict[tuple[Key, str, int, str], list[Instruction]] = defaultdict(list)
+        self._fed: dict[tuple[Key, str], list[Instruction]] = defaultdict(list)
+        for instruction in graph.body:
+            key = graph.keys[instruction.name]
+            if key[0] and not is_pass(instruction) and instruction.opcode != "parameter":
+                self._enter(key, instruction)
+
+    def _enter(self, key: Key, old: Instruction) -> None:
+        self.by_key[key].append(old)
+        self._of_kind[key, old.opcode].append(old)
+        self._taking[key, old.opcode, *self._first(old)].append(old)
+        if old.opcode in MOVERS:
+            for source in dict.fromkeys(map(self.number, self._sources(old))):
+                self._fed[key, source].append(old)
+
+    def _first(self, old: Instruction) -> tuple[int, str]:
+        """Give the first operand that is no constant, (-1, "") where all are."""
+        for at, operand in enumerate(self.graph.operands[old.name]):
+            if not self.program.is_constant(self.graph, operand):
+                return at, self.number(operand)
+        return -1, ""
+
+    def _sources(self, old: Instruction) -> Iterator[str]:
+        """Give the operands; those of slices too, which a concatenation may take in itself."""
+        for operand in self.graph.operands[old.name]:
+            yield operand
+            node = self.graph.nodes.get(operand)
+            if old.opcode == "concatenate" and node is not None and node.opcode == "slice":
+                yield self.graph.operands[node.name][0]
+
+    def number(self, value: str) -> str:
+        """Give the first value that is computed as this one is."""
+        return self.numbers.get(value, value)
+
+    def of_kind(self, key: Key, opcode: str) -> Sequence[Instruction]:
+        """Give the instructions of a key and a kind."""
+        return self._of_kind.get((key, opcode), ())
+
+    def fed(self, key: Key, values: Values) -> list[Instruction]:
+        """Give what moves one of these values under a key."""
+        numbers = dict.fromkeys(map(self.number, values))
+        return [old for number in numbers for old in self._fed.get((key, number), ())]
+
+    def taking(
+        self, key: Key, opcode: str, taken: Sequence[Values]
+    ) -> Iterator[tuple[Instruction, int]]:
+        """Give what takes these values, operand by operand, and how many operands agree.
+
+        An operand of which nothing is known agrees with a constant only, and is not counted.
+        """
+        numbers = [dict.fromkeys(map(self.number, values)) for values in taken]
+        for old in self._likely(key, opcode, numbers):
+            agree = self._agree(old, numbers)
+            if agree is not None:
+                yield old, agree
+
+    def _likely(self, key: Key, opcode: str, taken: list[Numbers]) -> Iterator[Instruction]:
+        """Give the instructions whose first operand that is no constant is one of the values."""
+        yield from self._taking.get((key, opcode, -1, ""), ())
+        for at, numbers in enumerate(taken):
+            for number in numbers:
+                yield from self._taking.get((key, opcode, at, number), ())
+
+    def _agree(self, old: Instruction, taken: list[Numbers]) -> int | None:
+        operands = self.graph.operands[old.name]
+        if len(operands) != len(taken):
+            return None
+        agree = 0
+        for operand, numbers in zip(operands, taken, strict=True):
+            if self.number(operand) in numbers:
+                agree += 1
+            elif numbers or not self.program.is_constant(self.graph, operand):
+                return None
+        return agree
+
+    def through_steps(self, key: Key, opcode: str, taken: Sequence[Values]) -> list[Instruction]:
+        """Give what takes these values after other steps than here."""
+        values = dict.fromkeys(value for carried in taken for value in carried)
+        users = dict.fromkeys(user for v in values for user in self.graph.users.get(v, ()))
+        return [
+            old
+            for old in map(self.graph.nodes.__getitem__, users)
+            if old.opcode == opcode and self.graph.keys[old.name] == key
+            if self._agrees_through_steps(old, taken)
+        ]
+
+    def _agrees_through_steps(self, old: Instruction, taken: Sequence[Values]) -> bool:
+        operands = self.graph.operands[old.name]
+        return len(operands) == len(taken) and all(
+            self._comes_from(operand, set(map(self.number, values)))
+            for operand, values in zip(operands, taken, strict=True)
+        )
+
+    def _comes_from(self, operand: str, numbers: set[str]) -> bool:
+        """Whether a value is one of these, moved on by steps that compute nothing."""
+        for _ in range(_DEPTH):
+            if self.number(operand) in numbers:
+                return True
+            node = self.graph.nodes.get(operand.partition("#")[0])
+            if node is None or node.opcode not in _SINGLE_STEPS:
+                return False
+            operand = self.graph.operands[node.name][0]
+        return False

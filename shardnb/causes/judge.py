@@ -1,0 +1,358 @@
+"""Why a collective is there: producer, consumer and Shardy's rule, held against each other."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from shardnb.causes.data_movement import Move
+from shardnb.causes.operand_conflict import Declared, Meeting, clash, declared, exchange
+from shardnb.causes.origins import Origins, Pieces
+from shardnb.causes.rule_factors import Factors, Split
+from shardnb.causes.stated_shardings import Edges
+from shardnb.causes.unpartitioned import Before
+from shardnb.causes.verdict import CARRY, ELSEWHERE, UNKNOWN, Verdict
+from shardnb.report.model import AskedBy, Spec
+from shardnb.texts.graph import Graph
+from shardnb.texts.hlo import Instruction
+from shardnb.texts.sharding_rules import AMBIGUOUS, Rule, Rules
+from shardnb.texts.shardings import Layout
+
+_NO_SPLIT_FORM = frozenset(
+    (
+        "cholesky",
+        "custom-call",
+        "fft",
+        "rng",
+        "rng-bit-generator",
+        "sort",
+        "topk",
+        "triangular-solve",
+    )
+)
+"""What the partitioner computes whole where Shardy has no rule for it."""
+
+_SUMMING = frozenset(("convolution", "dot", "gather", "reduce", "scatter"))
+
+
+class Judge:
+    """Judges the moves of one program."""
+
+    def __init__(self, program: Before, rules: Rules, edges: Edges) -> None:
+        """Take the program, Shardy's rules, and what the user stated."""
+        self.program = program
+        self.edges = edges
+        self.factors = Factors(program, rules)
+        self.origins = Origins(self.factors, edges)
+
+    def judge(
+        self, move: Move, axes: tuple[str, ...] | None, permuted: tuple[str, ...] = ()
+    ) -> Verdict:
+        """Give the reason of a move over these mesh axes; `UNKNOWN` where it does not fit.
+
+        `permuted` are the axes of a permute that brought the blocks into another order before.
+        """
+        if axes is None or move.producer is None:
+            return UNKNOWN
+        layout = self.program.layout(move.graph, move.producer)
+        moved = frozenset(self.factors.pieces(axes))
+        if permuted and layout is not None and not self.factors.dims(layout.spec or (), moved):
+            moved = frozenset(self.factors.pieces(permuted))
+        if move.own:
+            return self._partial(move, moved)
+        if move.collective.opcode in ("all-reduce", "reduce-scatter"):
+            return UNKNOWN
+        if not self._is_block(move, math.prod(piece[2] for piece in moved)):
+            return UNKNOWN
+        verdict = self._as_written(move, self._reshard(move, moved))
+        if layout is None or layout.spec is None or verdict is UNKNOWN or verdict.untold:
+            return verdict
+        spec = verdict.actual or layout.spec
+        dims = tuple(self.factors.dims(spec, moved))
+        # In an all-to-all the axes go to another dimension, which the operation did not ask for.
+        untold = move.collective.opcode == "all-to-all" and verdict.reason == "whole-axis"
+        return replace(verdict, dims=dims, needed=None if untold else verdict.needed)
+
+    def _is_block(self, move: Move, parts: int) -> bool:
+        """Whether what is sent can be a block of the producer.
+
+        In a permute it can be a piece of one, and before it is cut in `parts` it may be padded.
+        """
+        array = move.graph.array(move.producer or "")
+        layout = self.program.layout(move.graph, move.producer or "")
+        if array is None or layout is None or move.sent is None or move.variant:
+            return array is not None
+        block = layout.shard_shape(array[1])
+        size, whole = math.prod(move.sent), math.prod(block)
+        steps = (move.collective, *move.chain)
+        if any(step.opcode == "collective-permute" for step in steps):
+            return size <= whole
+        padded = (whole // dim * (-(-dim // parts) * parts) for dim in block if dim)
+        return size == whole or size in padded
+
+    def _reshard(self, move: Move, moved: Pieces) -> Verdict:
+        if move.variant:
+            return self._moved_result(move, moved)
+        if move.result is not None:
+            verdict = self._arrived(move, moved) if self._arrives(move) else UNKNOWN
+            return verdict if verdict is not UNKNOWN else self._result(move, moved)
+        if not move.consumer:
+            return UNKNOWN
+        verdict = self._operand(move, moved)
+        permute = move.collective.opcode == "collective-permute"
+        if verdict is UNKNOWN and permute and self._sums(move.graph, move.producer):
+            return self._arrived(move, moved)
+        return verdict
+
+    def _arrived(self, move: Move, moved: Pieces) -> Verdict:
+        """Judge blocks on their way to where a result is declared: who stated it, or what clashed.
+
+        What merely meets the result says nothing of why it was computed elsewhere.
+        """
+        verdict = self._moved_result(move, moved)
+        node = move.graph.node(move.producer or "")
+        rule = self.factors.known(move.graph, node)
+        if verdict.reason != "conflict" or rule is None:
+            return verdict
+        return clash(Declared(self.origins, move.graph, node, rule, rule.reductions, moved), None)
+
+    @staticmethod
+    def _sums(graph: Graph, value: str | None) -> bool:
+        return value is not None and graph.node(value).opcode in _SUMMING
+
+    def _as_written(self, move: Move, verdict: Verdict) -> Verdict:
+        """Say that the user asked for what an operation needs that was given an `out_sharding`."""
+        if verdict is UNKNOWN or verdict.asked_by != "inferred":
+            return verdict
+        name = verdict.taker or move.consumer or (move.producer or "").partition("#")[0]
+        return replace(verdict, asked_by=self.edges.asked_within(move.graph.nodes[name]))
+
+    def _arrives(self, move: Move) -> bool:
+        """Whether blocks are permuted to where a result is declared, so computed elsewhere."""
+        if move.collective.opcode != "collective-permute":
+            return False
+        root = move.graph.root
+        place = f"{root.name}#{move.result}" if root.is_tuple else root.name
+        wanted = self.program.layout(move.graph, place)
+        return wanted == self.program.layout(move.graph, move.producer or "")
+
+    def _partial(self, move: Move, moved: Pieces) -> Verdict:
+        """Prove a partial sum: what the operation sums over is split over these axes.
+
+        Or its own parts enter the sum as they are: as a whole result they would be added twice.
+        """
+        node = self._computes(move.graph, move.graph.nodes[move.consumer or ""])
+        rule = self.factors.known(move.graph, node)
+        if rule is None or node.opcode == "reshape":
+            return UNKNOWN
+        summed = rule.reductions or _lost(rule)
+        splits = self.factors.operands(move.graph, node, rule)
+        found = {p for split in splits for factor in summed for p in split.get(factor, ())}
+        if not moved <= found and not (move.direct and node.opcode in _SUMMING):
+            return UNKNOWN
+        return Verdict("partial-sum", self.edges.asked_within(node))
+
+    @staticmethod
+    def _computes(graph: Graph, node: Instruction) -> Instruction:
+        """Give what computes a value that one step of JAX's reshapes at its end."""
+        while node.opcode == "reshape":
+            source = graph.nodes.get(graph.operands[node.name][0])
+            if source is None or graph.keys[source.name] != graph.keys[node.name]:
+                break
+            node = source
+        return node
+
+    # An operand that is moved for its consumer
+
+    def _operand(self, move: Move, moved: Pieces) -> Verdict:
+        graph, producer = move.graph, move.producer or ""
+        node = graph.nodes[move.consumer or ""]
+        layout = self.program.layout(graph, producer)
+        if layout is None or layout.spec is None:
+            return UNKNOWN
+        if self.edges.is_edge(graph, node):
+            if self._stays(move, node, layout):
+                return self._moved_result(move, moved)
+            return self._at_edge(graph, node, layout)
+        if node.opcode == "while":
+            return self._into_loop(graph, node, producer, moved)
+        if self.edges.is_inserted(graph, node):
+            return self._at_inserted(move, node, layout.spec, moved)
+        return self._taken(move, node, layout.spec, moved)
+
+    def _at_inserted(self, move: Move, node: Instruction, spec: Spec, moved: Pieces) -> Verdict:
+        """Judge a copy that the compiler put behind an operation, or before one, to move it."""
+        graph, producer = move.graph, move.producer or ""
+        made, wanted = graph.node(producer), self.program.layout(graph, node.name)
+        rule = self.factors.known(graph, made)
+        if rule is not None and wanted is not None and wanted.spec is not None:
+            dims = self.factors.dims(wanted.spec, moved)
+            here = frozenset(f for dim in dims for f in rule.results[0][dim])
+            verdict = self._own(move, made, rule, here, wanted.spec)
+            if verdict is not UNKNOWN:
+                return verdict
+        takers = graph.users.get(node.name, ())
+        if len(takers) != 1:
+            return UNKNOWN
+        taker = graph.nodes[takers[0]]
+        verdict = self._taken(move, taker, spec, moved)
+        return verdict if verdict is UNKNOWN else replace(verdict, taker=taker.name)
+
+    def _taken(self, move: Move, node: Instruction, spec: Spec, moved: Pieces) -> Verdict:
+        places = self._taken_at(move.graph, node, move.producer or "")
+        dims = self.factors.dims(spec, moved)
+        rule = self.factors.rule(move.graph, node)
+        if not places or not dims or rule is AMBIGUOUS:
+            return UNKNOWN
+        if rule is None:
+            return _without_rule(node, self.factors.without(spec, moved))
+        permute = move.collective.opcode == "collective-permute"
+        meetings = [
+            Meeting(
+                self.origins, move.graph, node, rule, at, move.producer or "", dims, moved, permute
+            )
+            for at in places
+        ]
+        return next((one for one in meetings if not one.is_kept), meetings[0]).verdict()
+
+    def _taken_at(self, graph: Graph, node: Instruction, producer: str) -> list[int]:
+        """Give the operands that are the producer, or a piece of it."""
+        numbers = self.program.numbers(graph)
+        wanted = numbers.get(producer, producer)
+        return [
+            at
+            for at, operand in enumerate(graph.operands[node.name])
+            if any(numbers.get(one, one) == wanted for one in graph.whole_of(operand))
+        ]
+
+    def _into_loop(self, graph: Graph, node: Instruction, producer: str, moved: Pieces) -> Verdict:
+        """Judge what a loop carries in another placement: whether a constraint inside says so."""
+        operands = graph.operands[node.name]
+        at = operands.index(producer) if producer in operands else -1
+        inner = self.program.inside(node, at) if at >= 0 else None
+        layout = self.program.layout(*inner) if inner else None
+        if inner is None or layout is None or layout.spec is None:
+            return UNKNOWN
+        for dim in self.factors.dims(layout.spec, moved):
+            origin = self.origins.of(*inner, dim, moved, split=True)
+            if origin is not None and origin.stated == "requested":
+                return Verdict("output-spec", "requested", CARRY, layout.spec)
+        return Verdict("conflict", detail=CARRY, needed=layout.spec)
+
+    def _stays(self, move: Move, node: Instruction, layout: Layout) -> bool:
+        """Whether blocks are permuted for an edge that leaves a value where it was declared to lie.
+
+        So it was computed elsewhere, in blocks of the declared shape.
+        """
+        wanted = self.program.layout(move.graph, node.name)
+        permute = move.collective.opcode == "collective-permute"
+        return permute and wanted is not None and wanted.spec == layout.spec
+
+    def _at_edge(self, graph: Graph, node: Instruction, layout: Layout) -> Verdict:
+        wanted = self.program.layout(graph, node.name)
+        if wanted is None or wanted.spec is None or wanted.spec == layout.spec:
+            return UNKNOWN
+        if self.edges.is_of_jaxs_shard_map(node):
+            return UNKNOWN
+        return _as_stated(self.edges.asked_by(node), wanted.spec)
+
+    # A result that is declared elsewhere
+
+    def _moved_result(self, move: Move, moved: Pieces) -> Verdict:
+        """Judge a result that was computed in its operands' layout and then moved."""
+        graph, producer = move.graph, move.producer or ""
+        node = graph.node(producer)
+        layout = self.program.layout(graph, producer)
+        rule = self.factors.rule(graph, node)
+        if rule is AMBIGUOUS or layout is None:
+            return UNKNOWN
+        if rule is None:
+            verdict = _without_rule(node, layout.spec)
+            return verdict if verdict is UNKNOWN else replace(verdict, own=True, untold=True)
+        splits = [
+            *self.factors.operands(graph, node, rule),
+            *self.factors.results(graph, node, rule),
+        ]
+        here = frozenset(f for split in splits for f, parts in split.items() if moved & set(parts))
+        verdict = self._own(move, node, rule, here, layout.spec) if here else UNKNOWN
+        if here and verdict is UNKNOWN:
+            asked = Declared(self.origins, graph, node, rule, here, moved)
+            verdict = declared(asked, layout.spec)
+            verdict = clash(asked, layout.spec) if verdict is UNKNOWN else verdict
+        if verdict is UNKNOWN:
+            return UNKNOWN
+        actual = self._actual(graph, producer, rule)
+        axes = [axis for dim in actual for axis in dim]
+        twice = len(set(axes)) < len(axes)
+        if verdict.own or twice or not self.factors.dims(actual, moved):
+            return replace(verdict, untold=True)
+        return replace(verdict, actual=actual)
+
+    def _own(
+        self, move: Move, node: Instruction, rule: Rule, here: frozenset[str], needed: Spec | None
+    ) -> Verdict:
+        permute = move.collective.opcode == "collective-permute"
+        if permute and (rule.whole | rule.exchanges) & here:
+            return Verdict("halo", own=True)
+        if here & rule.whole:
+            return Verdict("whole-axis", needed=needed, own=True)
+        if here & rule.exchanges:
+            return replace(exchange(self.factors, move.graph, node, needed), own=True)
+        return UNKNOWN
+
+    def _actual(self, graph: Graph, producer: str, rule: Rule) -> Spec:
+        """Give the layout that the operands of an instruction lend to its result.
+
+        An axis stands in it twice where two of them lend it to different dimensions.
+        """
+        lent: Split = {}
+        for split in self.factors.operands(graph, graph.node(producer), rule):
+            for factor, parts in split.items():
+                lent[factor] = lent.get(factor) or parts
+        element = producer.partition("#")[2]
+        dims = rule.results[int(element) if element else 0]
+        return self.factors.spec([p for f in dim for p in lent.get(f, ())] for dim in dims)
+
+    def _result(self, move: Move, moved: Pieces) -> Verdict:
+        """Judge what is moved for a result of the program, or for the next turn of a loop."""
+        graph, producer = move.graph, move.producer or ""
+        layout = self.program.layout(graph, producer)
+        if layout is None or layout.spec is None:
+            return UNKNOWN
+        if graph.name != self.program.module.entry:
+            caller = self.program.callers.get(graph.name)
+            looped = caller is not None and caller[1].opcode == "while"
+            return Verdict("conflict", detail=CARRY) if looped else UNKNOWN
+        if not self.factors.dims(layout.spec, moved):
+            return UNKNOWN
+        needed = self.factors.without(layout.spec, moved)
+        if self.edges.is_stated_result(move.result or 0):
+            return _as_stated(self.edges.result_asked_by, needed)
+        return self._shrunk(graph, producer, layout, needed)
+
+    @staticmethod
+    def _shrunk(graph: Graph, producer: str, layout: Layout, needed: Spec) -> Verdict:
+        """Judge a result that nobody stated, and that cannot keep its placement."""
+        array = graph.array(producer)
+        if array and not layout.divides(array[1]):
+            return Verdict("uneven", needed=needed)
+        parts = any(":(" in axis for dim in layout.spec or () for axis in dim)
+        return Verdict("reshape", needed=needed) if parts else UNKNOWN
+
+
+def _without_rule(node: Instruction, needed: Spec | None) -> Verdict:
+    known = node.opcode in _NO_SPLIT_FORM
+    return Verdict("whole-axis", needed=needed) if known else UNKNOWN
+
+
+def _as_stated(asked_by: AskedBy, needed: Spec) -> Verdict:
+    """Judge what a placement asks for that the user stated, or JAX for an Explicit type."""
+    if asked_by == "requested":
+        return Verdict("output-spec", "requested", needed=needed)
+    return Verdict("conflict", detail=ELSEWHERE, needed=needed)
+
+
+def _lost(rule: Rule) -> frozenset[str]:
+    """Give the factors of operands that no result has."""
+    kept = {f for dims in rule.results for dim in dims for f in dim}
+    return frozenset(f for dims in rule.operands for dim in dims for f in dim if f not in kept)

@@ -1,0 +1,286 @@
+"""A moved operand and the operation that takes it: which of them could not stay as it was."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from shardnb.causes.origins import Origins, Pieces
+from shardnb.causes.rule_factors import Factors, Split, results_of
+from shardnb.causes.verdict import DISAGREE, ELSEWHERE, NO_FORM, TWO_DIMS, UNKNOWN, Verdict
+from shardnb.report.model import Spec
+from shardnb.texts.graph import Graph
+from shardnb.texts.hlo import Instruction
+from shardnb.texts.sharding_rules import ELEMENTWISE, Rule
+from shardnb.texts.shardings import Layout
+
+_WINDOWS = frozenset(("convolution", "reduce-window", "select-and-scatter"))
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """An operation `node` with a rule, and its operand `at`, from whose `dims` axes are moved.
+
+    `producer` is that operand as it lay before. `permute` says that blocks change places, so that
+    devices exchange and nothing is gathered.
+    """
+
+    origins: Origins
+    graph: Graph
+    node: Instruction
+    rule: Rule
+    at: int
+    producer: str
+    dims: Sequence[int]
+    moved: Pieces
+    permute: bool = False
+
+    @property
+    def _factors(self) -> Factors:
+        return self.origins.factors
+
+    @cached_property
+    def _operands(self) -> tuple[str, ...]:
+        return self.graph.operands[self.node.name]
+
+    @cached_property
+    def _splits(self) -> list[Split]:
+        return self._factors.operands(self.graph, self.node, self.rule)
+
+    @cached_property
+    def _results(self) -> list[Split]:
+        return self._factors.results(self.graph, self.node, self.rule)
+
+    @cached_property
+    def _here(self) -> frozenset[str]:
+        """The factors that the moved axes split in the operand."""
+        names = {f for dim in self.dims for f in self.rule.operands[self.at][dim]}
+        return frozenset(f for f in names if self.moved & set(self._mine.get(f, ())))
+
+    @cached_property
+    def _layout(self) -> Layout | None:
+        return self._factors.program.layout(self.graph, self.producer)
+
+    @cached_property
+    def _mine(self) -> Split:
+        return self._factors.split(self._layout, self.rule.operands[self.at], self.rule)
+
+    @cached_property
+    def _gathered(self) -> Spec:
+        return self._factors.without((self._layout and self._layout.spec) or (), self.moved)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the result keeps what the moved axes split, as the operand has it."""
+        made = {f for dims in self.rule.results for dim in dims for f in dim}
+        return self._here <= made and not self._result_differs()
+
+    def verdict(self) -> Verdict:
+        """Give the reason by the kind of the factor: whole, exchanged, cut, or free."""
+        rule, here = self.rule, self._here
+        if not here or any(self._is_lost(dim) for dim in self.dims):
+            return Verdict("whole-axis", needed=self._gathered)
+        bound = rule.whole | rule.exchanges
+        if self.permute and (bound & here or self.node.opcode in _WINDOWS):
+            return Verdict("halo")
+        if rule.whole & here:
+            return Verdict("whole-axis", needed=self._gathered)
+        if rule.exchanges & here:
+            return exchange(self._factors, self.graph, self.node, self._gathered)
+        if self.node.opcode == "reshape" and self._is_cut():
+            return Verdict("reshape", needed=self._gathered)
+        return self._free()
+
+    def _is_lost(self, dim: int) -> bool:
+        """Whether no dimension of a result goes with one; a reshape drops those of size one."""
+        names = self.rule.operands[self.at][dim]
+        return not names or (
+            self.node.opcode == "reshape" and all(self.rule.size(name) == 1 for name in names)
+        )
+
+    def _is_cut(self) -> bool:
+        """Whether a reshape cannot keep one of the dimensions split as it is."""
+        return not all(self._fits(factor) for factor in self._here)
+
+    def _fits(self, factor: str) -> bool:
+        """Whether a dimension of the result can be split along a factor as the operand is.
+
+        The factors before it in that dimension have to be cut into single elements.
+        """
+        dims = [dim for dim in self.rule.results[0] if factor in dim]
+        return self.rule.size(factor) % self._count(factor) == 0 and any(
+            all(self._count(one) == self.rule.size(one) for one in dim[: dim.index(factor)])
+            for dim in dims
+        )
+
+    def _count(self, factor: str) -> int:
+        """Give into how many parts a factor of the operand is cut."""
+        return math.prod(size for _, _, size in self._mine.get(factor, ()))
+
+    def _free(self) -> Verdict:
+        """Judge a dimension that could have stayed split, had all agreed."""
+        for other in self._others:
+            if self._wants(other):
+                return self._conflict(TWO_DIMS, other)
+        unlike = [other for other in self._others if self._differs(other)]
+        for other in unlike:
+            if any(self._splits[other].get(factor) for factor in self._here):
+                return self._conflict(DISAGREE, other)
+        if self._result_differs() or (self._result_wants() and not unlike):
+            verdict = declared(self._declared_at(), self._needed())
+            if verdict is not UNKNOWN:
+                return verdict
+        elif not unlike:
+            return self._no_form()
+        return self._conflict(DISAGREE, unlike[0]) if unlike else UNKNOWN
+
+    def _no_form(self) -> Verdict:
+        """Judge what all agree on: element by element there is always a split form."""
+        if self.permute or self.node.opcode in ELEMENTWISE:
+            return UNKNOWN
+        return Verdict("whole-axis", detail=NO_FORM, needed=self._needed())
+
+    def _conflict(self, kind: str, other: int) -> Verdict:
+        summed = frozenset(
+            dim
+            for dim, names in enumerate(self.rule.operands[self.at])
+            if set(names) & self.rule.reductions
+        )
+        return Verdict(
+            "conflict",
+            detail=kind,
+            needed=self._needed(),
+            other=self._operands[other],
+            summed=summed,
+        )
+
+    @cached_property
+    def _others(self) -> list[int]:
+        """The operands whose placement is their own: no constants, not the same one again.
+
+        An array that is both sides of a product is another operand on the other side.
+        """
+        program, dims = self._factors.program, self.rule.operands
+        same = (self.producer, self._operands[self.at])
+        return [
+            number
+            for number, operand in enumerate(self._operands[: len(dims)])
+            if number != self.at
+            and (operand not in same or dims[number] != dims[self.at])
+            and not program.is_constant(self.graph, operand)
+        ]
+
+    def _wants(self, other: int) -> bool:
+        """Whether another operand has the same axes on another dimension, and by itself."""
+        return any(
+            self.origins.grounded(self.graph, self._operands[other], dim, self.moved)
+            for dim, names in enumerate(self.rule.operands[other])
+            if self._here.isdisjoint(names)
+        )
+
+    def _differs(self, other: int) -> bool:
+        """Whether an operand that shares the factors is split along them in another way."""
+        split, names = self._splits[other], {f for dim in self.rule.operands[other] for f in dim}
+        return any(f in names and split.get(f, ()) != self._mine.get(f, ()) for f in self._here)
+
+    def _result_differs(self) -> bool:
+        return any(
+            split.get(factor, ()) != self._mine.get(factor, ())
+            for split, dims in zip(self._results, self.rule.results, strict=False)
+            for factor in self._here
+            if any(factor in dim for dim in dims)
+        )
+
+    def _result_wants(self) -> bool:
+        """Whether a result has the same axes on another dimension."""
+        return any(
+            self.moved & set(parts)
+            for split in self._results
+            for factor, parts in split.items()
+            if factor not in self._here
+        )
+
+    def _declared_at(self) -> Declared:
+        return Declared(self.origins, self.graph, self.node, self.rule, self._here, self.moved)
+
+    def _needed(self) -> Spec:
+        """Give where the operand is needed: as the result and the other operands lie."""
+        wanted: Split = {}
+        others = (split for number, split in enumerate(self._splits) if number != self.at)
+        for split in (*self._results, *others):
+            for factor, parts in split.items():
+                wanted.setdefault(factor, parts)
+        kept = {f: parts for f, parts in self._mine.items() if f not in self._here}
+        return self._factors.spec(
+            [part for f in dim for part in wanted.get(f, kept.get(f, ()))]
+            for dim in self.rule.operands[self.at]
+        )
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The results of an operation whose declared placement asks for axes, or for none, `here`."""
+
+    origins: Origins
+    graph: Graph
+    node: Instruction
+    rule: Rule
+    here: frozenset[str]
+    moved: Pieces
+
+
+def declared(asked: Declared, needed: Spec | None) -> Verdict:
+    """Judge what only the declared result asks for: find what declared it."""
+    results = asked.origins.factors.results(asked.graph, asked.node, asked.rule)
+    values = results_of(asked.node)
+    for value, dims, split in zip(values, asked.rule.results, results, strict=False):
+        for dim, names in enumerate(dims):
+            taken = any(asked.moved & set(split.get(name, ())) for name in names)
+            if not taken and asked.here.isdisjoint(names):
+                continue
+            origin = asked.origins.of(asked.graph, value, dim, asked.moved, split=taken)
+            if origin is not None and origin.stated == "requested":
+                return Verdict("output-spec", "requested", ELSEWHERE, needed)
+            if origin is not None and origin.stated:
+                return Verdict("conflict", detail=ELSEWHERE, needed=needed)
+            if origin is not None:
+                return Verdict("conflict", detail=TWO_DIMS, needed=needed, other=origin.value)
+    return UNKNOWN
+
+
+def clash(asked: Declared, needed: Spec | None) -> Verdict:
+    """Judge a result that could not be computed where it is declared: two operands want its axes.
+
+    One has them along a dimension of the result, another one along a factor of its own.
+    """
+    factors, graph, node = asked.origins.factors, asked.graph, asked.node
+    made = {name for dims in asked.rule.results for dim in dims for name in dim}
+    splits = factors.operands(graph, node, asked.rule)
+    kept = [asked.moved & _parts(split, made) for split in splits]
+    for at, dims in enumerate(asked.rule.operands):
+        wanted = frozenset(part for one, parts in enumerate(kept) if one != at for part in parts)
+        operand = graph.operands[node.name][at]
+        own = (dim for dim, names in enumerate(dims) if made.isdisjoint(names))
+        if wanted and any(asked.origins.grounded(graph, operand, dim, wanted) for dim in own):
+            return Verdict("conflict", detail=TWO_DIMS, needed=needed, other=operand)
+    return UNKNOWN
+
+
+def _parts(split: Split, names: Collection[str]) -> Pieces:
+    return frozenset(part for name in names for part in split.get(name, ()))
+
+
+def exchange(factors: Factors, graph: Graph, node: Instruction, needed: Spec | None) -> Verdict:
+    """Judge what neighbours would exchange, had the partitioner not gathered it.
+
+    The sizes of what the compiler made itself are not the program's.
+    """
+    layouts = [factors.program.layout(graph, value) for value in results_of(node)]
+    pairs = zip(layouts, node.arrays, strict=False)
+    divides = all(layout is None or layout.divides(shape) for layout, (_, shape) in pairs)
+    own = re.fullmatch(rf"{re.escape(node.opcode)}(\.\d+)?", node.op_name)
+    uneven = not divides and node.opcode != "concatenate" and own is None
+    return Verdict("uneven" if uneven else "whole-axis", needed=needed)

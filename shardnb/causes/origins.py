@@ -1,0 +1,197 @@
+"""Where a placement comes from: what was stated, or an array that meets it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from shardnb.causes.rule_factors import Factors, results_of
+from shardnb.causes.stated_shardings import Edges
+from shardnb.report.model import AskedBy
+from shardnb.texts.axis_factors import Piece
+from shardnb.texts.graph import Graph, is_pass
+from shardnb.texts.hlo import Instruction
+from shardnb.texts.sharding_rules import Rule
+
+Pieces = frozenset[Piece]
+Place = tuple[Graph, str, int]
+"""A dimension of a value: its computation, its name, the number of the dimension."""
+
+_LIMIT = 400
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What decided a placement: the value that was stated to lie so, or that meets it.
+
+    `stated` says who stated it.
+    """
+
+    value: str
+    stated: AskedBy | None = None
+
+
+@dataclass
+class Origins:
+    """Follows a dimension and the axes that split it, down to what asks for that, or up."""
+
+    factors: Factors
+    edges: Edges
+    _grounded: dict[Pieces, dict[Place, bool]] = field(default_factory=dict)
+
+    def of(
+        self, graph: Graph, value: str, dim: int, parts: Pieces, *, split: bool
+    ) -> Origin | None:
+        """Find why a dimension is split over these axes (or, not `split`, is not).
+
+        Goes down along the dimension through everything that takes it, the nearest first.
+        """
+        queue, seen = deque([(graph, value, dim)]), set[Place]()
+        while queue and len(seen) < _LIMIT:
+            graph, value, dim = place = queue.popleft()
+            if place in seen or self._is_split(place, parts) != split:
+                continue
+            seen.add(place)
+            if self.edges.is_result(graph, value):
+                return Origin(value, self.edges.result_asked_by)
+            for user in graph.users.get(value, ()):
+                node = graph.nodes[user]
+                if self.edges.is_edge(graph, node):
+                    if self._is_split((graph, user, dim), parts) == split:
+                        return Origin(user, self.edges.asked_by(node))
+                    continue
+                found = self._met(graph, node, value, dim, parts) if split else None
+                if found is not None:
+                    return Origin(found)
+                queue.extend(self._down(graph, node, value, dim))
+        return None
+
+    def grounded(self, graph: Graph, value: str, dim: int, parts: Pieces) -> bool:
+        """Whether a dimension was split over these axes by an input or by a stated placement.
+
+        If not, the placement was lent to it by what takes it.
+        """
+        start = graph, value, dim
+        known = self._grounded.setdefault(parts, {})
+        way: dict[Place, Place | None] = {start: None}
+        stack = [start] if self._is_split(start, parts) else []
+        while stack:
+            place = stack.pop()
+            if known.get(place) or self._is_ground(place):
+                known.update(dict.fromkeys(_back(place, way), True))
+                return True
+            for above in self._above(*place):
+                if above not in way and known.get(above, True) and self._is_split(above, parts):
+                    way[above] = place
+                    stack.append(above)
+        known.update(dict.fromkeys(way, False))
+        return False
+
+    def _is_ground(self, place: Place) -> bool:
+        """Whether an input, a stated placement, or what nothing is known of."""
+        graph, value, _ = place
+        node = graph.node(value)
+        if node.opcode == "parameter":
+            return graph.name == self.factors.program.module.entry
+        return node.opcode == "custom-call" or self.edges.is_edge(graph, node)
+
+    def _is_split(self, place: Place, parts: Pieces) -> bool:
+        graph, value, dim = place
+        layout = self.factors.program.layout(graph, value)
+        if layout is None or layout.spec is None or dim >= len(layout.spec):
+            return False
+        return not parts.isdisjoint(self.factors.split_by(layout.spec)[dim])
+
+    def _above(self, graph: Graph, value: str, dim: int) -> Iterator[Place]:
+        """Give the dimensions of operands that a dimension of a result comes from."""
+        node, program = graph.node(value), self.factors.program
+        at = int(value.partition("#")[2] or 0)
+        operands = graph.operands[node.name]
+        if node.opcode == "while":
+            yield graph, operands[at], dim
+            inner = program.inside(node, at)
+            last = program.carried(*inner) if inner is not None else None
+            if last is not None:
+                yield *last, dim
+        elif node.opcode == "parameter":
+            for outer in (program.outside(graph, value), program.carried(graph, value)):
+                if outer is not None:
+                    yield *outer, dim
+        elif (rule := self.factors.known(graph, node)) is not None:
+            for number, other in rule.above[at][dim]:
+                yield graph, operands[number], other
+
+    def _met(
+        self, graph: Graph, node: Instruction, value: str, dim: int, parts: Pieces
+    ) -> str | None:
+        """Find another operand that is split so by itself, along the same dimension."""
+        rule = self.factors.known(graph, node)
+        if rule is None:
+            return None
+        factors = _factors_at(graph, node, rule, value, dim)
+        for operand, dims in zip(graph.operands[node.name], rule.operands, strict=False):
+            if operand == value or self.factors.program.is_constant(graph, operand):
+                continue
+            for other, names in enumerate(dims):
+                if not factors.isdisjoint(names) and self.grounded(graph, operand, other, parts):
+                    return operand
+        return None
+
+    def _down(self, graph: Graph, node: Instruction, value: str, dim: int) -> Iterator[Place]:
+        """Give the dimensions of results that a dimension of an operand becomes."""
+        if node.opcode == "while":
+            for at in _places(graph.operands[node.name], value):
+                yield from self._turns(graph, node, at, dim)
+        elif not is_pass(node):
+            yield from self._through(graph, node, value, dim)
+        elif node.is_root:
+            caller = self.factors.program.callers.get(graph.name)
+            if caller is not None and caller[1].opcode == "while":
+                for at in _places(tuple(map(graph.resolve, node.operands)), value):
+                    yield from self._turns(*caller, at, dim)
+
+    def _through(self, graph: Graph, node: Instruction, value: str, dim: int) -> Iterator[Place]:
+        """Give the dimensions of results that share a factor with one of an operand."""
+        rule = self.factors.known(graph, node)
+        if rule is None:
+            return
+        operands = zip(graph.operands[node.name], rule.below, strict=False)
+        taken = [dims[dim] for operand, dims in operands if operand == value and dim < len(dims)]
+        ends = taken[0] if len(taken) == 1 else sorted({end for ends in taken for end in ends})
+        results = results_of(node)
+        for at, other in ends:
+            if at < len(results):
+                yield graph, results[at], other
+
+    def _turns(self, graph: Graph, node: Instruction, at: int, dim: int) -> Iterator[Place]:
+        """Give what an operand of a loop is inside it, and after it."""
+        inner = self.factors.program.inside(node, at)
+        if inner is not None:
+            yield *inner, dim
+        yield graph, f"{node.name}#{at}", dim
+
+
+def _places(operands: Sequence[str], value: str) -> list[int]:
+    return [at for at, operand in enumerate(operands) if operand == value]
+
+
+def _back(place: Place, way: Mapping[Place, Place | None]) -> Iterator[Place]:
+    """Give the places from one back to where the way to it started."""
+    here: Place | None = place
+    while here is not None:
+        yield here
+        here = way[here]
+
+
+def _factors_at(
+    graph: Graph, node: Instruction, rule: Rule, value: str, dim: int
+) -> frozenset[str]:
+    """Give the factors of a dimension of an operand."""
+    pairs = zip(graph.operands[node.name], rule.operands, strict=False)
+    return frozenset(
+        name
+        for operand, dims in pairs
+        if operand == value and dim < len(dims)
+        for name in dims[dim]
+    )

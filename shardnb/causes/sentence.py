@@ -1,0 +1,160 @@
+"""One line that says what a collective moves, for whom, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shardnb.causes.verdict import CARRY, DISAGREE, ELSEWHERE, NO_FORM, TWO_DIMS, Verdict
+from shardnb.report.model import Collective, Spec
+from shardnb.report.spec import spec_text
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a sentence is made of.
+
+    `spec` is where the producer lies, `own` says that the consumer's own result is meant, and
+    `other` is the operand that disagrees, which lies as `other_spec`.
+    """
+
+    producer: str | None = None
+    consumer: str | None = None
+    spec: Spec | None = None
+    own: bool = False
+    line: int | None = None
+    other: str | None = None
+    other_spec: Spec | None = None
+
+
+def sentence(collective: Collective, verdict: Verdict, facts: Facts) -> str:
+    """Write the sentence of a collective."""
+    axes = f"[{', '.join(collective.axes)}]" if collective.axes else ""
+    what = facts.producer or "a value"
+    head = f"{collective.kind}{axes} of {what} {_size(collective)}{_target(facts)}"
+    because = _Because(collective, verdict, facts).text()
+    return f"{head}: {because}." if because else f"{head}."
+
+
+def _size(collective: Collective) -> str:
+    dims = "x".join(map(str, collective.shape)) or "scalar"
+    return f"({dims} {collective.dtype}, {_bytes(collective.bytes)})"
+
+
+def _bytes(count: int) -> str:
+    """Write a number of bytes.
+
+    >>> _bytes(262144), _bytes(1536)
+    ('256 KiB', '1.5 KiB')
+    """
+    value, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while value >= 1024 and len(units) > 1:
+        value /= 1024
+        units.pop(0)
+    return f"{value:.1f} {units[0]}".replace(".0 ", " ")
+
+
+def _target(facts: Facts) -> str:
+    place = f" at line {facts.line}" if facts.line is not None else ""
+    if facts.own or facts.consumer is None:
+        return place
+    word = "for" if facts.consumer.startswith("the ") else "before"
+    return f" {word} {facts.consumer}{place}"
+
+
+@dataclass(frozen=True)
+class _Because:
+    """The clause behind the colon, by reason."""
+
+    collective: Collective
+    verdict: Verdict
+    facts: Facts
+
+    def text(self) -> str:
+        reason = self.verdict.reason
+        if reason is None:
+            return "the program calls it" if self.verdict.asked_by == "called" else ""
+        if reason == "partial-sum":
+            return self._partial_sum()
+        if reason == "unknown":
+            return "why it is there is not known"
+        return f"{self._lies()}, {self._then()}"
+
+    @property
+    def _over(self) -> str:
+        return " and ".join(self.collective.axes or ()) or "the devices"
+
+    @property
+    def _split_by(self) -> tuple[str, ...]:
+        """The axes that split what is moved: a permute may go over others as well."""
+        axes = self.collective.axes or ()
+        known = {_name(axis) for dim in self.facts.spec or () for axis in dim}
+        return tuple(axis for axis in axes if _name(axis) in known) or axes
+
+    @property
+    def _split_over(self) -> str:
+        return " and ".join(self._split_by) or "the devices"
+
+    @property
+    def _splits(self) -> str:
+        return "split" if len(self._split_by) > 1 else "splits"
+
+    def _partial_sum(self) -> str:
+        if self.verdict.asked_by == "called":
+            return f"the program adds up what each device along {self._over} holds"
+        what = self.facts.consumer or "the operation"
+        if what.startswith("the program"):
+            return f"each device along {self._over} holds a part of the sum"
+        return f"{what} reduces over what is split over {self._over}, each device its part"
+
+    def _lies(self) -> str:
+        dims = self._dims()
+        what = self.facts.producer or "the value"
+        return f"{what} is split over {self._split_over}{f' on {dims}' if dims else ''}"
+
+    def _dims(self) -> str:
+        dims = self.verdict.dims
+        if dims and set(dims) <= self.verdict.summed:
+            return "its contracting dim"
+        return f"dim {' and '.join(map(str, dims))}" if dims else ""
+
+    def _then(self) -> str:
+        consumer = self.facts.consumer or "its consumer"
+        clauses = {
+            "conflict": self._conflict(),
+            "output-spec": f"a sharding that you wrote puts it elsewhere{self._needed()}",
+            "whole-axis": self._whole(consumer),
+            "reshape": "which does not fit the dimensions that a reshape joins or cuts",
+            "uneven": "and its size does not divide by the devices",
+            "halo": f"{consumer} takes elements that other devices hold",
+        }
+        return clauses[self.verdict.reason or ""]
+
+    def _whole(self, consumer: str) -> str:
+        if self.verdict.detail == NO_FORM:
+            return f"the partitioner has no split form of {consumer} here"
+        return f"{consumer} needs all of it"
+
+    def _conflict(self) -> str:
+        other = self.facts.other or "what it meets"
+        clauses = {
+            TWO_DIMS: f"{self._split_over} also {self._splits} another dimension of {other}",
+            DISAGREE: f"{other} {self._state()}",
+            ELSEWHERE: f"the result lies elsewhere{self._needed()}",
+            CARRY: f"the loop carries it in another placement{self._needed()}",
+        }
+        return clauses.get(self.verdict.detail or "", "another placement is wanted")
+
+    def _state(self) -> str:
+        spec = self.facts.other_spec
+        if spec is None:
+            return "lies otherwise"
+        return f"lies as {spec_text(spec)}" if any(spec) else "is whole"
+
+    def _needed(self) -> str:
+        needed = self.verdict.needed
+        return f": {spec_text(needed)}" if needed not in (None, self.facts.spec) else ""
+
+
+def _name(axis: str) -> str:
+    """Name the axis that a part of one, such as `data:(1)2`, is of."""
+    return axis.partition(":")[0]

@@ -1,0 +1,177 @@
+"""What the user stated: constraints, shardings of results, edges of shard_map."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from shardnb.causes.unpartitioned import Before
+from shardnb.report.model import AskedBy
+from shardnb.texts.graph import Graph
+from shardnb.texts.hlo import Instruction
+
+_SHARDYS_BODY = "xla.sdy.inlinable_manual_computation_body"
+_CALLED = frozenset(
+    (
+        "psum",
+        "psum_invariant",
+        "pmax",
+        "pmin",
+        "all_gather",
+        "all_gather_invariant",
+        "all_gather_reduced",
+        "all_to_all",
+        "ragged_all_to_all",
+        "reduce_scatter",
+        "unreduced_psum",
+        "unreduced_reduce_scatter",
+        "ppermute",
+        "pbroadcast",
+    )
+)
+"""The primitives of JAX's that are collectives."""
+
+_EDGES = frozenset(("sharding_constraint", "reshard", "shard_map"))
+
+
+def primitive(op_name: str) -> str:
+    """Give JAX's name of the operation: the last part of its path.
+
+    >>> primitive("jit(f)/jit(_roll)/concatenate")
+    'concatenate'
+    """
+    return op_name.rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What the user stated beyond Auto's constraints.
+
+    `explicit`: the mesh has Explicit axes, so that JAX itself states every result.
+    `results`: the user stated shardings of the results. `operations` are those whose
+    `out_sharding` the user gave, each as the end of its op_name and its line.
+    """
+
+    explicit: bool = False
+    results: bool = True
+    operations: frozenset[tuple[str, str, int]] = frozenset()
+
+
+@dataclass
+class Edges:
+    """The places where a sharding was stated."""
+
+    program: Before
+    stated_text: str
+    propagated_text: str
+    stated: Stated = field(default_factory=Stated)
+    _results: frozenset[str] | None = None
+
+    def __post_init__(self) -> None:
+        """Read the results' shardings before and after propagation."""
+        self._before = result_shardings(self.stated_text)
+        self._after = result_shardings(self.propagated_text)
+
+    def is_edge(self, graph: Graph, node: Instruction) -> bool:
+        """Whether an instruction is a constraint, a reshard, or an edge of a shard_map."""
+        if node.opcode != "copy":
+            return False
+        name = primitive(node.op_name)
+        if name in _EDGES:
+            return True
+        if not self.stated.explicit or not node.op_name:
+            return False
+        operand = graph.node(graph.operands[node.name][0])
+        return operand.op_name == node.op_name or self._is_written(node)
+
+    def is_inserted(self, graph: Graph, node: Instruction) -> bool:
+        """Whether the compiler put in a copy that moves a value to another placement."""
+        if node.opcode != "copy" or self.is_edge(graph, node):
+            return False
+        operand = graph.operands[node.name][0]
+        before, after = (self.program.layout(graph, one) for one in (operand, node.name))
+        return before is not None and after is not None and before.spec != after.spec
+
+    def asked_by(self, node: Instruction) -> AskedBy:
+        """Say whether the user wrote a constraint, or JAX did for an Explicit type."""
+        name = primitive(node.op_name)
+        if name in _EDGES or self._is_written(node):
+            return "requested"
+        return "inferred"
+
+    def is_of_jaxs_shard_map(self, node: Instruction) -> bool:
+        """Whether JAX itself may have stated a placement: a shard_map's, beside Explicit axes."""
+        return self.stated.explicit and primitive(node.op_name) == "shard_map"
+
+    def is_of_a_type(self, made: Instruction) -> bool:
+        """Whether a placement in a type asks for what the partitioner did not make.
+
+        So it is where a reshard ends a pending sum: what made the sum lends it its name, and
+        that is no collective.
+        """
+        shardys = made.computation.startswith(_SHARDYS_BODY)
+        return self.stated.explicit and shardys and primitive(made.op_name) not in _CALLED
+
+    def asked_within(self, node: Instruction) -> AskedBy:
+        """Say whether the user gave an operation its `out_sharding`, and so asked what it sends.
+
+        Axes that are Explicit let none of it happen without.
+        """
+        return "requested" if self._is_written(node) else "inferred"
+
+    def _is_written(self, node: Instruction) -> bool:
+        if "transpose(" in node.op_name:
+            return False
+        frames = {(f.file, f.line) for f in self.program.module.frames(node)}
+        return any(
+            node.op_name.endswith(end) and (file, line) in frames
+            for end, file, line in self.stated.operations
+        )
+
+    @property
+    def result_asked_by(self) -> AskedBy:
+        """Say who stated the results."""
+        return "inferred" if self.stated.explicit and not self.stated.results else "requested"
+
+    def is_stated_result(self, number: int) -> bool:
+        """Whether a result lies where it was stated to lie."""
+        before = self._before[number] if number < len(self._before) else None
+        after = self._after[number] if number < len(self._after) else None
+        return before is not None and before == after
+
+    def is_result(self, graph: Graph, value: str) -> bool:
+        """Whether a value is a result of the program that was stated to lie as it does."""
+        if graph.name != self.program.module.entry:
+            return False
+        if self._results is None:
+            root = graph.root
+            places = [root.name] if root.opcode != "tuple" else list(root.operands)
+            self._results = frozenset(
+                graph.resolve(place)
+                for number, place in enumerate(places)
+                if self.is_stated_result(number)
+            )
+        return value in self._results
+
+
+_MAIN = re.compile(r"func\.func (?:public )?@main\((.*?)\) -> (.*) \{$", re.MULTILINE)
+_SHARDING = re.compile(r"#sdy\.sharding<@\w+, (.*?)>\}")
+
+
+def result_shardings(text: str) -> tuple[str | None, ...]:
+    """Give the sharding of each result of `main` in a Shardy module, None where none stands.
+
+    >>> result_shardings('''
+    ...   func.func @main(%arg0: tensor<8xf32>) -> (tensor<8xf32> {sdy.sharding = \
+#sdy.sharding<@mesh, [{"x"}]>}, tensor<f32>) {
+    ... ''')
+    ('[{"x"}]', None)
+    """
+    match = _MAIN.search(text)
+    if match is None:
+        return ()
+    results = match[2]
+    starts = [m.start() for m in re.finditer(r"tensor<", results)]
+    parts = [results[a:b] for a, b in zip(starts, [*starts[1:], None], strict=True)]
+    found = [_SHARDING.search(part) for part in parts]
+    return tuple(match[1] if match else None for match in found)

@@ -1,0 +1,86 @@
+"""What the user stated on a mesh with Explicit axes, read out of the jaxpr."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax.sharding import AxisType
+
+from shardnb.causes.stated_shardings import Stated
+
+_PARAMETERS = ("out_sharding", "sharding")
+_JAX = str(Path(jax.__file__).parent)
+
+_Frame = tuple[str, str, int]
+"""A file, a function, a line."""
+
+
+def read_stated(jaxpr: Any, *, explicit: bool, results: bool) -> Stated:
+    """Find the operations whose `out_sharding` was given, and keep whether results were stated."""
+    if not explicit:
+        return Stated(results=results)
+    return Stated(explicit=True, results=results, operations=frozenset(_operations(jaxpr)))
+
+
+def _operations(
+    jaxpr: Any, given: Any = None, around: Any = None
+) -> Iterator[tuple[str, str, int]]:
+    """Give the operations that were given one: all, where the call `given` of them was.
+
+    `around` is the call that they stand in; JAX's own functions have no lines of their own.
+    """
+    equations = getattr(jaxpr, "jaxpr", jaxpr).eqns
+    places = {_frame(equation) for equation in equations if _ends_auto(equation)}
+    for equation in equations:
+        frame, call = _frame(equation), given
+        here = around if frame is None and around is not None else equation
+        if given is None and frame in places and not _is_explicit(equation):
+            call = here
+        if call is not None or any(equation.params.get(name) is not None for name in _PARAMETERS):
+            yield from _lines(equation, call or here)
+        for value in equation.params.values():
+            for inner in value if isinstance(value, (tuple, list)) else (value,):
+                if hasattr(inner, "eqns") or hasattr(getattr(inner, "jaxpr", None), "eqns"):
+                    yield from _operations(inner, call, here)
+
+
+def _ends_auto(equation: Any) -> bool:
+    """Whether a value comes out of a part that JAX runs with Auto axes, for its `out_sharding`."""
+    if equation.primitive.name != "reshard":
+        return False
+    (source,), (result,) = (_types(values) for values in (equation.invars, equation.outvars))
+    return AxisType.Explicit in result and any(
+        before == AxisType.Auto and after == AxisType.Explicit
+        for before, after in zip(source, result, strict=False)
+    )
+
+
+def _is_explicit(equation: Any) -> bool:
+    return any(AxisType.Explicit in types for types in _types(equation.outvars))
+
+
+def _types(variables: Any) -> list[tuple[Any, ...]]:
+    """Give the axis types of the meshes that values lie on."""
+    shardings = (getattr(variable.aval, "sharding", None) for variable in variables)
+    return [() if one is None else tuple(one.mesh.axis_types) for one in shardings]
+
+
+def _frame(equation: Any) -> _Frame | None:
+    """Give where an operation is called, outside of JAX."""
+    traceback = equation.source_info.traceback
+    frames = traceback.frames if traceback is not None else ()
+    outside = (frame for frame in frames if not frame.file_name.startswith(_JAX))
+    found = next(outside, None)
+    return None if found is None else (found.file_name, found.function_name, found.line_num)
+
+
+def _lines(equation: Any, call: Any) -> Iterator[tuple[str, str, int]]:
+    """Give the name of an operation with each line that it was called from."""
+    stack = str(equation.source_info.name_stack)
+    name = f"{stack}/{equation.primitive.name}" if stack else equation.primitive.name
+    traceback = call.source_info.traceback
+    for frame in traceback.frames if traceback is not None else ():
+        yield name, frame.file_name, frame.line_num

@@ -1,0 +1,1 @@
+"""What an optimized program sends: kinds, axes, bytes, trips, overlap."""

@@ -1,0 +1,267 @@
+"""Every collective of an optimized program, once, in the order in which the program runs them."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from shardnb.collectives.fused import Fused, algorithm_of, fused_collectives
+from shardnb.collectives.fused import Key as Chain
+from shardnb.collectives.kinds import KINDS, is_generated, kind_of
+from shardnb.collectives.overlap import overlaps
+from shardnb.collectives.trips import trip_count
+from shardnb.collectives.wire_bytes import wire_bytes
+from shardnb.report.model import Collective, Location, Mesh
+from shardnb.texts.hlo import Array, Frame, Instruction, Module
+from shardnb.texts.replica_groups import AxisFinder
+
+__all__ = ["KINDS", "Place", "find_collectives"]
+
+_CALLERS = ("while", "conditional", "call", "fusion", "async", "custom-call")
+_INSTRUCTION_LIMIT = 2000
+
+Key = tuple[str, int]
+"""A kind and a channel."""
+
+Locate = Callable[[tuple[Frame, ...]], tuple[Location, ...]]
+
+
+@dataclass(frozen=True)
+class Place:
+    """How often a computation runs in one call of the program, and inside what.
+
+    `least` says how often it runs at least.
+    """
+
+    trips: int | None = 1
+    least: int = 1
+    within: tuple[str, ...] = ()
+
+
+def find_collectives(
+    module: Module,
+    mesh: Mesh,
+    locate: Locate,
+    partitioned: Module | None = None,
+) -> tuple[Collective, ...]:
+    """List the collectives of an optimized module.
+
+    An asynchronous one counts once, a combined one by its members. `partitioned` is the program
+    right after partitioning: it has the shape of an all-to-all, which CPU cuts into a tuple, and
+    the partitioner's marks, some of which TPU loses.
+    """
+    finder, places, fused = AxisFinder(mesh), _places(module), fused_collectives(module)
+    between, made = overlaps(module, fused), _Made.of(partitioned)
+    marked = {part.key for part in fused.values() if part.key and is_generated(part.fusion)}
+    found: list[Collective] = []
+    for instruction in _once(_in_order(module), fused):
+        place = places.get(instruction.computation, Place())
+        base = replace(
+            _collective(instruction, finder, place),
+            frames=locate(module.frames(instruction)),
+            overlap=between.get(instruction.name),
+        )
+        results = _results(instruction, base.kind, made.all_to_alls)
+        part = fused.get(instruction.computation)
+        if made.by_compiler(base) or (part is not None and part.key in marked):
+            base = replace(base, generated=True)
+        if part is not None:
+            around = locate(module.frames(part.fusion))
+            base, results = _in_fusion(base, results, part, around)
+        found += _members(base, results, len(found))
+    return tuple(found)
+
+
+def _in_fusion(
+    base: Collective, results: tuple[Array, ...], part: Fused, frames: tuple[Location, ...]
+) -> tuple[Collective, tuple[Array, ...]]:
+    """Give a collective as the fusion around it sends it."""
+    base = replace(
+        base,
+        algorithm=base.algorithm or algorithm_of(part.fusion),
+        frames=base.frames or frames,
+        op_name=base.op_name or part.fusion.op_name,
+    )
+    scattered = part.scattered()
+    if scattered is None:
+        return base, results
+    return replace(base, kind="reduce-scatter", made_as=base.kind), scattered
+
+
+def _once(instructions: Iterable[Instruction], fused: Mapping[str, Fused]) -> Iterator[Instruction]:
+    """Give the collectives: one that TPU runs in steps, each a fusion, only where it starts."""
+    seen: set[Chain] = set()
+    for instruction in instructions:
+        if kind_of(instruction) is None:
+            continue
+        part = fused.get(instruction.computation)
+        if part is not None and part.key is not None:
+            if part.key in seen:
+                continue
+            seen.add(part.key)
+        yield instruction
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What the program right after partitioning tells of the channels.
+
+    `all_to_alls` are the shapes of those of each (a shard_map's share one), `generated` says
+    which kinds of which channels are the partitioner's own, `called` which kinds the program calls,
+    and `nameless` are those that have no op_name.
+    """
+
+    all_to_alls: Mapping[int, list[Array]]
+    generated: Mapping[Key, bool]
+    called: frozenset[str]
+    nameless: frozenset[Key]
+
+    @classmethod
+    def of(cls, partitioned: Module | None) -> _Made:
+        shapes: dict[int, list[Array]] = defaultdict(list)
+        generated: dict[Key, bool] = {}
+        called, nameless = set[str](), set[Key]()
+        for one in partitioned.instructions() if partitioned else ():
+            kind = kind_of(one)
+            channel = one.integer("channel_id") if kind else None
+            if kind is None or channel is None:
+                continue
+            generated[kind, channel] = is_generated(one)
+            if not is_generated(one):
+                called.add(kind)
+            if not one.op_name:
+                nameless.add((kind, channel))
+            if one.opcode == "all-to-all" and not one.is_tuple:
+                shapes[channel].append(one.arrays[0])
+        return cls(shapes, generated, frozenset(called), frozenset(nameless))
+
+    def by_compiler(self, collective: Collective) -> bool:
+        """Whether the program surely does not call it: TPU makes some after partitioning.
+
+        A permute that lost its name is TPU's own; others may have been of another kind.
+        """
+        channel, kind = collective.channel, collective.made_as or collective.kind
+        if not self.generated or channel is None:
+            return False
+        if kind == "collective-permute" and not collective.op_name:
+            return self.generated.get((kind, channel), True) or (kind, channel) not in self.nameless
+        if (kind, channel) in self.generated:
+            return self.generated[kind, channel]
+        others = [made for (_, number), made in self.generated.items() if number == channel]
+        return all(others) if others else kind not in self.called
+
+
+def _places(module: Module) -> dict[str, Place]:
+    """Count how often each computation runs; callers stand behind what they call in HLO text."""
+    places = {module.entry: Place()}
+    for name in reversed(module.computations):
+        here = places.get(name)
+        if here is None:
+            continue
+        for instruction in module.computations[name]:
+            for role, called in _called(instruction):
+                inner = _inner(module, here, instruction, role)
+                places[called] = _plus(places.get(called), inner)
+    return places
+
+
+def _called(instruction: Instruction) -> tuple[tuple[str, str], ...]:
+    """Give what an instruction calls, where that may hold a collective: no reducer does."""
+    return instruction.called if instruction.opcode.removesuffix("-start") in _CALLERS else ()
+
+
+def _inner(module: Module, here: Place, instruction: Instruction, role: str) -> Place:
+    if instruction.opcode == "while":
+        trips, extra = trip_count(module, instruction), role == "condition"
+        known = here.trips is not None and trips is not None
+        total = (here.trips or 0) * ((trips or 0) + extra) if known else None
+        least = here.least * ((trips or 0) + extra)
+        return Place(total, least, (*here.within, "while condition" if extra else "while"))
+    if instruction.opcode == "conditional":
+        return Place(here.trips, 0, (*here.within, "conditional"))
+    return here
+
+
+def _plus(old: Place | None, new: Place) -> Place:
+    if old is None:
+        return new
+    trips = None if old.trips is None or new.trips is None else old.trips + new.trips
+    return Place(trips, old.least + new.least, old.within)
+
+
+def _in_order(module: Module) -> Iterator[Instruction]:
+    """Give each instruction once, those of a called computation where it is first called."""
+    visited: set[str] = set()
+    stack = [iter(module.computations[module.entry])]
+    while stack:
+        instruction = next(stack[-1], None)
+        if instruction is None:
+            stack.pop()
+            continue
+        yield instruction
+        for _, called in reversed(_called(instruction)):
+            if called in module.computations and called not in visited:
+                visited.add(called)
+                stack.append(iter(module.computations[called]))
+
+
+def _collective(instruction: Instruction, finder: AxisFinder, place: Place) -> Collective:
+    kind = kind_of(instruction) or instruction.opcode
+    permute = kind == "collective-permute"
+    text = instruction.attribute("source_target_pairs" if permute else "replica_groups") or "{}"
+    groups = finder.groups(text, permute=permute)
+    axes = finder.axes(groups, permute=permute)
+    return Collective(
+        id=0,
+        kind=kind,
+        axes=finder.alone(text) if axes == () else axes,
+        groups=groups,
+        dtype="",
+        shape=(),
+        wire_bytes=0,
+        trips=place.trips,
+        least_trips=place.least if place.trips is None else 0,
+        generated=is_generated(instruction),
+        within=place.within,
+        op_name=instruction.op_name,
+        instruction=_shortened(instruction.text),
+        channel=instruction.integer("channel_id"),
+        algorithm=algorithm_of(instruction),
+    )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _INSTRUCTION_LIMIT else text[:_INSTRUCTION_LIMIT] + " ..."
+
+
+def _results(
+    instruction: Instruction, kind: str, shapes: Mapping[int, list[Array]]
+) -> tuple[Array, ...]:
+    arrays = instruction.arrays
+    if instruction.opcode.endswith("-start") and kind != "all-reduce":
+        count = len(instruction.operands)
+        arrays = arrays[count : 2 * count] or arrays
+    in_pieces = instruction.is_tuple and "dimensions=" not in instruction.attributes
+    if kind == "all-to-all" and in_pieces:
+        dtype, shape = arrays[0]
+        pieces = dtype, (len(arrays), *shape)
+        known = shapes.get(instruction.integer("channel_id") or -1, [])
+        alike = (whole for whole in known if _size(whole) == _size(pieces))
+        return (next(alike, pieces),)
+    return arrays
+
+
+def _size(array: Array) -> tuple[str, int]:
+    return array[0], math.prod(array[1])
+
+
+def _members(base: Collective, results: tuple[Array, ...], first: int) -> Iterator[Collective]:
+    ids = tuple(range(first, first + len(results)))
+    size = len(base.groups[0]) if base.groups else 0
+    for number, (dtype, shape) in zip(ids, results, strict=True):
+        member = replace(base, id=number, dtype=dtype, shape=shape)
+        others = tuple(other for other in ids if other != number)
+        sent = wire_bytes(base.kind, member.bytes, size)
+        yield replace(member, wire_bytes=sent, combined_with=others)

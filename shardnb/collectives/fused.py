@@ -1,0 +1,104 @@
+"""Collectives that TPU runs inside fusions: in steps beside other work, or cut as they are sent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from shardnb.collectives.kinds import kind_of
+from shardnb.texts.hlo import Array, Instruction, Module
+
+_ALGORITHM = re.compile(r'"collective_algorithm_config":\{([^{}]*)')
+_PART = r'"{}":"([^"]+)"'
+_PASSED = ("bitcast", "copy", "reshape", "convert", "get-tuple-element")
+
+_CHAIN = re.compile(r'chain_id="(\d+)"')
+
+Key = tuple[str, int, str]
+"""What start, steps and end of a collective have in common: its kind, its channel, its chain.
+
+What a shard_map calls shares one channel.
+"""
+
+
+@dataclass(frozen=True)
+class Fused:
+    """The collective in the computation of a fusion, and whether the fusion starts or ends it."""
+
+    collective: Instruction
+    body: tuple[Instruction, ...]
+    fusion: Instruction
+
+    @property
+    def key(self) -> Key | None:
+        """Tells which start, steps and end are one."""
+        kind, channel = kind_of(self.collective), self.collective.integer("channel_id")
+        if kind is None or channel is None:
+            return None
+        chain = _CHAIN.search(self.collective.attributes)
+        return kind, channel, chain[1] if chain else ""
+
+    @property
+    def starts(self) -> bool:
+        """Whether the exchange begins here and goes on in other fusions."""
+        return self._calls("AsyncCollectiveStart")
+
+    @property
+    def ends(self) -> bool:
+        """Whether an exchange that began elsewhere ends here."""
+        return self._calls("AsyncCollectiveDone")
+
+    def _calls(self, target: str) -> bool:
+        return any(
+            one.opcode == "custom-call" and f'"{target}"' in one.attributes for one in self.body
+        )
+
+    def scattered(self) -> tuple[Array, ...] | None:
+        """Give the part of each sum that a device keeps, where it keeps no more than a part.
+
+        TPU sends an all-reduce whose result is cut at once as a reduce-scatter.
+        """
+        if kind_of(self.collective) != "all-reduce":
+            return None
+        uses = list(self._uses())
+        if any(user.opcode != "dynamic-slice" for _, user in uses):
+            return None
+        kept = {element: user.arrays[0] for element, user in uses}
+        count = len(self.collective.arrays)
+        return tuple(kept[i] for i in range(count)) if set(kept) == set(range(count)) else None
+
+    def _uses(self) -> Iterator[tuple[int, Instruction]]:
+        """Give each instruction that takes an element of the result, and the element's number."""
+        known = {one.name: one for one in self.body}
+        for one in self.body:
+            for operand in one.operands if one.opcode not in _PASSED else ():
+                source, element = known.get(operand), 0
+                while source is not None and source.opcode in _PASSED:
+                    element = source.integer("index") or element
+                    source = known.get(source.operands[0])
+                if source is self.collective:
+                    yield element, one
+
+
+def fused_collectives(module: Module) -> dict[str, Fused]:
+    """Give the collective in each computation that a fusion calls; only TPU has such."""
+    found = {}
+    for fusion in module.instructions():
+        if fusion.opcode != "fusion":
+            continue
+        for _, name in fusion.called:
+            body = module.computations.get(name, [])
+            collective = next((one for one in body if kind_of(one)), None)
+            if collective is not None:
+                found[name] = Fused(collective, tuple(body), fusion)
+    return found
+
+
+def algorithm_of(instruction: Instruction) -> str | None:
+    """Give the compiler's names of how a collective is sent, such as `StrategyRing`."""
+    config = _ALGORITHM.search(instruction.attributes)
+    if config is None:
+        return "SparseCore" if "_SPARSECORE" in instruction.attributes else None
+    parts = (re.search(_PART.format(name), config[1]) for name in ("strategy", "emitter"))
+    return ", ".join(part[1] for part in parts if part) or None

@@ -1,0 +1,110 @@
+"""What is scheduled between the start and the done of an asynchronous collective."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+
+from shardnb.collectives.fused import Fused, Key
+from shardnb.collectives.kinds import kind_of
+from shardnb.report.model import Overlap
+from shardnb.texts.hlo import Instruction, Module
+
+_NAMED = 8
+_NO_WORK = frozenset(
+    (
+        "parameter",
+        "constant",
+        "tuple",
+        "get-tuple-element",
+        "bitcast",
+        "after-all",
+        "partition-id",
+        "replica-id",
+        "opt-barrier",
+        "add-dependency",
+    )
+)
+_CALLS = ("fusion", "while", "conditional", "call", "custom-call", "reduce", "dot", "convolution")
+_NO_WORK_ENDS = ("-start", "-done", "-update")
+_CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+_IS_SYNC = re.compile(r'\bis_sync\\?":\s*true')
+_NUMBER = re.compile(r"[.\d]+$")
+
+
+def overlaps(module: Module, fused: dict[str, Fused]) -> dict[str, Overlap]:
+    """Give by the collective's name what runs between its start and its end.
+
+    Empty where the order of the text is no schedule.
+    """
+    if "is_scheduled=true" not in module.header:
+        return {}
+    return {
+        name: overlap
+        for body in module.computations.values()
+        for name, overlap in _in_body(module, body, fused)
+    }
+
+
+def _in_body(
+    module: Module, body: Sequence[Instruction], fused: dict[str, Fused]
+) -> Iterator[tuple[str, Overlap]]:
+    begun: dict[str | Key, tuple[str, int]] = {}
+    work: list[Instruction] = []
+    for instruction in body:
+        part = fused.get(_calls(instruction)) if instruction.opcode == "fusion" else None
+        if part is not None and part.key is not None and part.starts:
+            begun[part.key] = part.collective.name, len(work)
+        elif part is not None and part.key in begun and part.ends:
+            name, since = begun.pop(part.key)
+            yield name, _overlap(work[since:])
+        elif instruction.opcode.endswith("-start") and not _IS_SYNC.search(instruction.attributes):
+            collective = _started(module, instruction)
+            if collective is not None:
+                begun[instruction.name] = collective.name, len(work)
+        elif instruction.opcode.endswith(("-update", "-done")):
+            before = begun.pop(next(iter(instruction.operands), ""), None)
+            if before is not None and instruction.opcode.endswith("-update"):
+                # SparseCore is started early, and gets what it sends in an update.
+                late = len(instruction.operands) > 1
+                begun[instruction.name] = (before[0], len(work)) if late else before
+            elif before is not None:
+                yield before[0], _overlap(work[before[1] :])
+        elif _is_work(instruction):
+            work.append(instruction)
+
+
+def _calls(instruction: Instruction) -> str:
+    return next((name for role, name in instruction.called if role == "calls"), "")
+
+
+def _started(module: Module, start: Instruction) -> Instruction | None:
+    """Give the collective that a start begins: itself, or the one in what it calls."""
+    if kind_of(start):
+        return start
+    bodies = (module.computations.get(name, []) for _, name in start.called)
+    return next((one for body in bodies for one in body if kind_of(one)), None)
+
+
+def _is_work(instruction: Instruction) -> bool:
+    """Whether an instruction computes more than where something lies, or how often."""
+    if instruction.opcode in _NO_WORK or instruction.opcode.endswith(_NO_WORK_ENDS):
+        return False
+    single = all(math.prod(shape) == 1 for _, shape in instruction.arrays)
+    return instruction.opcode in _CALLS or not single
+
+
+def _overlap(work: Sequence[Instruction]) -> Overlap:
+    names = dict.fromkeys(map(_named, work))
+    cycles = [int(found[1]) for i in work if (found := _CYCLES.search(i.attributes))]
+    return Overlap(len(work), tuple(names)[:_NAMED], sum(cycles) if cycles else None)
+
+
+def _named(instruction: Instruction) -> str:
+    """Name what an operation does: as JAX calls it, else as HLO does."""
+    name = instruction.op_name.rpartition("/")[2]
+    if name and "jit(" in instruction.op_name:
+        return name
+    fusion = instruction.opcode == "fusion"
+    return _NUMBER.sub("", instruction.name) if fusion else instruction.opcode

@@ -1,0 +1,130 @@
+"""The arrays at the edges of a program, and how they lie on the mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import jax
+from jax.sharding import NamedSharding
+
+from shardnb.compiler import Program, placement
+from shardnb.jax_compat import private
+from shardnb.report.model import UNUSED, Spec, Value
+from shardnb.texts import shardy
+
+_HLO_NAMES = {
+    "bool": "pred",
+    "bfloat16": "bf16",
+    "float": "f",
+    "int": "s",
+    "uint": "u",
+    "complex": "c",
+}
+
+
+def dtype_name(dtype: Any) -> str:
+    """Give the HLO name of a dtype, such as `f32` or `s8`; a PRNG key's is `key<fry>`."""
+    name = str(dtype)
+    if name in _HLO_NAMES:
+        return _HLO_NAMES[name]
+    stem = name.rstrip("0123456789")
+    return _HLO_NAMES[stem] + name[len(stem) :] if stem in _HLO_NAMES else _small(name)
+
+
+def _small(name: str) -> str:
+    return name.replace("float", "f").replace("_", "") if name.startswith("float") else name
+
+
+def inputs(program: Program, names: Mapping[int, str]) -> tuple[Value, ...]:
+    """Give the program's inputs, those that it closes over last.
+
+    `names` gives the name of a closed-over array by its `id`.
+    """
+    given = placement.named_leaves(program.args)
+    placed = dict(placement.named_leaves(program.shardings))
+    used = set(private.kept_arguments(program.lowered))
+    lifted = len(program.closed_over)
+    values = [
+        _value(name, leaf, placed[name], "" if at in used else UNUSED)
+        for at, (name, leaf) in enumerate(given, lifted)
+    ]
+    return (*values, *_closed_over(program, names))
+
+
+def _closed_over(program: Program, names: Mapping[int, str]) -> Iterator[Value]:
+    for number, array in enumerate(program.closed_over):
+        name = names.get(id(array), f"closed-over array {number}")
+        sharding = placement.own_sharding(array, program.mesh)
+        value = _value(name, array, sharding, "")
+        yield Value(**{**vars(value), "closed_over": True})
+
+
+def outputs(program: Program) -> tuple[Value, ...]:
+    """Give the program's results, with the shardings that it was compiled to."""
+    shapes = jax.tree_util.tree_flatten_with_path(program.lowered.out_info)[0]
+    shardings = jax.tree_util.tree_leaves(program.output_shardings)
+    stated = shardy.result_specs(program.dumps.stated)
+    # On a mesh of several types of axes the types state a part of a placement; nobody asked.
+    partly = len(set(program.mesh.axis_types)) > 1 and program.recipe.out_specs is None
+    if len(stated) != len(shapes) or partly:
+        stated = (None,) * len(shapes)
+    return tuple(
+        _with_request(_value(_result_name(jax.tree_util.keystr(path)), info, sharding, ""), spec)
+        for (path, info), sharding, spec in zip(shapes, shardings, stated, strict=True)
+    )
+
+
+def _with_request(value: Value, spec: Spec | None) -> Value:
+    """Keep the placement that was stated for a result where it has another."""
+    differs = spec is not None and spec != value.spec and len(spec) == len(value.shape)
+    return replace(value, requested=spec) if differs else value
+
+
+def _result_name(path: str) -> str:
+    """Name a result: the key of a dictionary by itself, as in a cell, else `result[0]`."""
+    if path.startswith("['"):
+        key, _, rest = path[2:].partition("']")
+        return key + rest
+    return f"result{path}"
+
+
+def _value(name: str, array: Any, sharding: Any, details: str) -> Value:
+    shape = tuple(array.shape)
+    spec = spec_of(sharding, len(shape))
+    grid, blocks = _blocks(sharding, shape) if spec is None else (None, None)
+    return Value(
+        name=name,
+        dtype=dtype_name(placement.dtype_of(array)),
+        shape=shape,
+        spec=spec,
+        shard_shape=tuple(sharding.shard_shape(shape)),
+        unreduced=tuple(sorted(getattr(getattr(sharding, "spec", None), "unreduced", ()))),
+        grid=grid,
+        blocks=blocks,
+        details=details,
+    )
+
+
+def spec_of(sharding: Any, rank: int) -> Spec | None:
+    """Give the spec of a named sharding with an entry for each dimension, else None."""
+    if not isinstance(sharding, NamedSharding):
+        return None
+    entries = tuple(placement.entries(sharding.spec))
+    return entries + ((),) * (rank - len(entries))
+
+
+def _blocks(sharding: Any, shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Say a placement that no mesh axes describe by the block of each device."""
+    parts = sharding.devices_indices_map(shape)
+    starts = [tuple(piece.start or 0 for piece in index) for index in parts.values()]
+    rows = [sorted(set(column)) for column in zip(*starts, strict=True)]
+    grid = tuple(len(row) for row in rows)
+    blocks = []
+    for start in starts:
+        block = 0
+        for row, at in zip(rows, start, strict=True):
+            block = block * len(row) + row.index(at)
+        blocks.append(block)
+    return grid, tuple(blocks)

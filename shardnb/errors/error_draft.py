@@ -1,0 +1,104 @@
+"""What an explainer has to say of an exception, before it becomes a report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from jax.sharding import NamedSharding
+
+from shardnb.compiler import placement
+from shardnb.compiler.arrays import dtype_name
+from shardnb.errors.evidence import Evidence
+from shardnb.mesh import Grid
+from shardnb.report.model import Axis, Location, Mesh, Value
+from shardnb.report.types import Candidate, SpecProblem
+
+
+@dataclass(frozen=True)
+class Draft:
+    """The parts of an `ErrorReport` that depend on its kind.
+
+    `checked` says whether every fix was compiled. `mesh` is given where it is not the grid's,
+    `location` and `expression` where they are not those that raised.
+    """
+
+    kind: str
+    sentence: str
+    cause: str = ""
+    values: tuple[Value, ...] = ()
+    fixes: tuple[str, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    checked: bool = False
+    mesh: Mesh | None = None
+    other_mesh: Mesh | None = None
+    problems: tuple[SpecProblem, ...] = ()
+    location: Location | None = None
+    expression: str = ""
+
+
+def value_of(name: str, aval: Any) -> Value:
+    """Give a type as a value that can be drawn."""
+    sharding, shape = aval.sharding, tuple(aval.shape)
+    entries = tuple(placement.entries(sharding.spec))
+    spec = entries + ((),) * (len(shape) - len(entries))
+    sizes = dict(sharding.mesh.shape)
+    parts = [math.prod(sizes.get(axis, 1) for axis in axes) for axes in spec]
+    return Value(
+        name=name,
+        dtype=dtype_name(aval.dtype),
+        shape=shape,
+        spec=spec,
+        shard_shape=tuple(-(-size // part) for size, part in zip(shape, parts, strict=True)),
+        unreduced=tuple(sorted(sharding.spec.unreduced)),
+    )
+
+
+def value_of_array(name: str, array: Any) -> Value:
+    """Give an array with its own sharding as a value that can be drawn."""
+    shape, sharding = tuple(array.shape), array.sharding
+    named = isinstance(sharding, NamedSharding)
+    entries = tuple(placement.entries(sharding.spec)) if named else ()
+    return Value(
+        name=name,
+        dtype=dtype_name(array.dtype),
+        shape=shape,
+        spec=entries + ((),) * (len(shape) - len(entries)),
+        shard_shape=tuple(sharding.shard_shape(shape)),
+    )
+
+
+def mesh_of(mesh: Any) -> Mesh | None:
+    """Give a mesh of JAX's, with devices or without, as a report holds it."""
+    if mesh is None or mesh.empty:
+        return None
+    kinds = [kind.name.lower() for kind in mesh.axis_types]
+    axes = zip(mesh.axis_names, mesh.axis_sizes, kinds, strict=True)
+    devices = getattr(mesh, "_flat_devices_tuple", None) or ()
+    ids = tuple(device.id for device in devices) or tuple(range(math.prod(mesh.axis_sizes)))
+    return Mesh(tuple(Axis(name, size, kind) for name, size, kind in axes), ids)
+
+
+def listed(words: Any) -> str:
+    """Write names in quotes: 'data' and 'model'."""
+    quoted = [repr(word) for word in words]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
+
+
+class Explainer(NamedTuple):
+    """Explains exceptions of a class, and gives None for those that it does not know."""
+
+    error: str
+    explain: Callable[[Evidence, Grid | None], Draft | None]
+
+
+def value_on(name: str, aval: Any, spec: Any, mesh: Any) -> Value:
+    """Give an array as a spec says that it lies on a mesh."""
+    shape = tuple(aval.shape)
+    entries = tuple(placement.entries(spec))[: len(shape)]
+    entries += ((),) * (len(shape) - len(entries))
+    parts = [math.prod(mesh.shape.get(axis, 1) for axis in axes) for axes in entries]
+    cut = tuple(-(-size // part) for size, part in zip(shape, parts, strict=True))
+    return Value(name, dtype_name(aval.dtype), shape, entries, cut)

@@ -1,0 +1,218 @@
+"""What an exception of JAX's leaves behind: the user's line, the arrays there, the operation.
+
+Read from the frames of its traceback. Nothing of the user's is run: an expression is tried again
+only where all that it calls is JAX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import FrameType
+from typing import Any
+
+import jax
+from jax.extend import core
+from jax.sharding import PartitionSpec
+
+from shardnb.jax_compat import private
+from shardnb.report.model import Location
+from shardnb.rewrite.expression import Expression
+from shardnb.rewrite.source_expressions import expression_at
+from shardnb.sources.positions import Position, of_exception
+from shardnb.sources.source_texts import Sources
+
+_APART = jax.make_user_context(default_value=None)
+
+
+NAMES = "__shardnb_names__"
+"""On an exception: the names that a cell saw when it raised, before they were put back."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What raised, with the types of its operands.
+
+    A primitive, or the user's `expression` where JAX raised before it came to one.
+    """
+
+    primitive: Any
+    avals: tuple[Any, ...]
+    params: dict[str, Any]
+    expression: Expression | None = None
+
+    def stating(self, spec: PartitionSpec) -> Callable[..., Any] | None:
+        """Give the user's expression with a placement stated, as a function of its arrays."""
+        pieces = self.expression.with_out_sharding(spec) if self.expression else None
+        alone = self.expression.alone(pieces) if self.expression and pieces else None
+        function = alone.as_function() if alone else None
+        return function[1] if function else None
+
+    @property
+    def name(self) -> str:
+        """The primitive's name."""
+        return str(self.primitive.name)
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A function of arrays in the place of a primitive."""
+
+    name: str
+    bind: Any
+
+
+@dataclass
+class Evidence:
+    """What is known of an exception."""
+
+    error: BaseException
+    sources: Sources
+    frames: list[tuple[FrameType, Position]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Walk the tracebacks of the exception and of what it came from, innermost frame first."""
+        self.frames = [pair for error in _chain(self.error) for pair in _frames(error)]
+
+    @property
+    def message(self) -> str:
+        """JAX's own text."""
+        return str(self.error)
+
+    @cached_property
+    def classes(self) -> set[str]:
+        """The names of the classes of the exception and of those that it came from."""
+        return {kind.__name__ for error in _chain(self.error) for kind in type(error).__mro__}
+
+    @cached_property
+    def user(self) -> tuple[FrameType, Position, Location] | None:
+        """The innermost frame of the user's own code, with its place."""
+        for frame, position in (*_frames(self.error), *self.frames):
+            found = self.sources.locate((position.frame,))
+            if found:
+                return frame, position, found[0]
+        return None
+
+    @cached_property
+    def location(self) -> Location | None:
+        """The innermost line of the user's own."""
+        return self.user[2] if self.user else None
+
+    @cached_property
+    def names(self) -> dict[str, Any]:
+        """The names that the user's line sees."""
+        frame = self.user[0] if self.user else None
+        if frame is None:
+            return {}
+        noted = getattr(self.error, NAMES, {})
+        if frame.f_locals is frame.f_globals:
+            return dict(noted or frame.f_globals)
+        return {**frame.f_globals, **noted, **frame.f_locals}
+
+    @cached_property
+    def expression(self) -> Expression | None:
+        """The part of the user's line that raised."""
+        return expression_at(self.user[1], self.sources, self.names) if self.user else None
+
+    @cached_property
+    def arrays(self) -> dict[str, Any]:
+        """The types of the arrays that the user's expression names, by their text."""
+        named = self.expression.named if self.expression else {}
+        avals = {text: aval_of(value) for text, value in named.items()}
+        return {text: aval for text, aval in avals.items() if aval is not None}
+
+    @cached_property
+    def placed(self) -> dict[str, jax.Array]:
+        """The arrays with devices that the user's expression names, by their text."""
+        named = self.expression.named if self.expression else {}
+        return {
+            text: value
+            for text, value in named.items()
+            if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
+        }
+
+    def local(self, *names: str) -> dict[str, Any] | None:
+        """Give the locals of the innermost frame that has all of these names."""
+        frames = (frame.f_locals for frame, _ in self.frames)
+        return next((found for found in frames if set(names) <= set(found)), None)
+
+    @cached_property
+    def operation(self) -> Operation | None:
+        """The primitive that raised, or the user's expression where JAX raised before that.
+
+        JAX cuts its own frames out of tracebacks, except in a notebook. An expression of the
+        user's that calls only JAX is traced again for them.
+        """
+        return self.bound or self._again()
+
+    @property
+    def bound(self) -> Operation | None:
+        """The primitive that raised, where the traceback has JAX's own frames."""
+        found = (_operation(frame.f_locals) for frame, _ in self.frames)
+        return next((one for one in found if one is not None), None)
+
+    def _again(self) -> Operation | None:
+        function = self.expression.as_function() if self.expression else None
+        avals = [self.arrays.get(name) for name in function[0]] if function else []
+        if function is None or not avals or any(aval is None for aval in avals):
+            return None
+        error = _raised_by(function[1], avals)
+        if error is None:
+            return None
+        again = Evidence(error, self.sources).bound
+        return again or Operation(_Function("it", function[1]), tuple(avals), {}, self.expression)
+
+
+def _raised_by(call: Any, avals: list[Any]) -> BaseException | None:
+    """Trace a function on types and give what it raises."""
+    mesh = next((aval.sharding.mesh for aval in avals if not aval.sharding.mesh.empty), None)
+    shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=a.sharding) for a in avals]
+    try:
+        with private.full_tracebacks(), private.mesh_context(mesh), _APART(1):
+            jax.eval_shape(call, *shapes)
+    except Exception as error:  # noqa: BLE001 - it is what is asked for
+        return error
+    return None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Give an exception and those that it came from, the first of them first."""
+    seen: list[BaseException] = []
+    one: BaseException | None = error
+    while one is not None and one not in seen:
+        seen.append(one)
+        one = one.__cause__ or one.__context__
+    yield from reversed(seen)
+
+
+def _frames(error: BaseException) -> list[tuple[FrameType, Position]]:
+    tb, frames = error.__traceback__, []
+    while tb is not None:
+        frames.append(tb.tb_frame)
+        tb = tb.tb_next
+    return list(zip(reversed(frames), of_exception(error), strict=True))
+
+
+def _operation(names: dict[str, Any]) -> Operation | None:
+    """Find a primitive among the locals of a frame, beside its operands and parameters."""
+    primitive = next((v for v in names.values() if isinstance(v, core.Primitive)), None)
+    params = names.get("params", names.get("kwargs"))
+    if primitive is None or not isinstance(params, dict):
+        return None
+    for key in ("avals", "args", "tracers", "in_avals"):
+        given = names.get(key)
+        if isinstance(given, list | tuple) and given:
+            avals = tuple(aval_of(value) for value in given)
+            if all(aval is not None for aval in avals):
+                return Operation(primitive, avals, dict(params))
+    return None
+
+
+def aval_of(value: Any) -> Any:
+    """Give the type of an array, or of what is a type itself; None for anything else."""
+    if isinstance(value, jax.core.ShapedArray):
+        return value
+    if isinstance(value, jax.Array):
+        return jax.typeof(value)
+    return None

@@ -1,0 +1,69 @@
+"""From an exception to its report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from shardnb.errors import manual, placing, sharding, uneven
+from shardnb.errors.error_draft import Draft
+from shardnb.errors.evidence import Evidence
+from shardnb.mesh import Grid
+from shardnb.report.model import Source
+from shardnb.report.types import ErrorReport
+from shardnb.sources.source_texts import Sources
+
+
+def explain_error(
+    error: BaseException,
+    *,
+    sources: Sequence[Source] = (),
+    files: Mapping[str, int] | None = None,
+    grid: Grid | None = None,
+) -> ErrorReport | None:
+    """Explain an exception of JAX's about placement; None for any other.
+
+    `sources` and `files` are the texts that the user wrote, as for `assemble_report`; `grid` is the
+    mesh that the program was to run on. Candidates for a fix are compiled, and nothing is run. The
+    exception is left as it is, and where explaining it fails there is no report.
+    """
+    try:
+        return _report(error, Sources(sources, files), grid)
+    except Exception:  # noqa: BLE001 - an explanation never stands in the way of the error
+        return None
+
+
+def _report(error: BaseException, located: Sources, grid: Grid | None) -> ErrorReport | None:
+    evidence = Evidence(error, located)
+    draft = _draft(evidence, grid)
+    if draft is None:
+        return None
+    expression = evidence.expression
+    return ErrorReport(
+        kind=draft.kind,
+        error=type(error).__name__,
+        message=str(error),
+        sentence=draft.sentence,
+        cause=draft.cause,
+        values=draft.values,
+        mesh=draft.mesh or (grid.describe() if grid else None),
+        other_mesh=draft.other_mesh,
+        location=draft.location or evidence.location,
+        expression=draft.expression or (expression.text if expression else ""),
+        fixes=draft.fixes,
+        candidates=draft.candidates,
+        checked=draft.checked,
+        sources=located.texts(),
+        problems=draft.problems,
+    )
+
+
+def _draft(evidence: Evidence, grid: Grid | None) -> Draft | None:
+    names = {kind.__name__ for kind in type(evidence.error).__mro__}
+    if "ShardingTypeError" in names:
+        return sharding.explain(evidence, grid)
+    for explainer in (*uneven.EXPLAINERS, *placing.EXPLAINERS, *manual.EXPLAINERS):
+        if explainer.error in names:
+            draft = explainer.explain(evidence, grid)
+            if draft is not None:
+                return draft
+    return None

@@ -1,0 +1,114 @@
+"""What is said of a program that JAX refuses: its error, and every spec that does not fit."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from shardnb.compiler import placement
+from shardnb.errors import NAMES, explain_error
+from shardnb.errors.precheck import precheck
+from shardnb.mesh import Grid
+from shardnb.report import Source
+from shardnb.report.types import ErrorReport, SpecProblem
+from shardnb.rewrite.retrace import quiet_retrace
+from shardnb.sources.source_texts import Sources
+
+Tree = Any
+
+
+@contextmanager
+def explained(
+    fn: Callable[..., Tree],
+    args: Mapping[str, Tree],
+    grid: Grid,
+    *,
+    in_specs: Mapping[str, Tree] | None = None,
+    out_specs: Tree = None,
+    sources: Sequence[Source] = (),
+    files: Mapping[str, int] | None = None,
+) -> Iterator[None]:
+    """Put what is known of an exception of the block on it, as `report_of` gives it.
+
+    The program is as `shardnb.compiler.build` takes it. The exception itself goes on.
+    """
+    try:
+        yield
+    except Exception as error:
+        report = explain_error(error, sources=sources, files=files, grid=grid)
+        if report is not None or _is_of_a_spec(error):
+            located = Sources(sources, files)
+            problems = _problems(fn, args, grid, in_specs, out_specs, located)
+            report = _with_problems(error, report, problems, located)
+        if report is not None:
+            error.__shardnb__ = report  # type: ignore[attr-defined]
+        vars(error).pop(NAMES, None)
+        raise
+
+
+def report_of(error: BaseException) -> ErrorReport | None:
+    """Give what was put on an exception; None where nothing was."""
+    report: ErrorReport | None = getattr(error, "__shardnb__", None)
+    return report
+
+
+def add_note(error: BaseException) -> None:
+    """Write what is known of an exception below its traceback."""
+    report = report_of(error)
+    if report is not None:
+        error.add_note(str(report))
+
+
+def told(error: BaseException) -> ErrorReport:
+    """Give what was put on an exception, or what it says itself."""
+    said = str(error).partition("\n")[0] or type(error).__name__
+    untold = ErrorReport("other", type(error).__name__, str(error), said)
+    return report_of(error) or untold
+
+
+def _is_of_a_spec(error: Exception) -> bool:
+    """Whether our own check of the specs raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and frames[-1].filename == placement.__file__
+
+
+def _problems(
+    fn: Callable[..., Tree],
+    args: Mapping[str, Tree],
+    grid: Grid,
+    in_specs: Mapping[str, Tree] | None,
+    out_specs: Tree,
+    located: Sources,
+) -> tuple[SpecProblem, ...]:
+    try:
+        with quiet_retrace():
+            found = precheck(
+                fn, args, grid, in_specs=in_specs, out_specs=out_specs, sources=located
+            )
+    except Exception:  # noqa: BLE001 - an explanation never stands in the way of the error
+        return ()
+    return tuple(problem for problem in found if problem.fatal)
+
+
+def _with_problems(
+    error: Exception,
+    report: ErrorReport | None,
+    problems: tuple[SpecProblem, ...],
+    located: Sources,
+) -> ErrorReport | None:
+    """Add the problems where there are more than the one that the error names already."""
+    if len(problems) < 2:
+        return report
+    if report is not None:
+        return replace(report, problems=problems)
+    return ErrorReport(
+        kind=problems[0].kind,
+        error=type(error).__name__,
+        message=str(error),
+        sentence=f"{len(problems)} specs do not fit",
+        sources=located.texts(),
+        problems=problems,
+    )

@@ -1,0 +1,58 @@
+"""The names of the notebook that its own functions read and assign when a cell calls them."""
+
+from __future__ import annotations
+
+import dis
+import types
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from shardnb.magics.object_graph import reach
+from shardnb.magics.scope import Names
+
+
+def names_through(names: Names, namespace: Mapping[str, Any]) -> Names:
+    """Add to a cell's names those that the notebook's functions use, as far as they are reached.
+
+    A function belongs to the notebook where its globals are `namespace`.
+    """
+    read, assigned = dict.fromkeys(names.read), dict.fromkeys(names.assigned)
+    waiting = list(names.read)
+    while waiting:
+        name = waiting.pop()
+        for code in _codes(name, namespace):
+            loaded, stored = globals_of(code)
+            waiting.extend(other for other in loaded if other not in read)
+            read.update(dict.fromkeys(loaded))
+            assigned.update(dict.fromkeys(stored))
+    return Names(tuple(read), tuple(assigned))
+
+
+def _codes(name: str, namespace: Mapping[str, Any]) -> Iterator[types.CodeType]:
+    if name not in namespace:
+        return
+    for _, value in reach([(name, namespace[name])]):
+        if isinstance(value, types.FunctionType) and value.__globals__ is namespace:
+            yield value.__code__
+
+
+@lru_cache(maxsize=1024)
+def globals_of(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Give the global names that a function, and those inside it, read and assign."""
+    loaded: dict[str, None] = {}
+    stored: dict[str, None] = {}
+    for inner in _nested(code):
+        for instruction in dis.get_instructions(inner):
+            if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+                loaded.setdefault(instruction.argval)
+            elif instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+                stored.setdefault(instruction.argval)
+    return tuple(loaded), tuple(stored)
+
+
+def _nested(code: types.CodeType) -> Iterable[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _nested(constant)

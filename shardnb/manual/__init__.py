@@ -1,0 +1,1 @@
+"""The check of a `shard_map`: specs, varying axes, missing collectives."""

@@ -1,0 +1,378 @@
+"""What `jax.shard_map` makes of a mesh, in_specs, a body and out_specs: its checks, its types."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax.sharding import PartitionSpec
+
+from shardnb.compiler import build, divisibility, placement
+from shardnb.compiler.arrays import dtype_name
+from shardnb.compiler.divisibility import Stated
+from shardnb.findings.assemble import assemble_report
+from shardnb.jax_compat.jaxprs import Part, bare
+from shardnb.manual.missing_collective import missing_collective, state_of
+from shardnb.mesh import Grid
+from shardnb.propagation.typed_view import ordered, typed_program
+from shardnb.report.model import Report
+from shardnb.report.types import CheckStep, MissingCollective, Shard, ShardMapCheck, SpecProblem
+from shardnb.sources.source_texts import Sources
+
+Tree = Any
+
+_APART = jax.make_user_context(default_value=None)
+_MARK = "shardnb_results"
+_STEPS = {
+    "structure": "in_specs fit the structure of the arguments",
+    "unknown-axis": "in_specs and out_specs name manual axes of the mesh",
+    "axis-twice": "no spec uses an axis twice",
+    "rank": "no entry of in_specs is longer than its argument's rank",
+    "uneven": "the mesh axes divide the arguments' dimensions",
+    "type": "in_specs match the arguments' own types (Explicit axes)",
+    "body": "the body traces on the shapes of one device",
+    "out-structure": "out_specs fit the structure of the results",
+    "out-rank": "no entry of out_specs is longer than its result's rank",
+    "replication": "results are the same along the axes that out_specs omit",
+    "lower": "the whole lowers to one program",
+}
+
+
+@dataclass
+class _Call:
+    """A `shard_map` and the arguments that it gets."""
+
+    fn: Callable[..., Tree]
+    args: tuple[Tree, ...]
+    grid: Grid
+    in_specs: Tree
+    out_specs: Tree
+    manual: frozenset[str]
+    check_vma: bool
+
+    def mapped(self, fn: Callable[..., Tree], out_specs: Tree) -> Callable[..., Tree]:
+        return jax.shard_map(
+            fn,
+            mesh=self.grid.mesh,
+            in_specs=self.in_specs,
+            out_specs=out_specs,
+            axis_names=self.manual,
+            check_vma=self.check_vma,
+        )
+
+    def trace(self, fn: Callable[..., Tree], out_specs: Tree) -> Any:
+        with jax.set_mesh(self.grid.mesh), _APART(1):
+            return jax.jit(self.mapped(fn, out_specs)).trace(*self.args)
+
+
+def check_shard_map(
+    fn: Callable[..., Tree],
+    args: Sequence[Tree],
+    grid: Grid,
+    *,
+    in_specs: Tree,
+    out_specs: Tree,
+    axis_names: frozenset[str] = frozenset(),
+    check_vma: bool = True,
+    compiled: bool = True,
+    sources: Sources | None = None,
+) -> ShardMapCheck:
+    """Check a `shard_map` without running it.
+
+    The verdict is JAX's: the `shard_map` is traced as `jax.shard_map` would. Beside it stand the
+    single checks, the shapes of one device, the varying set after each line of the body, and the
+    collectives that results lack. `fn` is traced once more where JAX refuses it, and compiled
+    where it does not, unless `compiled` is False.
+    """
+    sources = sources or Sources()
+    manual = frozenset(axis_names) or frozenset(grid.mesh.axis_names)
+    call = _Call(fn, shapes(args, grid), grid, in_specs, out_specs, manual, check_vma)
+    names = _names(fn, len(args))
+    stated, structure = _stated(call, names)
+    problems = (*divisibility.check(stated, _sizes(call)), *_outer_axes(call))
+    error, jaxpr, results = _traced(call)
+    outputs = list(_outputs(call, results)) if results is not None else []
+    missing = tuple(_missing(call, jaxpr, results, stated, sources)) if jaxpr is not None else ()
+    region, report = _lowered(call, names, sources) if compiled and error is None else ("", None)
+    view = (
+        typed_program(jaxpr, sources, [one.name for one in stated]) if jaxpr is not None else None
+    )
+    return ShardMapCheck(
+        accepted=error is None,
+        mesh=grid.describe(),
+        error=type(error).__name__ if error else "",
+        message=str(error) if error else "",
+        steps=tuple(_steps(call, structure, problems, error, results)),
+        inputs=tuple(_inputs(call, stated, problems)),
+        outputs=tuple(outputs),
+        lines=view.lines if view else (),
+        missing=missing,
+        problems=tuple(problems),
+        region=region,
+        report=report,
+        sources=sources.texts(),
+    )
+
+
+def _lowered(call: _Call, names: list[str], sources: Sources) -> tuple[str, Report]:
+    """Compile an accepted `shard_map`; gives its region in Shardy's dialect and its report."""
+    args = dict(zip(names, call.args, strict=True))
+    specs = {} if isinstance(call.in_specs, PartitionSpec) else call.in_specs
+    placed = dict(zip(names, specs, strict=True)) if specs else dict.fromkeys(names, call.in_specs)
+    whole = call.mapped(call.fn, call.out_specs)
+    program = build(whole, args, mesh=call.grid.mesh, in_specs=placed)
+    texts = sources.texts()
+    report = assemble_report(program, call.grid.describe(), title="shard_map", sources=texts)
+    return _region(program.lowered.as_text()), report
+
+
+def _region(text: str) -> str:
+    """Give the lines that open the manual region, or say why there is none."""
+    opening = next((line for line in text.splitlines() if "manual_computation" in line), "")
+    return opening.strip() or "no region: every manual axis has size 1, the body stands inline"
+
+
+def _sizes(call: _Call) -> dict[str, int]:
+    return {axis: size for axis, size in call.grid.mesh.shape.items() if axis in call.manual}
+
+
+def shapes(args: Sequence[Tree], grid: Grid) -> tuple[Tree, ...]:
+    """Give the shapes of arrays, each with its own sharding if that is on the grid's mesh."""
+
+    def shape(leaf: Any) -> jax.ShapeDtypeStruct:
+        own = placement.own_sharding(leaf, grid.mesh)
+        return jax.ShapeDtypeStruct(leaf.shape, placement.dtype_of(leaf), sharding=own)
+
+    return tuple(jax.tree_util.tree_map(shape, tuple(args)))
+
+
+def _names(fn: Callable[..., Tree], count: int) -> list[str]:
+    code = getattr(fn, "__code__", None)
+    given = list(code.co_varnames[: code.co_argcount]) if code is not None else []
+    return [*given, *(f"arg{i}" for i in range(len(given), count))][:count]
+
+
+def _stated(call: _Call, names: list[str]) -> tuple[list[Stated], str]:
+    """Give each argument with its spec, or what is wrong with the structure of in_specs."""
+    specs = call.in_specs
+    one_for_all = isinstance(specs, PartitionSpec)
+    if not one_for_all and (not isinstance(specs, tuple | list) or len(specs) != len(names)):
+        given = len(specs) if isinstance(specs, tuple | list) else specs
+        return [], f"in_specs is for {given} arguments, and there are {len(names)}"
+    by_name = dict.fromkeys(names, specs) if one_for_all else dict(zip(names, specs, strict=True))
+    try:
+        leaves = list(placement.stated(dict(zip(names, call.args, strict=True)), by_name))
+    except ValueError as error:
+        return [], str(error)
+    return [
+        Stated("in_spec", name, tuple(leaf.shape), dtype_name(leaf.dtype), spec)
+        for name, leaf, spec in leaves
+        if isinstance(spec, PartitionSpec)
+    ], ""
+
+
+def _outer_axes(call: _Call) -> Iterator[SpecProblem]:
+    """Find axes in out_specs that are not there to be joined over."""
+    sizes = _sizes(call)
+    for spec in jax.tree_util.tree_leaves(call.out_specs, is_leaf=placement.is_spec):
+        if isinstance(spec, PartitionSpec):
+            endless = Stated("out_spec", "a result", (0,) * len(spec), "f32", spec)
+            yield from divisibility.check([endless], sizes)
+
+
+def _traced(call: _Call) -> tuple[Exception | None, Any, list[Any] | None]:
+    """Give JAX's exception, the body's jaxpr and the types of its results, as far as there are."""
+    seen: list[list[Any]] = []
+
+    def body(*args: Tree) -> Tree:
+        result = call.fn(*args)
+        seen.append([jax.typeof(leaf) for leaf in jax.tree_util.tree_leaves(result)])
+        return result
+
+    try:
+        traced = call.trace(body, call.out_specs)
+    except Exception as error:  # noqa: BLE001 - the verdict, whatever it is
+        return error, *_probed(call, seen)
+    mapped = next(e for e in bare(traced.jaxpr).eqns if e.primitive.name == "shard_map")
+    try:
+        traced.lower()
+    except Exception as error:  # noqa: BLE001 - a verdict too: lowering checks once more
+        return error, bare(mapped.params["jaxpr"]), seen[-1]
+    return None, bare(mapped.params["jaxpr"]), seen[-1]
+
+
+def _probed(call: _Call, seen: list[list[Any]]) -> tuple[Any, list[Any] | None]:
+    """Trace the body of a refused `shard_map` with out_specs that fit anything."""
+    if not seen:
+        return None, None
+    count: list[int] = []
+
+    def body(*args: Tree) -> Tree:
+        leaves = jax.tree_util.tree_leaves(call.fn(*args))
+        count.append(len(leaves))
+        with jax.named_scope(_MARK):
+            return [jax.numpy.expand_dims(leaf, 0) for leaf in leaves]
+
+    try:
+        traced = call.trace(body, PartitionSpec(tuple(sorted(call.manual))))
+    except Exception:  # noqa: BLE001 - then there is no jaxpr to show
+        return None, seen[-1]
+    mapped = next(e for e in bare(traced.jaxpr).eqns if e.primitive.name == "shard_map")
+    return _cut(bare(mapped.params["jaxpr"])), seen[-1]
+
+
+def _cut(jaxpr: Any) -> Any:
+    """Give a jaxpr without what the probe added behind its results."""
+    added = [e for e in jaxpr.eqns if _MARK in str(e.source_info.name_stack)]
+    first = min((jaxpr.eqns.index(e) for e in added), default=len(jaxpr.eqns))
+    results = [e.invars[0] for e in added if e.invars]
+    return Part(jaxpr.constvars, jaxpr.invars, jaxpr.eqns[:first], results)
+
+
+def _inputs(call: _Call, stated: list[Stated], problems: Sequence[SpecProblem]) -> Iterator[Shard]:
+    sizes = _sizes(call)
+    bad = {problem.name for problem in problems}
+    for one in stated:
+        axes = frozenset(itertools.chain(*one.entries))
+        local = None if one.name in bad else _local(one, sizes)
+        yield Shard(
+            name=one.name,
+            spec=divisibility.text(one.spec),
+            shape=one.shape,
+            local_shape=local,
+            dtype=one.dtype,
+            varying=ordered(axes, call.grid.mesh) if call.check_vma else (),
+        )
+
+
+def _local(one: Stated, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    parts = [math.prod(sizes[axis] for axis in axes) for axes in one.entries]
+    parts += [1] * (len(one.shape) - len(parts))
+    return tuple(size // part for size, part in zip(one.shape, parts, strict=True))
+
+
+def _out_specs(call: _Call, count: int) -> list[Any]:
+    """Spread out_specs over the results; one that does not fit is None."""
+    leaves = jax.tree_util.tree_leaves(call.out_specs, is_leaf=placement.is_spec)
+    if len(leaves) == 1:
+        return leaves * count
+    return leaves if len(leaves) == count else [None] * count
+
+
+def _outputs(call: _Call, results: list[Any]) -> Iterator[Shard]:
+    sizes = _sizes(call)
+    for number, (aval, spec) in enumerate(
+        zip(results, _out_specs(call, len(results)), strict=True)
+    ):
+        local = tuple(aval.shape)
+        fits = isinstance(spec, PartitionSpec) and len(spec) <= len(local)
+        entries = list(placement.entries(spec)) if fits else []
+        known = all(axis in sizes for axes in entries for axis in axes)
+        parts = [math.prod(sizes[axis] for axis in axes) for axes in entries] if known else []
+        parts += [1] * (len(local) - len(parts))
+        whole = tuple(size * part for size, part in zip(local, parts, strict=True))
+        yield Shard(
+            name=_result_name(number, len(results)),
+            spec=divisibility.text(spec) if isinstance(spec, PartitionSpec) else str(spec),
+            shape=whole if fits and known else None,
+            local_shape=local,
+            dtype=dtype_name(aval.dtype),
+            varying=ordered(aval.manual_axis_type.varying, call.grid.mesh),
+        )
+
+
+def _result_name(number: int, count: int) -> str:
+    return "result" if count == 1 else f"result[{number}]"
+
+
+def _unproven(call: _Call, aval: Any, spec: Any) -> tuple[str, ...]:
+    """Give the axes along which a result may differ and its spec says that it does not."""
+    if not call.check_vma or not isinstance(spec, PartitionSpec):
+        return ()
+    said = set(itertools.chain(*placement.entries(spec)))
+    differs = aval.manual_axis_type.varying - said
+    return ordered(frozenset(differs & call.manual), call.grid.mesh)
+
+
+def _steps(
+    call: _Call,
+    structure: str,
+    problems: Sequence[SpecProblem],
+    error: Exception | None,
+    results: list[Any] | None,
+) -> Iterator[CheckStep]:
+    """Give JAX's checks one by one; those behind the first that fails were not reached by JAX."""
+    refused = False
+    for key, wrong in _wrongs(call, structure, problems, error, results):
+        needs_body = key in ("body", "out-structure", "out-rank", "replication", "lower")
+        reached = not needs_body or results is not None or bool(wrong)
+        reached = reached and not (key == "lower" and refused and not wrong)
+        refused = refused or bool(wrong)
+        yield CheckStep(_STEPS[key], (not wrong) if reached else None, wrong)
+
+
+def _wrongs(
+    call: _Call,
+    structure: str,
+    problems: Sequence[SpecProblem],
+    error: Exception | None,
+    results: list[Any] | None,
+) -> Iterator[tuple[str, str]]:
+    yield "structure", structure
+    # JAX meets an axis used twice only while it lowers, and drops unused arguments before.
+    met = [p for p in problems if p.kind != "axis-twice" or error is not None]
+    for kind in ("unknown-axis", "axis-twice", "rank", "uneven"):
+        yield kind, "; ".join(p.message for p in met if p.kind == kind)
+    before = bool(structure or met)
+    explicit = _mismatched(call, error) if results is None and not before else ""
+    yield "type", explicit
+    fails = error is not None and results is None and not before and not explicit
+    yield "body", _said(error) if fails else ""
+    if results is None:
+        yield from ((key, "") for key in ("out-structure", "out-rank", "replication", "lower"))
+        return
+    specs = _out_specs(call, len(results))
+    yield "out-structure", "" if None not in specs else f"{len(results)} results"
+    long = [_rank(i, a, s) for i, (a, s) in enumerate(zip(results, specs, strict=True))]
+    yield "out-rank", "; ".join(filter(None, long))
+    unproven = {a for r, s in zip(results, specs, strict=True) for a in _unproven(call, r, s)}
+    yield "replication", f"may differ along {', '.join(sorted(unproven))}" if unproven else ""
+    told = before or unproven or any(long) or None in specs
+    yield "lower", "" if told else _said(error)
+
+
+def _said(error: Exception | None) -> str:
+    """Give the first line of an exception, or its class where it says nothing."""
+    return "" if error is None else str(error).partition("\n")[0] or type(error).__name__
+
+
+def _mismatched(call: _Call, error: Exception | None) -> str:
+    explicit = all("Explicit" in str(kind) for kind in call.grid.mesh.axis_types)
+    said = str(error).partition("\n")[0]
+    return said if explicit and said.startswith("in_specs passed to shard_map") else ""
+
+
+def _rank(number: int, aval: Any, spec: Any) -> str:
+    if not isinstance(spec, PartitionSpec) or len(spec) <= len(aval.shape):
+        return ""
+    return (
+        f"result {number} has {len(aval.shape)} dimensions, and {divisibility.text(spec)} is longer"
+    )
+
+
+def _missing(
+    call: _Call, jaxpr: Any, results: list[Any] | None, stated: list[Stated], sources: Sources
+) -> Iterator[MissingCollective]:
+    results = results or []
+    for number, (aval, spec) in enumerate(
+        zip(results, _out_specs(call, len(results)), strict=True)
+    ):
+        for axis in _unproven(call, aval, spec):
+            state = state_of(jaxpr, number, axis, [one.entries for one in stated])
+            names = getattr(call.fn, "__globals__", {})
+            name = _result_name(number, len(results))
+            yield missing_collective(name, axis, state, spec, names=names, sources=sources)

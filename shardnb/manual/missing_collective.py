@@ -1,0 +1,112 @@
+"""The collective that a result of a `shard_map` lacks: which one, over which axis, where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jax.sharding import PartitionSpec
+
+from shardnb.compiler import divisibility, placement
+from shardnb.manual import varying
+from shardnb.propagation.typed_view import line_of
+from shardnb.report.types import MissingCollective
+from shardnb.rewrite.source_expressions import expression_of
+from shardnb.sources.source_texts import Sources
+
+
+def state_of(
+    jaxpr: Any, number: int, axis: str, in_entries: Sequence[Sequence[tuple[str, ...]]]
+) -> varying.State:
+    """Give how a result of a body lies along an axis, from the entries of its in_specs.
+
+    Arrays that the body closes over come first among the jaxpr's inputs and are whole.
+    """
+    states = [_entry_state(entries, axis) for entries in in_entries]
+    states = [*[varying.SAME] * (len(jaxpr.invars) - len(states)), *states]
+    return varying.follow(jaxpr, axis, states)[number]
+
+
+def _entry_state(entries: Sequence[tuple[str, ...]], axis: str) -> varying.State:
+    dims = [dim for dim, axes in enumerate(entries) if axis in axes]
+    return varying.State("split", dims[0]) if dims else varying.SAME
+
+
+def missing_collective(
+    output: str,
+    axis: str,
+    state: varying.State,
+    spec: PartitionSpec,
+    *,
+    names: Mapping[str, Any],
+    sources: Sources,
+) -> MissingCollective:
+    """Say what would make a result the same along an axis that its spec omits."""
+    text, place = "...", None
+    if state.origin is not None:
+        expression = expression_of(state.origin, sources, names)
+        text = expression.text if expression else text
+        place = line_of(state.origin, sources)
+        if state.spender is not None and _within(state.spender, expression, sources, names):
+            return _inside(output, axis, state, text, place)
+    collective, why, fix, other = _ways(output, axis, state, spec, text)
+    said = "" if text == "..." else text
+    return MissingCollective(output, (axis,), collective, why, fix, other, place, said)
+
+
+def _within(spender: Any, expression: Any, sources: Sources, names: Mapping[str, Any]) -> bool:
+    """Whether a partial result is used in the same expression of the user's that makes it."""
+    used = expression_of(spender, sources, names)
+    return expression is not None and used is not None and used.text == expression.text
+
+
+def _inside(
+    output: str, axis: str, state: varying.State, text: str, place: Any
+) -> MissingCollective:
+    """Say what is missing inside an expression: around it would be too late."""
+    of = state.origin.primitive.name
+    why = (
+        f"{of} leaves each device along {axis!r} a partial result, and {text} uses it before it "
+        "is combined"
+    )
+    fix = f"{text} over all devices: combine the partial result of its {of} first"
+    return MissingCollective(output, (axis,), None, why, fix, "", place, text)
+
+
+def _ways(
+    output: str, axis: str, state: varying.State, spec: Any, text: str
+) -> tuple[str | None, str, str, str]:
+    """Say which collective is missing, why, and how to write it."""
+    of = state.origin.primitive.name if state.origin is not None else ""
+    if state.kind in ("partial", "spent") and state.reducer:
+        call = f"jax.lax.{state.reducer}({text}, {axis!r})"
+        why = f"{of} leaves each device along {axis!r} a partial result"
+        late = "; it is used before it is combined" if state.kind == "spent" else ""
+        return state.reducer, why + late, call, ""
+    if state.kind == "split" and state.dim is not None:
+        joined = _joined_spec(spec, state.dim, axis)
+        call = (
+            f"jax.lax.all_gather({output}, {axis!r}, axis={state.dim}, tiled=True, to='invarying')"
+        )
+        why = f"each device along {axis!r} has its own block of dimension {state.dim}"
+        return "all_gather", why, f"out_specs {joined}", call
+    if state.kind == "gathered":
+        why = "all_gather gives the same to all, and its type says that it may differ"
+        start = (
+            text.removesuffix(")").rstrip(", ") if text != "..." else f"all_gather(..., {axis!r}"
+        )
+        return "all_gather", why, f"{start}, to='invarying')", ""
+    if state.kind == "same":
+        why = f"its type says that it varies over {axis!r}, and nothing in the body makes it"
+        return "pmean", why, f"jax.lax.pmean({output}, {axis!r})", ""
+    why = f"it may differ along {axis!r}" + (f" since {of}" if of else "")
+    call = f"jax.lax.psum({output}, {axis!r})"
+    return None, why, f"{call}, or pmean, pmax, pmin: which one is meant, the body does not say", ""
+
+
+def _joined_spec(spec: PartitionSpec, dim: int, axis: str) -> str:
+    entries = [*placement.entries(spec)]
+    entries += [()] * (dim + 1 - len(entries))
+    entries[dim] = (*entries[dim], axis)
+    parts = [e[0] if len(e) == 1 else e or None for e in entries]
+    return divisibility.text(PartitionSpec(*parts))

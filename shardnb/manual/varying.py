@@ -1,0 +1,308 @@
+"""Why a value of a `shard_map` body differs along a mesh axis, and what would make it the same.
+
+A value's state along an axis is followed through the body: the same on all devices, split along
+one of its dimensions, a partial result that is still to be combined, or different otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jax.extend import core
+
+from shardnb.jax_compat.jaxprs import bare, inner
+
+
+@dataclass(frozen=True)
+class State:
+    """How a value lies along one axis; `origin` is the equation that made it so.
+
+    `spender` is the equation that used a partial result before it was combined.
+    """
+
+    kind: str = "same"
+    dim: int | None = None
+    reducer: str = ""
+    origin: Any = None
+    spender: Any = None
+
+
+SAME = State()
+_REDUCERS = {
+    "reduce_sum": "psum",
+    "reduce_max": "pmax",
+    "reduce_min": "pmin",
+    "argmax": "",
+    "argmin": "",
+    "reduce_prod": "",
+    "reduce_and": "pmin",
+    "reduce_or": "pmax",
+}
+_LINEAR = {"neg", "convert_element_type", "copy", "copy_p", "reduce_precision", "real", "imag"}
+_LINEAR |= {"slice", "dynamic_slice", "gather", "rev", "concatenate", "pad"}
+_SCALED = {"mul", "div"}
+_COMBINED = {"add", "sub", "add_any"}
+_REMOVES = {"psum_invariant", "pmax", "pmin", "psum", "all_gather_invariant", "all_gather_reduced"}
+
+
+def follow(jaxpr: Any, axis: str, states: Sequence[State]) -> list[State]:
+    """Give the states of a jaxpr's results along an axis, from those of its inputs."""
+    jaxpr = bare(jaxpr)
+    known: dict[Any, State] = dict(zip(jaxpr.invars, states, strict=True))
+
+    def state_of(variable: Any) -> State:
+        return SAME if isinstance(variable, core.Literal) else known.get(variable, SAME)
+
+    for equation in jaxpr.eqns:
+        results = _step(equation, axis, [state_of(variable) for variable in equation.invars])
+        known.update(zip(equation.outvars, results, strict=True))
+    return [state_of(variable) for variable in jaxpr.outvars]
+
+
+def _step(equation: Any, axis: str, given: list[State]) -> list[State]:
+    name = equation.primitive.name
+    if axis in _axes(equation):
+        return [_collective(name, equation, given)] * len(equation.outvars)
+    if all(state.kind == "same" for state in given):
+        return [SAME] * len(equation.outvars)
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(equation, axis, given)
+    return [_elementwise(equation, given, variable) for variable in equation.outvars]
+
+
+def _axes(equation: Any) -> tuple[str, ...]:
+    named = equation.params.get("axis_name", equation.params.get("axes", ()))
+    return named if isinstance(named, tuple) else (named,)
+
+
+def _collective(name: str, equation: Any, given: list[State]) -> State:
+    if name == "pvary":
+        known = given[0].kind != "same" or not isinstance(equation.invars[0], core.Literal)
+        return given[0] if known else State(origin=equation)
+    if name in _REMOVES:
+        return SAME
+    if name == "all_gather":
+        return State("gathered", origin=equation)
+    if name == "reduce_scatter":
+        return State("split", equation.params["scatter_dimension"], origin=equation)
+    if name == "ppermute":
+        return given[0] if given[0].kind == "split" else State("differs", origin=equation)
+    return State("differs", origin=equation)
+
+
+def _elementwise(equation: Any, given: list[State], result: Any) -> State:
+    """Combine operands of one shape, as far as the operation lets a partial result stay one."""
+    pairs = zip(given, equation.invars, strict=True)
+    changed = [(state, variable.aval.shape) for state, variable in pairs if state.kind != "same"]
+    first, name = changed[0][0], equation.primitive.name
+    if any(_key(state) != _key(first) for state, _ in changed):
+        return State("differs", origin=equation)
+    if first.kind == "split":
+        whole = all(_keeps(first.dim, shape, result.aval.shape) for _, shape in changed)
+        return first if whole else State("differs", origin=equation)
+    if first.kind != "partial":
+        return first
+    scaled = name in _SCALED and len(changed) == 1 and given[0].kind == "partial"
+    both = name in _COMBINED and len(changed) == len(given)
+    if scaled:
+        return _divided(first, equation, given[1])
+    return first if name in _LINEAR or both else _spent(first, equation)
+
+
+def _keeps(dim: int | None, old: tuple[int, ...], new: tuple[int, ...]) -> bool:
+    """Whether a dimension is handed on as it is."""
+    return dim is not None and len(old) == len(new) and old[dim] == new[dim]
+
+
+def _spent(state: State, equation: Any) -> State:
+    """Give the state of what was computed from a partial result before it was combined."""
+    return State("spent", reducer=state.reducer, origin=state.origin or equation, spender=equation)
+
+
+def _divided(state: State, equation: Any, by: State) -> State:
+    """Give the state of a partial sum that is divided: by its own count it becomes a mean."""
+    divisor, origin = equation.invars[1], state.origin
+    divisor = by.origin.invars[0] if by.kind == "same" and by.origin is not None else divisor
+    if equation.primitive.name != "div" or state.reducer != "psum":
+        return state
+    if not isinstance(divisor, core.Literal) or origin.primitive.name != "reduce_sum":
+        return state
+    shape = origin.invars[0].aval.shape
+    count = math.prod(shape[axis] for axis in origin.params["axes"])
+    return replace(state, reducer="pmean") if float(divisor.val) == count else state
+
+
+def _key(state: State) -> tuple[str, int | None, str]:
+    return state.kind, state.dim, state.reducer
+
+
+def _dot_general(equation: Any, axis: str, given: list[State]) -> list[State]:
+    del axis
+    (contracting, batch), states = equation.params["dimension_numbers"], given[:2]
+    splits = [state.dim if state.kind == "split" else None for state in states]
+    if any(state.kind not in ("same", "split") for state in states):
+        return [_through_product(states, equation)]
+    if any(dim is not None and dim in dims for dim, dims in zip(splits, contracting, strict=True)):
+        return [State("partial", reducer="psum", origin=equation)]
+    places = {_placed(equation, side, dim, contracting, batch) for side, dim in enumerate(splits)}
+    places -= {None}
+    return [State("split", places.pop()) if len(places) == 1 else State("differs", origin=equation)]
+
+
+def _through_product(states: list[State], equation: Any) -> State:
+    partial = [state for state in states if state.kind == "partial"]
+    if len(partial) == 1 and all(state.kind in ("partial", "same") for state in states):
+        linear = partial[0].reducer == "psum"
+        return partial[0] if linear else _spent(partial[0], equation)
+    return State("differs", origin=equation)
+
+
+def _placed(equation: Any, side: int, dim: int | None, contracting: Any, batch: Any) -> int | None:
+    """Give the result's dimension that an operand's dimension becomes."""
+    if dim is None:
+        return None
+    if dim in batch[side]:
+        return list(batch[side]).index(dim)
+    free = [_free(equation.invars[s].aval.ndim, contracting[s], batch[s]) for s in (0, 1)]
+    return len(batch[0]) + (len(free[0]) if side else 0) + free[side].index(dim)
+
+
+def _free(rank: int, contracting: Sequence[int], batch: Sequence[int]) -> list[int]:
+    return [dim for dim in range(rank) if dim not in contracting and dim not in batch]
+
+
+def _reduction(equation: Any, axis: str, given: list[State]) -> list[State]:
+    del axis
+    state, axes = given[0], equation.params["axes"]
+    reducer = _REDUCERS[equation.primitive.name]
+    if state.kind == "split" and state.dim is not None:
+        if state.dim in axes:
+            return [State("partial", reducer=reducer, origin=equation)]
+        return [
+            State("split", state.dim - sum(dim < state.dim for dim in axes), origin=state.origin)
+        ]
+    linear = state.kind == "partial" and state.reducer == reducer
+    return [state if linear or state.kind != "partial" else _spent(state, equation)]
+
+
+def _moved(find: Callable[[Any, int], int | None]) -> Callable[..., list[State]]:
+    """Make a rule for an operation that moves the dimension along which a value is split."""
+
+    def rule(equation: Any, axis: str, given: list[State]) -> list[State]:
+        del axis
+        state = given[0]
+        if state.kind != "split" or state.dim is None:
+            return [state]
+        dim = find(equation, state.dim)
+        moved = State("split", dim, origin=state.origin)
+        return [moved if dim is not None else State("differs", origin=equation)]
+
+    return rule
+
+
+def _reshaped(equation: Any, dim: int) -> int | None:
+    """Give the dimension that starts where an old one starts and is not cut within a block."""
+    old, new = equation.invars[0].aval.shape, equation.outvars[0].aval.shape
+    before, at = _product(old[:dim]), 0
+    while at < len(new) and _product(new[:at]) < before:
+        at += 1
+    fits = at < len(new) and _product(new[:at]) == before
+    return at if fits and (new[at] % old[dim] == 0 or old[dim] % max(new[at], 1) == 0) else None
+
+
+def _product(sizes: Sequence[int]) -> int:
+    total = 1
+    for size in sizes:
+        total *= size
+    return total
+
+
+def _squeezed(equation: Any, dim: int) -> int | None:
+    gone: Sequence[int] = equation.params["dimensions"]
+    return dim - sum(one < dim for one in gone)
+
+
+def _transposed(equation: Any, dim: int) -> int | None:
+    return list(equation.params["permutation"]).index(dim)
+
+
+def _broadcast(equation: Any, dim: int) -> int | None:
+    return int(equation.params["broadcast_dimensions"][dim])
+
+
+def _call(equation: Any, axis: str, given: list[State]) -> list[State]:
+    bodies = [body for _, body in inner(equation)]
+    if not bodies or len(bodies[0].invars) != len(given):
+        return [State("differs", origin=equation)] * len(equation.outvars)
+    return follow(bodies[0], axis, given)
+
+
+def _scan(equation: Any, axis: str, given: list[State]) -> list[State]:
+    """Follow a loop's body until its carry keeps its state; scanned arrays lose a dimension."""
+    (_, body), *_ = inner(equation)
+    carried = _unchanged(equation.outvars, body.outvars)
+    scanned = len(given) - _unchanged(equation.invars, body.invars)
+    consts = len(given) - scanned - carried
+    head, carry = given[:consts], given[consts : consts + carried]
+    rows = [_shifted(state, -1) for state in given[consts + carried :]]
+    for _ in range(3):
+        out = follow(body, axis, [*head, *carry, *rows])
+        merged = [_joined(a, b, equation) for a, b in zip(carry, out[:carried], strict=True)]
+        if [_key(state) for state in merged] == [_key(state) for state in carry]:
+            break
+        carry = merged
+    return [*carry, *(_shifted(state, 1) for state in out[carried:])]
+
+
+def _unchanged(outer: Sequence[Any], body: Sequence[Any]) -> int:
+    """Count the variables that a loop hands over whole; those that it scans have a row more."""
+    return sum(a.aval.shape == b.aval.shape for a, b in zip(outer, body, strict=True))
+
+
+def _cond(equation: Any, axis: str, given: list[State]) -> list[State]:
+    """Follow every branch; a result that they do not agree on differs."""
+    branches = [follow(body, axis, given[1:]) for _, body in inner(equation)]
+    agreed = given[0].kind == "same"
+    return [
+        states[0]
+        if agreed and all(_key(state) == _key(states[0]) for state in states)
+        else State("differs", origin=equation)
+        for states in zip(*branches, strict=True)
+    ]
+
+
+def _differs(equation: Any, axis: str, given: list[State]) -> list[State]:
+    del axis, given
+    return [State("differs", origin=equation)] * len(equation.outvars)
+
+
+def _shifted(state: State, by: int) -> State:
+    if state.kind != "split" or state.dim is None:
+        return state
+    dim = state.dim + by
+    return State("split", dim, origin=state.origin) if dim >= 0 else State("differs")
+
+
+def _joined(before: State, after: State, equation: Any) -> State:
+    if before.kind == "same" or _key(before) == _key(after):
+        return after
+    return State("differs", origin=equation)
+
+
+_SPECIAL: dict[str, Callable[[Any, str, list[State]], list[State]]] = {
+    "dot_general": _dot_general,
+    "reshape": _moved(_reshaped),
+    "squeeze": _moved(_squeezed),
+    "transpose": _moved(_transposed),
+    "broadcast_in_dim": _moved(_broadcast),
+    "scan": _scan,
+    "cond": _cond,
+    "while": _differs,
+    **dict.fromkeys(("jit", "pjit", "closed_call", "remat", "checkpoint", "remat2"), _call),
+    **dict.fromkeys(("custom_jvp_call", "custom_vjp_call"), _call),
+    **dict.fromkeys(_REDUCERS, _reduction),
+}

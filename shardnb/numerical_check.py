@@ -1,0 +1,245 @@
+"""Whether a sharded program gives what the same program gives on one device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from shardnb.compiler import Program, Recipe, build
+from shardnb.compiler.call import read_call
+from shardnb.compiler.placement import is_spec
+from shardnb.mesh import Grid, make_grid
+from shardnb.rewrite.retrace import quiet_retrace
+
+Tree = Any
+
+_EPSILONS = 8
+_finfo: Callable[[Any], Any] = jnp.finfo
+_DONATIONS = ("donate_argnums", "donate_argnames")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One result, sharded against unsharded.
+
+    `difference` is the largest absolute difference and `index` where it is, `scale` the largest
+    finite size of an element of the unsharded result. An element may differ by
+    `atol + rtol * scale`: sums in another order differ by their terms' size, not by their own.
+    Whole numbers must be equal. NaN equals NaN, and only that.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    difference: float
+    scale: float
+    index: tuple[int, ...]
+    rtol: float
+    atol: float
+    ok: bool
+
+    @property
+    def relative(self) -> float:
+        """The difference by the scale."""
+        return self.difference / self.scale if self.scale else float(bool(self.difference))
+
+    def __str__(self) -> str:
+        """Say it in a line."""
+        said = "agrees" if self.ok else "DIFFERS"
+        where = f" at {list(self.index)}" if self.shape and self.difference else ""
+        return (
+            f"{self.name} {self.dtype}{list(self.shape)} {said}: "
+            f"max |difference| {self.difference:.3g}{where}, relative {self.relative:.3g} "
+            f"(allowed: {self.atol:.3g} + {self.rtol:.3g} relative)"
+        )
+
+
+@dataclass(frozen=True)
+class NumericCheck:
+    """What a numeric check found.
+
+    `ok` is None where the program could not run on one device; `why` says the cause then.
+    """
+
+    ok: bool | None
+    results: tuple[Compared, ...] = ()
+    why: str = ""
+
+    def __str__(self) -> str:
+        """Say it, the results that differ first."""
+        if self.ok is None:
+            return f"not compared: {self.why}"
+        count = len(self.results)
+        wrong = [result for result in self.results if not result.ok]
+        head = (
+            f"sharded and unsharded agree in {count} result{'s' if count != 1 else ''}"
+            if self.ok
+            else f"sharded and unsharded differ in {len(wrong)} of {count} results"
+        )
+        ordered = [*wrong, *(result for result in self.results if result.ok)]
+        return "\n".join([head, *(f"  {result}" for result in ordered)])
+
+
+def numeric_check(
+    fn: Callable[..., Tree],
+    *args: Tree,
+    mesh: str | jax.sharding.Mesh | Grid | None = None,
+    axes: str | None = None,
+    on: str | None = None,
+    in_specs: Tree = None,
+    out_specs: Tree = None,
+    rtol: float = 1e-4,
+    atol: float = 1e-6,
+    **jit_options: Any,
+) -> NumericCheck:
+    """Run a function on a mesh and on one device, and compare the results.
+
+    The arguments are those of `explain`; they must hold data. The function runs twice; nothing is
+    donated. An element may differ by `atol + rtol * (the result's largest size)`; for a narrow
+    dtype `rtol` is at least eight of its machine epsilons, and the answer says so.
+
+    Raises what `explain` raises, and `ValueError` where an argument has a shape only.
+
+    >>> import jax.numpy as jnp
+    >>> from jax.sharding import PartitionSpec as P
+    >>> x = jnp.arange(8.0)
+    >>> numeric_check(jnp.sum, x, mesh="data=4", in_specs=P("data")).ok
+    True
+    """
+    grid, call = make_grid(mesh, axes, on, args), read_call(fn, args, in_specs)
+    program = build(
+        call.fn,
+        call.args,
+        mesh=grid.mesh,
+        manual=grid.manual,
+        in_specs=call.in_specs,
+        out_specs=out_specs,
+        **{name: value for name, value in jit_options.items() if name not in _DONATIONS},
+    )
+    return check(program, rtol=rtol, atol=atol)
+
+
+_NOT_RUN = object()
+
+
+def check(
+    program: Program, result: Tree = _NOT_RUN, *, rtol: float = 1e-4, atol: float = 1e-6
+) -> NumericCheck:
+    """Compare what a program gives with what it gives on one device.
+
+    `result` is what `program.run()` gave, where it ran already. The program on one device has a
+    mesh with the same axis names, each of size 1; where the function cannot run so (a mesh or a
+    permutation written into it), the answer is not known, and says why.
+    """
+    given = program.run() if result is _NOT_RUN else result
+    try:
+        with quiet_retrace():
+            expected = _built(_on_one_device(program.recipe)).run()
+    except Exception as error:  # noqa: BLE001 - a function that is bound to its mesh is no failure
+        return NumericCheck(None, why=_why(error))
+    return compare(given, expected, rtol=rtol, atol=atol)
+
+
+def _built(recipe: Recipe) -> Program:
+    return build(
+        recipe.fn,
+        recipe.args,
+        mesh=recipe.mesh,
+        manual=recipe.manual,
+        in_specs=recipe.in_specs,
+        out_specs=recipe.out_specs,
+        **recipe.jit_options,
+    )
+
+
+def _on_one_device(recipe: Recipe) -> Recipe:
+    mesh = recipe.mesh
+    one = jax.sharding.Mesh(
+        mesh.devices.reshape(-1)[:1].reshape((1,) * mesh.devices.ndim),
+        mesh.axis_names,
+        axis_types=mesh.axis_types,
+    )
+    options = {n: v for n, v in recipe.jit_options.items() if n not in _DONATIONS}
+    specs = jax.tree_util.tree_map(_spec, recipe.shardings)
+    results = jax.tree_util.tree_map(_spec, recipe.out_specs, is_leaf=is_spec)
+    return replace(recipe, mesh=one, in_specs=specs, out_specs=results, jit_options=options)
+
+
+def _spec(placement: Any) -> Any:
+    return getattr(placement, "spec", placement)
+
+
+def _why(error: Exception) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    said = lines[0] if lines else ""
+    if "deleted" in said:
+        return "an input was donated, and is gone"
+    return (
+        "the function does not run on a mesh of one device with the same axis names, "
+        f"which the comparison needs ({type(error).__name__}: {said})"
+    )
+
+
+def compare(given: Tree, expected: Tree, *, rtol: float = 1e-4, atol: float = 1e-6) -> NumericCheck:
+    """Compare two pytrees of arrays of one structure, leaf by leaf, on the host."""
+    leaves = jax.tree_util.tree_flatten_with_path(given)[0]
+    others = jax.tree_util.tree_leaves(expected)
+    found = tuple(
+        _compared(_name(path), one, other, rtol, atol)
+        for (path, one), other in zip(leaves, others, strict=True)
+    )
+    return NumericCheck(all(result.ok for result in found), found)
+
+
+def _name(path: Sequence[Any]) -> str:
+    text = jax.tree_util.keystr(tuple(path))
+    key, bracket, rest = text.removeprefix("['").partition("']")
+    return key + rest if text.startswith("['") and bracket else f"result{text}"
+
+
+def _compared(name: str, one: Any, other: Any, rtol: float, atol: float) -> Compared:
+    dtype, shape = str(one.dtype), tuple(one.shape)
+    rtol, atol = _allowed(one.dtype, rtol, atol)
+    given, expected = _on_host(one), _on_host(other)
+    difference = _difference(given, expected)
+    if not difference.size:
+        return Compared(name, dtype, shape, 0.0, 0.0, (), rtol, atol, ok=True)
+    size = np.abs(_wide(expected))
+    scale = float(size[np.isfinite(size)].max(initial=0))
+    at = np.unravel_index(int(np.argmax(difference)), difference.shape)
+    most, index = float(difference[at]), tuple(int(i) for i in at[: len(shape)])
+    return Compared(name, dtype, shape, most, scale, index, rtol, atol, most <= atol + rtol * scale)
+
+
+def _allowed(dtype: Any, rtol: float, atol: float) -> tuple[float, float]:
+    """Give the tolerance: whole numbers must be equal, narrow floats cannot be closer."""
+    if not jnp.issubdtype(dtype, jnp.inexact):
+        return 0.0, 0.0
+    return max(rtol, _EPSILONS * float(_finfo(dtype).eps)) if rtol else rtol, atol
+
+
+def _on_host(array: Any) -> Any:
+    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+        array = jax.random.key_data(array)
+    return np.atleast_1d(np.asarray(array))
+
+
+def _wide(host: Any) -> Any:
+    return host.astype(np.complex128 if np.iscomplexobj(host) else np.float64)
+
+
+def _difference(given: Any, expected: Any) -> Any:
+    """Give the absolute differences; what is equal, NaN and infinity too, differs by 0."""
+    one, other = _wide(given), _wide(expected)
+    same = (given == expected) | (np.isnan(one) & np.isnan(other))
+    with np.errstate(invalid="ignore"):
+        difference = np.abs(one - other)
+    difference[~same & np.isnan(difference)] = np.inf
+    difference[~same & (difference == 0)] = 1  # whole numbers too long for a float
+    difference[same] = 0
+    return difference

@@ -1,0 +1,142 @@
+"""Which mesh axes of an op's operands did not reach its result, and what stopped each.
+
+Only what Shardy's rule of the op and the placements prove is said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+from shardnb.propagation.chains import Chains, flat
+from shardnb.report.model import Blocked, Spec
+from shardnb.report.spec import spec_text
+from shardnb.texts import shardy
+
+
+def blocked_axes(
+    chains: Chains, value: int, names: Callable[[int], str], sizes: Mapping[str, int]
+) -> Iterator[Blocked]:
+    """Give the axes that stopped at the op which makes a value; `sizes` are those of the mesh."""
+    op = chains.makers.get(value)
+    if op is None or op.rule is None or value not in op.results:
+        return
+    result = op.results.index(value)
+    if result >= len(op.rule.results):
+        return
+    here = _Result(chains, op, result, names=names, sizes=sizes)
+    said: set[str] = set()
+    for index, operand in enumerate(op.operands):
+        for found in here.stopped(index, operand):
+            if found.axis not in said:
+                said.add(found.axis)
+                yield found
+
+
+class _Result:
+    """One result of an op, and what its rule lets through."""
+
+    def __init__(
+        self,
+        chains: Chains,
+        op: shardy.Op,
+        result: int,
+        *,
+        names: Callable[[int], str],
+        sizes: Mapping[str, int],
+    ) -> None:
+        self.chains, self.op, self.names, self.sizes = chains, op, names, sizes
+        self.rule = op.rule or shardy.Rule((), (), {}, {})
+        self.dims = self.rule.results[result]
+        self.value = chains.module.placed(op.results[result])
+        placed = chains.module.values[self.value]
+        self.spec: Spec = placed.spec or ((),) * len(placed.shape)
+        self.closed = placed.closed
+
+    def stopped(self, index: int, operand: int) -> Iterator[Blocked]:
+        spec = self.chains.module.values[self.chains.module.placed(operand)].spec or ()
+        if index >= len(self.rule.operands):
+            return
+        for dim, (axes, factors) in enumerate(zip(spec, self.rule.operands[index], strict=False)):
+            for axis in axes:
+                if axis not in self._kept(factors):
+                    why = self._why(axis, dim, factors, self.names(operand))
+                    if why is not None:
+                        yield Blocked(axis, self.names(operand), *why)
+
+    def _kept(self, factors: tuple[str, ...]) -> list[str]:
+        """Give the axes of the result's dimensions that these factors lead to."""
+        return [
+            axis
+            for dim, axes in zip(self.dims, self.spec, strict=False)
+            for axis in axes
+            if set(dim) & set(factors)
+        ]
+
+    def _why(
+        self, axis: str, dim: int, factors: tuple[str, ...], name: str
+    ) -> tuple[str, str] | None:
+        if len(factors) != 1:
+            return self._part(factors)
+        (factor,) = factors
+        if self.rule.has_role(factor, "reduction"):
+            return "reduction", self._reduced(dim, name)
+        target = next((d for d, found in enumerate(self.dims) if found == factors), None)
+        if target is None or target >= len(self.spec):
+            return self._part(factors)
+        return self._taken(axis, target, factor) or self._stated(axis, target)
+
+    def _reduced(self, dim: int, name: str) -> str:
+        if self.op.kind.startswith("stablehlo.dot"):
+            return f"dimension {dim} of {name} is contracted, so each device holds a partial sum"
+        return f"dimension {dim} of {name} is reduced, so each device holds a partial result"
+
+    def _taken(self, axis: str, target: int, factor: str) -> tuple[str, str] | None:
+        other = next((d for d, axes in enumerate(self.spec) if axis in axes), None)
+        if other is not None:
+            return "conflict", f"{axis} already splits its dimension {other}"
+        if self.rule.has_role(factor, "need_replication"):
+            return "whole-axis", f"the op needs dimension {target} whole"
+        for other_axes, other_name in self._others(axis, factor):
+            said = ", ".join(other_axes)
+            if other_axes == self.spec[target]:
+                return "conflict", f"its dimension {target} follows {said} of {other_name}"
+            if not self.spec[target]:
+                return "conflict", f"{other_name} has {said} on that dimension, and neither wins"
+        return None
+
+    def _others(self, axis: str, factor: str) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Give the operands that have other axes on a factor, with these axes."""
+        for operand, dims in zip(self.op.operands, self.rule.operands, strict=False):
+            spec = self.chains.module.values[self.chains.module.placed(operand)].spec or ()
+            for found, axes in zip(dims, spec, strict=False):
+                if found == (factor,) and axes and axis not in axes:
+                    yield axes, self.names(operand)
+
+    def _stated(self, axis: str, target: int) -> tuple[str, str] | None:
+        """Say which constraint keeps a dimension as it is."""
+        op = self.chains.constrained.get(self.value)
+        if op is None or axis in flat(self.spec) or not self.closed or not self.closed[target]:
+            return None
+        said = spec_text(self.chains.module.values[op.results[0]].spec)
+        return "constraint", f"the constraint {said} states dimension {target}"
+
+    def _part(self, factors: tuple[str, ...]) -> tuple[str, str] | None:
+        """A reshape splits a joined dimension from its first part on, without a gap."""
+        if self.op.kind != "stablehlo.reshape" or not factors:
+            return None
+        for target, joined in enumerate(self.dims):
+            if factors[0] not in joined[1:]:
+                continue
+            before = math.prod(self.rule.sizes[f] for f in joined[: joined.index(factors[0])])
+            parts = math.prod(self._size(a) for a in self.spec[target])
+            if parts < before:
+                return "reshape", (
+                    f"it splits the inner part of dimension {target}, whose outer part of "
+                    f"{before} is split {parts} ways only: the blocks would not be contiguous"
+                )
+        return None
+
+    def _size(self, axis: str) -> int:
+        name, _, part = axis.partition(":(")
+        return int(part.partition(")")[2]) if part else self.sizes[name]

@@ -1,0 +1,236 @@
+"""Which value of Shardy's module each value of the HLO after it is.
+
+Both are numbered alike: a value's number follows from its op, its type and its operands, so
+equal numbers are equal values. Where several values of a module share a number, they are paired
+in order, and only if there are as many on the other side.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+
+from shardnb.texts import hlo, shardy
+
+Leaf = tuple[str, int]
+"""A value of HLO: the instruction's name, and which element of its result."""
+
+_OPCODES = {"dot-general": "dot", "broadcast-in-dim": "broadcast", "top-k": "topk"}
+_SAME = ("sharding-constraint", "reshard", "data-flow-edge", "copy", "optimization-barrier")
+_STATED = ("sharding_constraint", "reshard")
+
+
+@dataclass
+class _Numbers:
+    """Gives the same number to the same key."""
+
+    _known: dict[Hashable, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+    def of(self, *key: Hashable) -> int:
+        return self._known.setdefault(key, len(self._known))
+
+    def next(self, kind: str) -> int:
+        self.counts[kind] += 1
+        return self.counts[kind]
+
+    def restart(self) -> None:
+        self.counts.clear()
+
+
+def match(stated: shardy.Module, before: hlo.Module) -> dict[Leaf, int]:
+    """Give the value of Shardy's module for each value of HLO where that is certain."""
+    numbers = _Numbers()
+    left = _Stated(stated, numbers)
+    left.run()
+    numbers.restart()
+    right = _Before(before, numbers)
+    right.run()
+    found: dict[Leaf, int] = {}
+    for number, all_leaves in right.found.items():
+        leaves, values = all_leaves, left.found.get(number, [])
+        if len(leaves) != len(values) > 1:
+            leaves = [leaf for leaf in leaves if leaf in right.stated] or leaves
+        if len(leaves) == len(values):
+            found.update(zip(leaves, values, strict=True))
+        elif len(values) == 1 or _alike(stated, values):
+            found.update((leaf, values[0]) for leaf in leaves if values)
+    return found
+
+
+def _alike(stated: shardy.Module, values: list[int]) -> bool:
+    return len({stated.values[stated.placed(value)].spec for value in values}) == 1
+
+
+class _Stated:
+    def __init__(self, module: shardy.Module, numbers: _Numbers) -> None:
+        self.module, self.numbers = module, numbers
+        self.known: dict[int, int] = {}
+        self.found: dict[int, list[int]] = defaultdict(list)
+        self.manual: dict[int, int] = {}
+
+    def run(self) -> None:
+        for number, value in enumerate(self.module.inputs):
+            self._is(value, self.numbers.of("input", number))
+        for op in self.module.ops:
+            self._number(op)
+
+    def _is(self, value: int, number: int) -> None:
+        self.known[value] = number
+        self.found[number].append(value)
+
+    def _types(self, values: Iterable[int]) -> tuple[Hashable, ...]:
+        found = (self.module.values[value] for value in values)
+        return tuple((value.dtype, value.shape) for value in found)
+
+    def _number(self, op: shardy.Op) -> None:
+        kind = op.kind.partition(".")[2].replace("_", "-")
+        operands = [self.known.get(value, -1) for value in op.operands]
+        if kind == "while":
+            self._while(op, operands)
+        elif kind == "manual-computation":
+            for value, number in zip(op.arguments[0], operands, strict=False):
+                self._is(value, self.numbers.of("to shard", number))
+            self.manual.update(zip(op.results, op.returned[0], strict=False))
+        elif kind == "data-flow-edge" and op.operands[0] in self.manual:
+            inner = self.known.get(self.manual[op.operands[0]], -1)
+            self._is(op.results[0], self.numbers.of("to full", inner))
+        elif kind in _SAME:
+            self._same(kind, op, operands)
+        else:
+            self._plain(kind, op, operands)
+
+    def _same(self, kind: str, op: shardy.Op, operands: list[int]) -> None:
+        for value, number in zip(op.results, operands, strict=False):
+            self.known[value] = number
+            if kind != "data-flow-edge":
+                self.found[self.numbers.of("copy", number)].append(value)
+
+    def _plain(self, kind: str, op: shardy.Op, operands: list[int]) -> None:
+        opcode = "conditional" if kind in ("case", "if") else _OPCODES.get(kind, kind)
+        key = _key(self.numbers, opcode, self._types(op.results), operands)
+        for index, value in enumerate(op.results):
+            self._is(value, self.numbers.of(key, index))
+
+    def _while(self, op: shardy.Op, operands: list[int]) -> None:
+        key = self.numbers.of("while", self.numbers.next("while"))
+        carried, returned = op.arguments[-1], op.returned[-1] if op.returned else ()
+        for index, value in enumerate(op.results):
+            self._is(value, self.numbers.of("result", key, index))
+        for index, value in enumerate(carried):
+            passed = index < len(returned) and returned[index] == value
+            self.known[value] = operands[index] if passed else self.numbers.of("carry", key, index)
+            if not passed:
+                self.found[self.known[value]].append(value)
+
+
+def _key(
+    numbers: _Numbers, opcode: str, types: tuple[Hashable, ...], operands: Iterable[int]
+) -> int:
+    if opcode == "conditional":
+        return numbers.of(opcode, types, numbers.next(opcode))
+    ordered = tuple(sorted(operands) if opcode in ("reduce", "sort") else operands)
+    return numbers.of(opcode, types, ordered)
+
+
+class _Before:
+    def __init__(self, module: hlo.Module, numbers: _Numbers) -> None:
+        self.module, self.numbers = module, numbers
+        self.known: dict[str, list[int]] = {}
+        self.found: dict[int, list[Leaf]] = defaultdict(list)
+        self.stated: set[Leaf] = set()
+
+    def run(self) -> None:
+        self._computation(self.module.entry, None)
+
+    def _computation(self, name: str, arguments: list[list[int]] | None) -> list[int]:
+        """Number a computation; `arguments` are those of its parameters, None for the entry's."""
+        last: list[int] = []
+        for instruction in self.module.computations.get(name, ()):
+            number = self._parameter if instruction.opcode == "parameter" else self._number
+            leaves = number(instruction, arguments)
+            self.known[instruction.name] = leaves
+            last = leaves if instruction.is_root else last
+        return last
+
+    def _parameter(self, it: hlo.Instruction, arguments: list[list[int]] | None) -> list[int]:
+        number = int(it.operand_text)
+        if arguments is None:
+            leaves = [self.numbers.of("input", number)]
+        else:
+            leaves = arguments[number] if number < len(arguments) else [-1] * len(it.arrays)
+        if arguments is None:
+            self._found(it, leaves)
+        return leaves
+
+    def _found(self, it: hlo.Instruction, leaves: list[int]) -> None:
+        for index, number in enumerate(leaves):
+            self.found[number].append((it.name, index))
+
+    def _operand(self, name: str) -> list[int]:
+        name, _, index = name.partition("#")
+        leaves = self.known.get(name, [-1])
+        if not index:
+            return leaves
+        at = int(index.split("#")[0])
+        return [leaves[at]] if at < len(leaves) else [-1]
+
+    def _number(self, it: hlo.Instruction, _: object) -> list[int]:
+        operands = [number for name in it.operands for number in self._operand(name)]
+        if it.opcode in ("tuple", "opt-barrier"):
+            return operands
+        if it.opcode == "get-tuple-element":
+            index = it.integer("index") or 0
+            return [operands[index]] if index < len(operands) else [-1]
+        if it.opcode == "copy":
+            leaf = it.name, 0
+            self.found[self.numbers.of("copy", operands[0])].append(leaf)
+            if it.op_name.rpartition("/")[2] in _STATED:
+                self.stated.add(leaf)
+            return operands
+        leaves = self._result(it, operands)
+        self._found(it, leaves)
+        return leaves
+
+    def _result(self, it: hlo.Instruction, operands: list[int]) -> list[int]:
+        if it.opcode == "while":
+            return self._while(it, operands)
+        if it.opcode == "call":
+            called = dict(it.called).get("to_apply", "")
+            return self._computation(called, [self._operand(name) for name in it.operands])
+        if it.opcode == "custom-call" and "SPMD" in it.attributes:
+            way = "to shard" if "SPMDFullToShardShape" in it.attributes else "to full"
+            return [self.numbers.of(way, operands[0])]
+        key = _key(self.numbers, _OPCODES.get(it.opcode, it.opcode), it.arrays, operands)
+        if it.opcode == "conditional":
+            for (_, name), argument in zip(it.called, it.operands[1:], strict=False):
+                self._computation(name, [self._operand(argument)])
+        return [self.numbers.of(key, index) for index in range(len(it.arrays))]
+
+    def _while(self, it: hlo.Instruction, operands: list[int]) -> list[int]:
+        key = self.numbers.of("while", self.numbers.next("while"))
+        called = dict(it.called)
+        body = self.module.computations.get(called.get("body", ""), [])
+        passed = _passed(body)
+        carry = [
+            number if index in passed else self.numbers.of("carry", key, index)
+            for index, number in enumerate(operands)
+        ]
+        for instruction in body:
+            if instruction.opcode == "parameter":
+                for index, number in enumerate(carry):
+                    if index not in passed:
+                        self.found[number].append((instruction.name, index))
+        for role in ("condition", "body"):
+            self._computation(called.get(role, ""), [carry])
+        return [self.numbers.of("result", key, index) for index in range(len(operands))]
+
+
+def _passed(body: list[hlo.Instruction]) -> set[int]:
+    """Give the elements of a loop's carry that its body hands on as they are."""
+    parameter = next((it.name for it in body if it.opcode == "parameter"), "")
+    root = next((it for it in body if it.is_root), None)
+    if root is None or root.opcode != "tuple":
+        return set()
+    return {i for i, name in enumerate(root.operands) if name == f"{parameter}#{i}"}

@@ -1,0 +1,233 @@
+"""The values of the user's lines in the program before partitioning, and what they are called.
+
+A statement's value is what its operations hand to others. Where that is one value and the
+statement assigns one name, the value has this name. Otherwise it is called by its operation and
+its line, and never by a guess.
+"""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import os
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+
+import shardnb
+from shardnb.propagation.matching import Leaf
+from shardnb.report.model import Location
+from shardnb.sources.source_texts import Sources
+from shardnb.sources.statements import Statement, statements
+from shardnb.texts.hlo import Frame, Instruction, Module
+
+_SHARDNB = os.path.realpath(shardnb.__path__[0]) + os.sep
+_PASSING = ("tuple", "get-tuple-element", "opt-barrier")
+_CONSTANT = ("constant", "iota", "parameter")
+_FRAME = re.compile(r"stack_frame_id=\d+|source_file=.*source_line=\d+")
+_DERIVED = ("transpose(", "rematted_computation")
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A statement as it runs for one chain of callers: `outer` are their lines."""
+
+    statement: Statement
+    function: str
+    outer: tuple[Location, ...]
+
+    @property
+    def is_inner(self) -> bool:
+        """Whether it is a lambda or a comprehension in a statement, which the name is not for."""
+        last = self.function.rpartition(".")[2]
+        return last.startswith("<") and last != "<module>"
+
+
+Places = dict[Call, Location]
+"""The statements that an operation belongs to, innermost first, each with the line in it."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """A value of the user's: its instruction and element, its name and its line."""
+
+    leaf: Leaf
+    instruction: Instruction
+    name: str
+    op: str
+    location: Location
+
+
+def op_word(instruction: Instruction) -> str:
+    """Give what JAX calls an operation, such as `dot_general`."""
+    word = instruction.op_name.rpartition("/")[2].partition("[")[0]
+    return word if word.isidentifier() else instruction.opcode.replace("-", "_")
+
+
+@dataclass
+class Lines:
+    """Finds the user's lines of instructions, and the statements that stand there."""
+
+    module: Module
+    sources: Sources
+    _texts: dict[int, dict[int, Statement]] = field(default_factory=dict)
+    _places: dict[str, Places] = field(default_factory=dict)
+    _calls: dict[Hashable, Call] = field(default_factory=dict)
+
+    def location(self, instruction: Instruction) -> Location | None:
+        """Give the innermost line of the user's that led to an instruction."""
+        frames = tuple(itertools.takewhile(_is_inside, self.module.frames(instruction)))
+        return next(iter(self.sources.locate(frames)), None)
+
+    def places(self, instruction: Instruction) -> Places:
+        """Give the statements that an instruction belongs to, innermost first."""
+        match = _FRAME.search(instruction.attributes)
+        if match is None:
+            return {}
+        if match[0] not in self._places:
+            self._places[match[0]] = dict(self._find(self.module.frames(instruction)))
+        return self._places[match[0]]
+
+    def _find(self, frames: tuple[Frame, ...]) -> Iterator[tuple[Call, Location]]:
+        # What called shardnb is no part of the program.
+        files: dict[Location, str] = {}
+        for frame in itertools.takewhile(_is_inside, frames):
+            for at in self.sources.locate((frame,)):
+                files.setdefault(at, frame.file)
+        located = tuple(files)
+        for depth, (at, file) in enumerate(files.items(), start=1):
+            statement = self._statements(at.source, file).get(at.line)
+            if statement is not None:
+                key = at.source, statement, at.function, located[depth:]
+                call = Call(statement, at.function, located[depth:])
+                yield self._calls.setdefault(key, call), at
+
+    def _statements(self, source: int, file: str) -> dict[int, Statement]:
+        if source not in self._texts:
+            # A file that was met on the way is known by a few lines only: read all of it.
+            found = statements("".join(linecache.getlines(file)))
+            known = self.sources.texts()[source]
+            self._texts[source] = found or statements(known.text, known.first_line)
+        return self._texts[source]
+
+    def repeats(self, call: Call) -> bool:
+        """Whether the statement, or one that called it, may run more than once."""
+        callers = (self._texts.get(at.source, {}).get(at.line) for at in call.outer)
+        return call.statement.repeats or any(caller.repeats for caller in callers if caller)
+
+
+def named_values(lines: Lines) -> list[Named]:
+    """Give the values of the user's lines, in the order of the program."""
+    found: dict[Leaf, list[Named]] = defaultdict(list)
+    order: dict[Leaf, int] = {}
+    for body, caller in _computations(lines.module):
+        computation = _Computation(lines, body, caller)
+        for leaf, named in computation.values():
+            found[leaf].append(named)
+        for instruction in body:
+            for index in range(len(instruction.arrays)):
+                order[instruction.name, index] = len(order)
+    return [one for leaf in sorted(found, key=order.__getitem__) for one in found[leaf]]
+
+
+def _is_inside(frame: Frame) -> bool:
+    return not _is_ours(frame.file)
+
+
+@cache
+def _is_ours(file: str) -> bool:
+    return file.startswith("/") and os.path.realpath(file).startswith(_SHARDNB)
+
+
+def _computations(module: Module) -> Iterator[tuple[list[Instruction], Instruction | None]]:
+    """Give the computations that run as a part of the program, each with what calls it."""
+    waiting: list[tuple[str, Instruction | None]] = [(module.entry, None)]
+    while waiting:
+        name, caller = waiting.pop()
+        body = module.computations.get(name, [])
+        yield body, caller
+        for instruction in body:
+            if instruction.opcode in ("while", "conditional", "call"):
+                roles = (called for called in instruction.called if called[0] != "condition")
+                waiting += [(called, instruction) for _, called in roles]
+
+
+class _Computation:
+    def __init__(self, lines: Lines, body: list[Instruction], caller: Instruction | None) -> None:
+        self.lines, self.body, self.caller = lines, body, caller
+        self.by_name = {instruction.name: instruction for instruction in body}
+        self.users: dict[str, list[Instruction]] = defaultdict(list)
+        for instruction in body:
+            for operand in instruction.operands:
+                self.users[operand].append(instruction)
+        self.groups: dict[Call, list[Instruction]] = defaultdict(list)
+        for instruction in body:
+            if not any(mark in instruction.attributes for mark in _DERIVED):
+                for call in lines.places(instruction):
+                    self.groups[call].append(instruction)
+
+    def values(self) -> Iterator[tuple[Leaf, Named]]:
+        """Give the values that have a name by each of their names, the others by their op."""
+        named: set[Leaf] = set()
+        exported = {call: self._exported(call) for call in self.groups if self._returns(call)}
+        for call, leaves in exported.items():
+            name = call.statement.name
+            if name and not call.is_inner and self._is_one(call, leaves):
+                named.update(leaves)
+                for leaf in leaves:
+                    yield leaf, self._named(leaf, call, name)
+        for call, leaves in exported.items():
+            for leaf in leaves:
+                innermost = next(iter(self.lines.places(self.by_name[leaf[0]])))
+                if innermost is call and leaf not in named:
+                    yield leaf, self._named(leaf, call)
+
+    def _named(self, leaf: Leaf, call: Call, name: str | None = None) -> Named:
+        instruction = self.by_name[leaf[0]]
+        at = self.lines.places(instruction)[call]
+        op = op_word(instruction)
+        return Named(leaf, instruction, name or f"{op} at line {at.line}", op, at)
+
+    def _is_one(self, call: Call, leaves: list[Leaf]) -> bool:
+        """Whether the statement has one value, or the same one each time it runs."""
+        if len(leaves) == 1:
+            return True
+        kinds = {(i.op_name, i.shape, leaf[1]) for leaf in leaves for i in [self.by_name[leaf[0]]]}
+        return len(kinds) == 1 and self.lines.repeats(call)
+
+    def _exported(self, call: Call) -> list[Leaf]:
+        """Give what the instructions of a statement hand to others."""
+        inside = {instruction.name for instruction in self.groups[call]}
+        leaves = [
+            (instruction.name, index)
+            for instruction in self.groups[call]
+            if not self._is_constant(instruction) and instruction.opcode not in _PASSING
+            for index in range(len(instruction.arrays))
+        ]
+        return [leaf for leaf in leaves if self._goes_out(leaf, inside)]
+
+    def _goes_out(self, leaf: Leaf, inside: set[str]) -> bool:
+        """Whether a value is returned, or used by others than a gradient or a recomputation."""
+        return self.by_name[leaf[0]].is_root or any(
+            (user.is_root and user.opcode == "tuple")
+            or (user.name not in inside and not any(m in user.attributes for m in _DERIVED))
+            for value in (leaf[0], f"{leaf[0]}#{leaf[1]}")
+            for user in self.users.get(value, ())
+        )
+
+    def _returns(self, call: Call) -> bool:
+        """Whether what the computation returns leaves the statement.
+
+        It does not where the statement holds the loop or the call whose body this is.
+        """
+        if self.caller is None:
+            return True
+        return call not in self.lines.places(self.caller)
+
+    def _is_constant(self, instruction: Instruction) -> bool:
+        if instruction.opcode == "broadcast":
+            operand = self.by_name.get(instruction.operands[0])
+            return operand is None or self._is_constant(operand)
+        return instruction.opcode in _CONSTANT

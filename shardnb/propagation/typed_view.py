@@ -1,0 +1,190 @@
+"""The typed view: every binder of a program with its placement, beside the lines that wrote it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import string
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend import core
+from jax.sharding import NamedSharding, PartitionSpec
+
+from shardnb.compiler import placement
+from shardnb.compiler.arrays import dtype_name
+from shardnb.compiler.divisibility import text as spec_text
+from shardnb.jax_compat.jaxprs import bare, inner
+from shardnb.report.model import Location
+from shardnb.report.typed import TypedLine, TypedValue
+from shardnb.report.types import TypedProgram
+from shardnb.sources import positions
+from shardnb.sources.source_texts import Sources
+
+_COERCIONS = {"pvary", "pcast", "preduced", "reduced_vary_cast", "vary_unreduced_cast"}
+_CASTS = {"pvary", "pcast"}
+_SHOWN = (
+    "axes",
+    "axis_name",
+    "axis",
+    "dimension",
+    "dimensions",
+    "new_sizes",
+    "perm",
+    "all_gather_dimension",
+    "scatter_dimension",
+    "split_axis",
+    "concat_axis",
+    "dst_sharding",
+    "sharding",
+    "out_sharding",
+    "in_specs",
+    "out_specs",
+    "name",
+    "length",
+)
+_JAX = os.path.dirname(jax.__file__) + os.sep  # noqa: PTH120 - compared with co_filename
+
+
+def typed_program(
+    jaxpr: Any, sources: Sources | None = None, names: Sequence[str] = ()
+) -> TypedProgram:
+    """Give the typed view of a jaxpr, with everything inside its equations.
+
+    `names` are those of its first inputs. `sources` finds the user's lines.
+
+    >>> import jax.numpy as jnp
+    >>> typed = typed_program(jax.make_jaxpr(jnp.tanh)(jnp.ones(3)), names=["x"])
+    >>> [str(line) for line in typed.lines]
+    ['lambda x:f32[3]', 'a:f32[3] = tanh x']
+    """
+    sources = sources or Sources()
+    reader = _Reader(sources, names)
+    lines = tuple(reader.lines(bare(jaxpr), ()))
+    return TypedProgram(lines, sources.texts())
+
+
+def typed_value(aval: Any, name: str) -> TypedValue:
+    """Give a type as plain data; `type` is JAX's own text of it."""
+    if not isinstance(aval, jax.core.ShapedArray):
+        return TypedValue(name, str(aval), "", (), ())
+    sharding, manual = aval.sharding, aval.manual_axis_type
+    spec = tuple(placement.entries(sharding.spec))
+    return TypedValue(
+        name=name,
+        type=aval.str_short(True),  # noqa: FBT003 - JAX calls it short_dtypes
+        dtype=dtype_name(aval.dtype),
+        shape=tuple(aval.shape),
+        spec=spec + ((),) * (len(aval.shape) - len(spec)),
+        varying=ordered(manual.varying, sharding.mesh),
+        unreduced=ordered(manual.unreduced | sharding.spec.unreduced, sharding.mesh),
+        reduced=ordered(manual.reduced | sharding.spec.reduced, sharding.mesh),
+    )
+
+
+def ordered(axes: frozenset[str], mesh: Any) -> tuple[str, ...]:
+    """Give axes in the order of their mesh."""
+    return tuple(axis for axis in mesh.axis_names if axis in axes)
+
+
+class _Reader:
+    """Names the variables of a jaxpr in the order in which they are bound."""
+
+    def __init__(self, sources: Sources, names: Sequence[str]) -> None:
+        self._sources = sources
+        self._given = list(names)
+        self._names: dict[Any, str] = {}
+        self._fresh = (name for name in _letters() if name not in names)
+
+    def lines(self, jaxpr: Any, within: tuple[str, ...]) -> Iterator[TypedLine]:
+        binders = [*jaxpr.invars, *jaxpr.constvars]
+        if binders:
+            yield TypedLine("", tuple(map(self._bind, binders)), within=within)
+        for equation in jaxpr.eqns:
+            yield self._line(equation, within)
+            for role, part in inner(equation):
+                yield from self.lines(part, (*within, _place(equation, role)))
+
+    def _line(self, equation: Any, within: tuple[str, ...]) -> TypedLine:
+        operands = tuple(map(self._name, equation.invars))
+        return TypedLine(
+            primitive=equation.primitive.name,
+            binds=tuple(map(self._bind, equation.outvars)),
+            operands=operands,
+            parameters=_parameters(equation.params),
+            within=within,
+            inserted=is_inserted(equation),
+            location=line_of(equation, self._sources),
+        )
+
+    def _bind(self, variable: Any) -> TypedValue:
+        if isinstance(variable, core.DropVar):
+            return typed_value(variable.aval, "_")
+        return typed_value(variable.aval, self._name(variable))
+
+    def _name(self, variable: Any) -> str:
+        if isinstance(variable, core.Literal):
+            return _literal(variable)
+        if variable not in self._names:
+            self._names[variable] = self._given.pop(0) if self._given else next(self._fresh)
+        return self._names[variable]
+
+
+def _literal(literal: Any) -> str:
+    """Write a number; an array that the program closes over is only called one."""
+    if isinstance(literal.val, jax.Array) or np.ndim(literal.val):
+        return f"const:{literal.aval.str_short(True)}"  # noqa: FBT003 - short_dtypes
+    return str(np.asarray(literal.val).item())
+
+
+def _letters() -> Iterator[str]:
+    for length in itertools.count(1):
+        yield from map("".join, itertools.product(string.ascii_lowercase, repeat=length))
+
+
+def _place(equation: Any, role: str) -> str:
+    name = str(equation.params.get("name") or equation.primitive.name)
+    if role == "cond_jaxpr":
+        return f"{name} condition"
+    return f"{name} branch" if role == "branches" else name
+
+
+def _parameters(params: Mapping[str, Any]) -> str:
+    stated = ((key, params.get(key)) for key in _SHOWN)
+    empty = ((), None)
+    shown = ((k, v) for k, v in stated if not any(v is nothing for nothing in empty))
+    return ", ".join(f"{key}={_value(value)}" for key, value in shown)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, NamedSharding):
+        return spec_text(value.spec)
+    if isinstance(value, PartitionSpec):
+        return spec_text(value)
+    if isinstance(value, tuple) and value and isinstance(value[0], PartitionSpec):
+        return f"({', '.join(map(spec_text, value))}{',' * (len(value) == 1)})"
+    return str(value)
+
+
+def line_of(equation: Any, sources: Sources) -> Location | None:
+    """Give the innermost line of the user's own that wrote an equation."""
+    frames = positions.lines(positions.of_equation(equation))
+    return next(iter(sources.locate(frames)), None)
+
+
+def is_inserted(equation: Any) -> bool:
+    """Whether an equation is a coercion that nobody wrote: JAX lets types meet by it."""
+    if equation.primitive.name not in _COERCIONS:
+        return False
+    called = _called_by_user(positions.of_equation(equation))
+    return called is None or called not in _CASTS
+
+
+def _called_by_user(stack: tuple[positions.Position, ...]) -> str | None:
+    """Give the function of JAX's that code outside JAX called, past wrappers and tree maps."""
+    outside = next((i for i, p in enumerate(stack) if not p.file.startswith(_JAX)), len(stack))
+    helpers = ("traceback_util.py", "tree_util.py", "tree.py", "api_util.py")
+    inside = (p for p in stack[:outside][::-1] if not p.file.endswith(helpers))
+    return next((p.function for p in inside), None)

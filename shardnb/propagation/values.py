@@ -1,0 +1,303 @@
+"""The values of the user's lines, with the placements of the compiled program and their reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from shardnb.compiler import Program, shardy_passes
+from shardnb.jax_compat import private
+from shardnb.propagation.blocked import blocked_axes
+from shardnb.propagation.chains import Chains, Move, Node, Root, flat
+from shardnb.propagation.matching import Leaf, match
+from shardnb.propagation.named import Lines, Named, named_values, op_word
+from shardnb.report.model import Blocked, Location, Mesh, Origin, Spec, Step, Value
+from shardnb.report.spec import spec_text
+from shardnb.sources.source_texts import Sources
+from shardnb.texts import hlo, shardy
+from shardnb.texts.shardings import Layout, LayoutReader
+
+VALUE_LIMIT = 2000
+SIZE_LIMIT = 500_000
+"""Bytes of Shardy's module above which it is run again for the reasons only when asked to."""
+
+_WORDS = {
+    "stablehlo.while": "loop",
+    "stablehlo.case": "cond",
+    "sdy.manual_computation": "shard_map",
+}
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Values, and what a report should say about them as a whole."""
+
+    values: tuple[Value, ...]
+    notes: tuple[str, ...] = ()
+
+
+def values_of(
+    program: Program,
+    mesh: Mesh,
+    sources: Sources,
+    before: hlo.Module,
+    *,
+    inputs: Sequence[str] = (),
+    outputs: Sequence[str] = (),
+    origins: bool | None = None,
+) -> Explained:
+    """Give the values of the user's lines, each with its placement and why it has that one.
+
+    `before` is the program right before partitioning: its placements are the compiled program's.
+    `inputs` and `outputs` are the names of `Report.inputs` and `Report.outputs`. `origins` says
+    whether the reasons are sought (None: unless the program is large, as that takes a while).
+    """
+    lines = Lines(before, sources)
+    named = named_values(lines)
+    notes: list[str] = []
+    if len(named) > VALUE_LIMIT:
+        notes.append(f"of {len(named)} values of these lines, the first {VALUE_LIMIT} are kept")
+        named = named[:VALUE_LIMIT]
+    reader = LayoutReader(mesh)
+    values = [_value(one, reader) for one in named]
+    reasons = _reasons(program, mesh, before, notes, origins=origins) if named else None
+    if reasons is None:
+        inside = _manual(program, before)
+        typed = (
+            replace(_typed(value, mesh), manual=inside.get(one.leaf, ()))
+            for one, value in zip(named, values, strict=True)
+        )
+        return Explained(tuple(typed), tuple(notes))
+    names = _input_names(program, inputs)
+    teller = _Teller(reasons, lines, mesh, named, values, names, tuple(outputs))
+    return Explained(tuple(teller.tell()), tuple(notes))
+
+
+def _value(named: Named, reader: LayoutReader) -> Value:
+    layout = _layout(named.instruction, named.leaf[1], reader)
+    dtype, shape = named.instruction.arrays[named.leaf[1]]
+    return Value(
+        name=named.name,
+        dtype=dtype,
+        shape=shape,
+        spec=layout.spec,
+        shard_shape=layout.shard_shape(shape),
+        unreduced=layout.unreduced,
+        location=named.location,
+        op=named.op,
+    )
+
+
+def _input_names(program: Program, names: Sequence[str]) -> tuple[str, ...]:
+    """Give the names of the compiled program's parameters: arrays closed over come first there."""
+    count = len(program.closed_over)
+    everything = (*names[len(names) - count :], *names[: len(names) - count])
+    kept = private.kept_arguments(program.lowered)
+    return tuple(everything[at] for at in kept) if len(everything) > max(kept, default=-1) else ()
+
+
+def _layout(instruction: hlo.Instruction, index: int, reader: LayoutReader) -> Layout:
+    ranks = tuple(len(shape) for _, shape in instruction.arrays)
+    return reader.leaves(instruction.attribute("sharding"), ranks)[index]
+
+
+@dataclass
+class _Reasons:
+    """A propagated module, and its values by those of the program before partitioning."""
+
+    module: shardy.Module
+    matched: dict[Leaf, int]
+
+
+def _reasons(
+    program: Program, mesh: Mesh, before: hlo.Module, notes: list[str], *, origins: bool | None
+) -> _Reasons | None:
+    stated = program.dumps.stated
+    if not stated or origins is False or not any(axis.type == "auto" for axis in mesh.axes):
+        return None
+    if len(stated) > SIZE_LIMIT and not origins:
+        notes.append(
+            "where each sharding came from was not sought in so large a program: "
+            "explain(..., origins=True) does"
+        )
+        return None
+    try:
+        found = shardy_passes.propagate(shardy_passes.prepared(stated, program.dumps.propagated))
+    except (ValueError, private.NotAvailable) as error:
+        notes.append(f"origins of shardings are not known: {str(error).splitlines()[0]}")
+        return None
+    if not found.traced:
+        notes.append(
+            "this jaxlib cannot say along which ops shardings travelled in a program with a loop "
+            "or a branch: their origins are known, the ways are not"
+        )
+    return _Reasons(found.module, match(found.module, before))
+
+
+def _manual(program: Program, before: hlo.Module) -> dict[Leaf, tuple[str, ...]]:
+    """Give the axes of the shard_map that a value is in, where nothing was propagated."""
+    if "sdy.manual_computation" not in program.dumps.stated:
+        return {}
+    module = shardy.read(program.dumps.stated)
+    chains = Chains(module)
+    return {leaf: chains.manual(value) for leaf, value in match(module, before).items()}
+
+
+def _typed(value: Value, mesh: Mesh) -> Value:
+    """Give the origins that need no propagation: what an explicit type says."""
+    explicit = {axis.name for axis in mesh.axes if axis.type == "explicit"}
+    origins = tuple(
+        Origin(axis, "type" if axis.partition(":(")[0] in explicit else "unknown", steps=None)
+        for axis in flat(value.spec)
+    )
+    return replace(value, origins=origins)
+
+
+@dataclass
+class _Teller:
+    """Says of each value where its axes came from."""
+
+    reasons: _Reasons
+    lines: Lines
+    mesh: Mesh
+    named: list[Named]
+    values: list[Value]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    chains: Chains = field(init=False)
+    names: dict[int, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        module = self.reasons.module
+        self.chains = Chains(module)
+        self.exact = {value: leaf for leaf, value in self.reasons.matched.items()}
+        self.instructions = {i.name: i for i in self.lines.module.instructions()}
+        self.names = {module.placed(v): self._input(i) for i, v in enumerate(module.inputs)}
+        self.places: dict[int, tuple[str, Location | None]] = {}
+        self.stops: dict[Node, int] = {}
+        self.explicit = {axis.name for axis in self.mesh.axes if axis.type == "explicit"}
+        for index, one in enumerate(self.named):
+            value = self.reasons.matched.get(one.leaf)
+            if value is not None:
+                placed = module.placed(value)
+                self.names.setdefault(placed, one.name)
+                for axis in flat(module.values[placed].spec):
+                    self.stops.setdefault((placed, axis), index)
+
+    def tell(self) -> Iterator[Value]:
+        for index, (one, value) in enumerate(zip(self.named, self.values, strict=True)):
+            matched = self.reasons.matched.get(one.leaf)
+            if matched is None:
+                yield _typed(value, self.mesh)
+                continue
+            yield self._told(index, value, matched)
+
+    def _told(self, index: int, value: Value, matched: int) -> Value:
+        module = self.reasons.module
+        placed = module.placed(matched)
+        given = module.values[placed].spec or ((),) * len(value.shape)
+        same = given == value.spec
+        origins = [
+            self._origin(index, (placed, axis), value.spec, given) for axis in flat(value.spec)
+        ]
+        return replace(
+            value,
+            manual=self.chains.manual(matched),
+            propagated=None if same else given,
+            origins=tuple(origins),
+            blocked=tuple(self._blocked(matched)) if same else (),
+        )
+
+    def _blocked(self, value: int) -> Iterator[Blocked]:
+        found = blocked_axes(self.chains, value, self._name, self.mesh.shape)
+        return (one for one in found if one.axis.partition(":(")[0] not in self.explicit)
+
+    def _origin(self, index: int, node: Node, spec: Spec | None, given: Spec) -> Origin:
+        axis = node[1]
+        if axis.partition(":(")[0] in self.explicit:
+            return Origin(axis, "type", steps=None)
+        if _dim(spec, axis) != _dim(given, axis):
+            return Origin(axis, "unknown", steps=None)
+        root = self.chains.root(node)
+        moves, start = self.chains.back(node, root, self.stops)
+        after = self.stops.get(start) if moves and start[0] not in root.values else None
+        known = start[0] in root.values or (
+            after not in (None, index) and self.chains.root(start) == root
+        )
+        name, location = self._described(root)
+        if not known:
+            return Origin(axis, root.kind, name, location, None)
+        return Origin(axis, root.kind, name, location, tuple(self._steps(moves, node)), after)
+
+    def _steps(self, moves: list[Move], node: Node) -> Iterator[Step]:
+        targets = [node, *(move.source for move in moves)]
+        for move, target in reversed(list(zip(moves, targets, strict=False))):
+            word, location = self._place(move.op) if move.op else ("result", None)
+            yield Step(
+                op=word,
+                direction=move.direction,
+                source=self._name(move.source[0]),
+                target=self._name(target[0]),
+                location=location,
+                number=move.step,
+            )
+
+    def _input(self, number: int) -> str:
+        return self.inputs[number] if number < len(self.inputs) else f"argument {number}"
+
+    def _described(self, root: Root) -> tuple[str, Location | None]:
+        """Name what an axis came from: an input, a result, the spec of a constraint, a line."""
+        if root.kind == "input":
+            return self._input(root.number), None
+        if root.kind == "output":
+            known = root.number < len(self.outputs)
+            return self.outputs[root.number] if known else f"result {root.number}", None
+        if root.op is None:
+            return "", None
+        location = self._place(root.op)[1]
+        if root.kind == "constraint":
+            return spec_text(self.reasons.module.values[root.op.results[0]].spec), location
+        return "", location
+
+    def _instruction(self, op: shardy.Op) -> hlo.Instruction | None:
+        module = self.reasons.module
+        values = (*op.results, *(module.placed(value) for value in op.results))
+        if op.kind == "sdy.manual_computation":
+            values += tuple(value for value in self._inner(op))
+        leaves = (self.exact.get(value) for value in values)
+        return next((self.instructions[leaf[0]] for leaf in leaves if leaf), None)
+
+    def _inner(self, op: shardy.Op) -> tuple[int, ...]:
+        """Give the values at the edges of a shard_map: they stand at its line."""
+        edges = (o for o in self.reasons.module.ops if o.kind == "sdy.data_flow_edge")
+        after = tuple(v for o in edges if o.operands[0] in op.results for v in o.results)
+        return (*after, *(value for arguments in op.arguments for value in arguments))
+
+    def _place(self, op: shardy.Op) -> tuple[str, Location | None]:
+        """Give what an op is called, and its line."""
+        if id(op) not in self.places:
+            found = self._instruction(op)
+            word = self._word(op, found)
+            self.places[id(op)] = word, self.lines.location(found) if found else None
+        return self.places[id(op)]
+
+    def _word(self, op: shardy.Op, found: hlo.Instruction | None) -> str:
+        if op.kind == "sdy.data_flow_edge":
+            maker = self.chains.makers.get(op.operands[0])
+            owner = maker or self.chains.bodies[op.operands[0]][0]
+            return _WORDS.get(owner.kind, owner.kind.partition(".")[2])
+        return op_word(found) if found else op.kind.partition(".")[2]
+
+    def _name(self, value: int) -> str:
+        """Call a value by its name, or by its op and line."""
+        placed = self.reasons.module.placed(value)
+        if placed in self.names:
+            return self.names[placed]
+        op = self.chains.makers.get(value) or self.chains.makers.get(placed)
+        word, location = self._place(op) if op else ("an argument", None)
+        return f"{word} at line {location.line}" if location else word
+
+
+def _dim(spec: Spec | None, axis: str) -> int | None:
+    """Give the dimension that an axis splits."""
+    return next((dim for dim, axes in enumerate(spec or ()) if axis in axes), None)

@@ -1,0 +1,1 @@
+"""Edits of the user's program, on its source text and on its jaxpr."""

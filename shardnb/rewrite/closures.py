@@ -1,0 +1,111 @@
+"""An array that functions close over, placed otherwise: for one trace it is an argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from types import CellType, FunctionType
+from typing import Any
+
+import jax
+from jax.sharding import NamedSharding
+
+from shardnb.compiler import Program
+from shardnb.report.model import Location, Spec
+from shardnb.report.spec import spec_text
+from shardnb.rewrite.program_edits import NotTried, partition_spec
+from shardnb.rewrite.retrace import quiet_retrace
+
+_ARGUMENT = "closed_over"
+
+
+@dataclass(frozen=True)
+class ClosureEdit:
+    """Another placement of an array that functions of the user's read from outside.
+
+    `number` is its place among the program's closed-over arrays, `functions` may read it.
+    """
+
+    number: int
+    name: str
+    spec: Spec
+    functions: tuple[FunctionType, ...]
+    location: Location | None = None
+
+    @property
+    def text(self) -> str:
+        """Give the statement that places it, before the function is called."""
+        placed = f"NamedSharding(mesh, {spec_text(self.spec)})"
+        return f"{self.name} = jax.device_put({self.name}, {placed})"
+
+    @property
+    def size(self) -> int:
+        """Give one."""
+        return 1
+
+    def lowered(self, program: Program) -> Any:
+        """Trace with the array as an argument of this placement, and lower it.
+
+        Raises `NotTried` where no function reads it from a name.
+        """
+        recipe, array = program.recipe, program.closed_over[self.number]
+        shape = jax.ShapeDtypeStruct(array.shape, array.dtype)
+        sharding = NamedSharding(recipe.mesh, partition_spec(self.spec))
+        changed = replace(
+            recipe,
+            fn=self._with_argument(recipe.fn, array),
+            args={**recipe.args, _ARGUMENT: shape},
+            in_specs={**recipe.in_specs, _ARGUMENT: sharding},
+        )
+        with quiet_retrace():
+            return changed.lower(changed.trace())
+
+    def _with_argument(self, fn: Callable[..., Any], array: Any) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            *given, value = args
+            with rebound(self.functions, array, value) as count:
+                if not count:
+                    raise NotTried(self.text)
+                return fn(*given)
+
+        call.__name__ = getattr(fn, "__name__", "program")
+        return call
+
+
+@contextmanager
+def rebound(functions: Sequence[FunctionType], array: Any, value: Any) -> Iterator[int]:
+    """Let the names that functions read hold `value` for `array`; gives the number of names."""
+    count = 0
+    with ExitStack() as stack:
+        for function in functions:
+            for name in function.__code__.co_names:
+                holder = function.__globals__
+                if _holds(holder.get(name), array):
+                    stack.callback(holder.__setitem__, name, holder[name])
+                    holder[name] = _with_value(holder[name], array, value)
+                    count += 1
+            for cell in function.__closure__ or ():
+                count += _rebind_cell(cell, array, value, stack)
+        yield count
+
+
+def _rebind_cell(cell: CellType, array: Any, value: Any, stack: ExitStack) -> bool:
+    try:
+        held = cell.cell_contents
+    except ValueError:  # the cell of a name that has no value yet
+        return False
+    if not _holds(held, array):
+        return False
+    stack.callback(setattr, cell, "cell_contents", held)
+    cell.cell_contents = _with_value(held, array, value)
+    return True
+
+
+def _holds(tree: Any, array: Any) -> bool:
+    return any(leaf is array for leaf in jax.tree_util.tree_leaves(tree))
+
+
+def _with_value(tree: Any, array: Any, value: Any) -> Any:
+    """Give a copy of a pytree with `value` for `array`."""
+    return jax.tree_util.tree_map(lambda leaf: value if leaf is array else leaf, tree)

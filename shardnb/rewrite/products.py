@@ -1,0 +1,92 @@
+"""A product whose partial sums are scattered: `shard_map` with the sum written out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from shardnb.compiler import Program
+from shardnb.report.model import Collective, Location, Spec
+from shardnb.report.spec import spec_text
+from shardnb.rewrite.program_edits import NotTried, lowered_with, partition_spec
+from shardnb.rewrite.rewrite_points import Place
+from shardnb.rewrite.source_units import Unit
+
+
+@dataclass(frozen=True)
+class ProductEdit:
+    """`a @ b` as a `shard_map` whose partial sums over `axes` leave split along `dim`.
+
+    `spec` is the placement of the product without that.
+    """
+
+    unit: Unit
+    number: int
+    place: Place
+    spec: Spec
+    axes: tuple[str, ...]
+    dim: int
+    location: Location | None = None
+
+    @property
+    def size(self) -> int:
+        """Give two: it takes more of the user's time than a constraint."""
+        return 2
+
+    @property
+    def specs(self) -> tuple[Spec, Spec, Spec]:
+        """The placements of the two operands and of the result."""
+        *rows, columns = self.spec
+        result = list(self.spec)
+        result[self.dim] = (*result[self.dim], *self.axes)
+        return (*rows, self.axes), (self.axes, columns), tuple(result)
+
+    @property
+    def text(self) -> str:
+        """Give the expression that stands for the product."""
+        one, other, result = map(spec_text, self.specs)
+        axes = repr(self.axes[0] if len(self.axes) == 1 else self.axes)
+        body = f"jax.lax.psum_scatter(a @ b, {axes}, scatter_dimension={self.dim}, tiled=True)"
+        return (
+            f"line {self.place.line}: in place of {self.place.name}, jax.shard_map(lambda a, b: "
+            f"{body}, in_specs=({one}, {other}), out_specs={result})"
+            f"({', '.join(self.place.operands)})"
+        )
+
+    def lowered(self, program: Program) -> Any:
+        """Trace the edited text and lower it; raises `NotTried` where it is another product."""
+        one, other, result = map(partition_spec, self.specs)
+
+        def scattered(a: Any, b: Any) -> Any:
+            return jax.lax.psum_scatter(a @ b, self.axes, scatter_dimension=self.dim, tiled=True)
+
+        def changed(operands: tuple[Any, Any]) -> Any:
+            a, b = operands
+            if b.ndim != 2 or a.ndim != len(self.spec):
+                raise NotTried(self.text)
+            return jax.shard_map(scattered, in_specs=(one, other), out_specs=result)(a, b)
+
+        return lowered_with(program, self, changed)
+
+
+def scattered_products(
+    collective: Collective,
+    unit: Unit,
+    number: int,
+    location: Location | None,
+    sizes: Mapping[str, int],
+) -> Iterator[ProductEdit]:
+    """Give the edits of a product that an all-reduce of partial sums may come from."""
+    spec, axes = collective.producer_spec, collective.axes or ()
+    ours = collective.kind == "all-reduce" and collective.reason == "partial-sum"
+    if not ours or not spec or not axes or not set(axes) <= set(sizes):
+        return
+    parts = math.prod(sizes[axis] for axis in axes)
+    for dim, size in enumerate(collective.shape):
+        if size % parts == 0 and len(spec) == len(collective.shape):
+            place = unit.places[number]
+            yield ProductEdit(unit, number, place, spec, axes, dim, location)

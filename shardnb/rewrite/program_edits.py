@@ -1,0 +1,237 @@
+"""Edits of a program: how a user would write one, and the lowered program that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import jax
+from jax.extend.core import jaxpr_as_fun
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from shardnb.compiler import Program
+from shardnb.compiler.placement import is_spec, named_leaves
+from shardnb.report.model import Location, Spec
+from shardnb.report.spec import spec_text
+from shardnb.rewrite import hook
+from shardnb.rewrite.retrace import quiet_retrace
+from shardnb.rewrite.rewrite_points import Place
+from shardnb.rewrite.source_units import Unit
+
+Tree = Any
+
+
+class NotTried(Exception):
+    """An edit that did not take part in the program that was traced with it."""
+
+
+class Edit(Protocol):
+    """A change of a program."""
+
+    @property
+    def text(self) -> str:
+        """The edit as the user would write it."""
+
+    @property
+    def location(self) -> Location | None:
+        """Where the user would write it, if that is a line of a source."""
+
+    @property
+    def size(self) -> int:
+        """How many things the user would have to change."""
+
+    def lowered(self, program: Program) -> Any:
+        """Give JAX's lowered stage of the changed program; raises what JAX raises."""
+
+
+def partition_spec(spec: Spec) -> PartitionSpec:
+    """Give a spec as JAX has it."""
+    entries = [axes[0] if len(axes) == 1 else axes or None for axes in spec]
+    while entries and entries[-1] is None:
+        entries.pop()
+    return PartitionSpec(*entries)
+
+
+@dataclass(frozen=True)
+class InputEdit:
+    """Other specs of some inputs, each for one array or for a family of arrays of one kind.
+
+    `specs` holds (what the user would call it, the names of its arrays, the spec).
+    """
+
+    specs: tuple[tuple[str, tuple[str, ...], Spec], ...]
+    location: Location | None = None
+
+    @property
+    def text(self) -> str:
+        """Give the specs as `%%shard` takes them."""
+        return " ".join(f"{name}={spec_text(spec)}" for name, _, spec in self.specs)
+
+    @property
+    def size(self) -> int:
+        """Give the number of specs."""
+        return len(self.specs)
+
+    def lowered(self, program: Program) -> Any:
+        """Lower with the other specs; in Auto mode no Python of the user's runs again."""
+        changed = {name: spec for _, names, spec in self.specs for name in names}
+        recipe = replace(program.recipe, in_specs=_with_specs(program, changed))
+        if _retrace(program):
+            with quiet_retrace():
+                return recipe.lower(recipe.trace())
+        recipe = replace(recipe, fn=_replay(program))
+        return recipe.lower(recipe.trace())
+
+
+@dataclass(frozen=True)
+class OutputEdit:
+    """Another spec of one result, by its number among the results."""
+
+    number: int
+    name: str
+    spec: Spec
+    location: Location | None = None
+
+    @property
+    def text(self) -> str:
+        """Give the spec as `%%shard` takes it."""
+        return f"--out {self.name}={spec_text(self.spec)}"
+
+    @property
+    def size(self) -> int:
+        """Give one."""
+        return 1
+
+    def lowered(self, program: Program) -> Any:
+        """Lower with the other spec; no Python of the user's runs again."""
+        leaves, result = jax.tree_util.tree_flatten(program.lowered.out_info)
+        specs = placement_of_results(program, len(leaves))
+        specs[self.number] = partition_spec(self.spec)
+        stated = jax.tree_util.tree_unflatten(result, specs)
+        recipe = replace(program.recipe, out_specs=stated, fn=_replay(program))
+        return recipe.lower(recipe.trace())
+
+
+def placement_of_results(program: Program, count: int) -> list[Any]:
+    """Give what was stated for each result, None where nothing was."""
+    if program.recipe.out_specs is None:
+        return [None] * count
+    spread = jax.tree_util.tree_map(
+        lambda spec, part: [spec] * len(jax.tree_util.tree_leaves(part)),
+        program.recipe.out_specs,
+        program.lowered.out_info,
+        is_leaf=is_spec,
+    )
+    return jax.tree_util.tree_leaves(spread, is_leaf=is_spec)
+
+
+@dataclass(frozen=True)
+class ConstraintEdit:
+    """A constraint on a named value, behind the line that makes it."""
+
+    unit: Unit
+    number: int
+    place: Place
+    spec: Spec
+    explicit: bool
+    location: Location | None = None
+
+    @property
+    def text(self) -> str:
+        """Give the statement, and where it goes."""
+        call = "jax.sharding.reshard" if self.explicit else "jax.lax.with_sharding_constraint"
+        made = f"{call}({self.place.name}, {spec_text(self.spec)})"
+        if self.place.kind == "returned":
+            return f"line {self.place.line}: return {made}"
+        return f"after line {self.place.last_line}: {self.place.name} = {made}"
+
+    @property
+    def size(self) -> int:
+        """Give one."""
+        return 1
+
+    def lowered(self, program: Program) -> Any:
+        """Trace the edited text and lower it; raises `NotTried` where its line did not run."""
+        constrain: Callable[..., Any] = (
+            jax.sharding.reshard if self.explicit else jax.lax.with_sharding_constraint
+        )
+
+        def constrained(value: Any) -> Any:
+            if not isinstance(value, jax.core.Tracer):
+                return value
+            return constrain(value, partition_spec(self.spec))
+
+        return lowered_with(program, self, constrained)
+
+
+class TextEdit(Edit, Protocol):
+    """An edit at one place of a text of the user's."""
+
+    @property
+    def unit(self) -> Unit:
+        """The text."""
+
+    @property
+    def number(self) -> int:
+        """The number of the place in it."""
+
+
+def lowered_with(program: Program, edit: TextEdit, change: Callable[[Any], Any]) -> Any:
+    """Trace the text with `change` at the edit's place, and lower it.
+
+    Raises `NotTried` where the place was not reached, or was left as it was.
+    """
+    changed = False
+
+    def handle(number: int, value: Any) -> Any:
+        nonlocal changed
+        if number != edit.number:
+            return value
+        result = change(value)
+        changed = changed or result is not value
+        return result
+
+    recipe = program.recipe
+    with (
+        quiet_retrace(),
+        hook.handling(handle),
+        edit.unit.with_call(recipe.fn, edit.number) as fn,
+    ):
+        traced = replace(recipe, fn=fn).trace()
+    if not changed:
+        raise NotTried(edit.text)
+    return recipe.lower(traced)
+
+
+def _retrace(program: Program) -> bool:
+    """Whether another input spec changes what is traced."""
+    return bool(program.manual) or AxisType.Explicit in program.mesh.axis_types
+
+
+def _with_specs(program: Program, changed: dict[str, Spec]) -> dict[str, Tree]:
+    leaves, structure = jax.tree_util.tree_flatten(program.shardings)
+    # tree_flatten sorts the arguments' names, and so the names of their arrays.
+    names = [name for key in sorted(program.args) for name, _ in _leaves_of(program, key)]
+    placed = [
+        NamedSharding(program.mesh, partition_spec(changed[name])) if name in changed else leaf
+        for name, leaf in zip(names, leaves, strict=True)
+    ]
+    specs: dict[str, Tree] = jax.tree_util.tree_unflatten(structure, placed)
+    return specs
+
+
+def _leaves_of(program: Program, key: str) -> list[tuple[str, Any]]:
+    return named_leaves({key: program.args[key]})
+
+
+def _replay(program: Program) -> Callable[..., Tree]:
+    """Give the traced program as a function, so that nothing of the user's runs again."""
+    run = jaxpr_as_fun(program.traced.jaxpr)
+    result = jax.tree_util.tree_structure(program.lowered.out_info)
+
+    def call(*args: Tree) -> Tree:
+        return jax.tree_util.tree_unflatten(result, run(*jax.tree_util.tree_leaves(args)))
+
+    call.__name__ = getattr(program.recipe.fn, "__name__", "program")
+    return call

@@ -1,0 +1,182 @@
+"""Places in a text of Python where a named value could be given another sharding."""
+
+from __future__ import annotations
+
+import ast
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Literal
+
+from shardnb.rewrite.hook import CALL
+
+Kind = Literal["assigned", "argument", "returned", "product"]
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Place:
+    """A value at a line: assigned there, an argument from there on, returned, or `a @ b`.
+
+    `operands` are the texts of a product's two sides.
+    """
+
+    kind: Kind
+    name: str
+    line: int
+    last_line: int
+    function: str = ""
+    operands: tuple[str, ...] = ()
+
+
+def places_of(tree: ast.Module, *, top: bool = False) -> list[Place]:
+    """List the places of a text; `top` says that its outermost statements count too."""
+    marker = _Marker(None, top=top)
+    marker.visit(deepcopy(tree))
+    return marker.places
+
+
+def marked(tree: ast.Module, only: int | None = None, *, top: bool = False) -> ast.Module:
+    """Give the text with a call of the hook at each place, or at the place with number `only`.
+
+    The hook gets the value, and for a product, which is marked only alone, its two sides.
+    Line numbers stay what they are: an added statement stands on the line it follows.
+    """
+    changed: ast.Module = _Marker(only, top=top).visit(deepcopy(tree))
+    return ast.fix_missing_locations(changed)
+
+
+class _Marker(ast.NodeTransformer):
+    def __init__(self, only: int | None, *, top: bool) -> None:
+        self.places: list[Place] = []
+        self._only = only
+        self._within: list[str] = ["<cell>"] if top else []
+        self._class: list[str] = []
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self._function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self._function(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        """Mark the methods of a class; what its body assigns is no value of a program."""
+        within, self._within = self._within, []
+        self._class.append(node.name)
+        node.body = [
+            self.visit(item) if isinstance(item, _Function) else item for item in node.body
+        ]
+        self._within = within
+        self._class.pop()
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        return node
+
+    def _function(self, node: _Function) -> ast.AST:
+        self._within.append(node.name)
+        first = node.body[0]
+        documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+        names = [
+            arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+        ]
+        added = [
+            statement
+            for name in names
+            if name not in ("self", "cls")
+            for statement in self._rebound(name, node, "argument", node.lineno)
+        ]
+        self.generic_visit(node)
+        at = 1 if documented else 0
+        node.body[at:at] = added
+        self._within.pop()
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:
+        names = [name for target in node.targets for name in _names(target)]
+        return self._followed(node, names)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST | list[ast.stmt]:
+        return self._followed(node, _names(node.target))
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | list[ast.stmt]:
+        return self._followed(node, _names(node.target) if node.value is not None else [])
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        if node.value is None or isinstance(node.value, ast.Tuple | ast.Dict | ast.Constant):
+            return node
+        text = ast.unparse(node.value)
+        self.generic_visit(node)
+        call = self._call(text, node.value, node, "returned", node.lineno)
+        return node if call is None else ast.copy_location(ast.Return(call), node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        sides = ast.unparse(node.left), ast.unparse(node.right)
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.MatMult) or not self._within:
+            return node
+        number = len(self.places)
+        self._add("product", " @ ".join(sides), node.lineno, node.end_lineno or 0, sides)
+        if self._only != number:
+            return node
+        return self._hooked(number, ast.Tuple([node.left, node.right], ast.Load()), node)
+
+    def _followed(self, node: ast.stmt, names: list[str]) -> ast.AST | list[ast.stmt]:
+        if not self._within:
+            return node
+        self.generic_visit(node)
+        added = [s for name in names for s in self._rebound(name, node, "assigned", node.lineno)]
+        return [node, *added]
+
+    def _rebound(
+        self,
+        name: str,
+        node: ast.stmt,
+        kind: Kind,
+        line: int,
+    ) -> list[ast.stmt]:
+        call = self._call(name, ast.Name(name, ast.Load()), node, kind, line)
+        if call is None:
+            return []
+        statement = ast.Assign([ast.Name(name, ast.Store())], call)
+        statement.lineno = statement.end_lineno = node.end_lineno or line
+        if kind == "argument":
+            statement.lineno = statement.end_lineno = line
+        statement.col_offset = statement.end_col_offset = 0
+        return [statement]
+
+    def _call(
+        self,
+        name: str,
+        value: ast.expr,
+        node: ast.stmt,
+        kind: Kind,
+        line: int,
+    ) -> ast.expr | None:
+        number = len(self.places)
+        last = line if kind == "argument" else node.end_lineno or line
+        self._add(kind, name, line, last)
+        if self._only not in (None, number):
+            return None
+        return self._hooked(number, value, node)
+
+    def _add(
+        self, kind: Kind, name: str, line: int, last: int, operands: tuple[str, ...] = ()
+    ) -> None:
+        function = ".".join((*self._class, *self._within))
+        self.places.append(Place(kind, name, line, last, function, operands))
+
+    @staticmethod
+    def _hooked(number: int, value: ast.expr, node: ast.stmt | ast.expr) -> ast.expr:
+        called = ast.parse(CALL, mode="eval").body
+        for part in ast.walk(called):
+            ast.copy_location(part, node)
+        call = ast.Call(called, [ast.Constant(number), value], [])
+        return ast.copy_location(call, node)
+
+
+def _names(target: ast.expr) -> list[str]:
+    if isinstance(target, ast.Name):
+        return [target.id]
+    if isinstance(target, ast.Tuple | ast.List):
+        return [name for item in target.elts for name in _names(item)]
+    return []

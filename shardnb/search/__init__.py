@@ -1,0 +1,1 @@
+"""Searches among programs that nobody wrote: fixes, explicit annotations, plans."""

@@ -1,0 +1,398 @@
+"""One pass from Auto to Explicit: trace, annotate where JAX refuses, and go on."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jax.sharding import PartitionSpec
+
+from shardnb.compiler import Program, build
+from shardnb.compiler.comparison import diff, same_collectives
+from shardnb.compiler.divisibility import text as spec_text
+from shardnb.errors import explain_error
+from shardnb.errors.evidence import Evidence, Operation
+from shardnb.errors.reshard_candidates import Trial, Way, as_spec
+from shardnb.errors.sharding import pieces_for
+from shardnb.findings.assemble import assemble_report
+from shardnb.jax_compat import private
+from shardnb.mesh import Grid, retyped
+from shardnb.report.model import Collective, Location, Report, Source, Spec
+from shardnb.report.types import Annotation, Column, ErrorReport, ExplicitPlan
+from shardnb.rewrite.expression import Expression
+from shardnb.rewrite.retrace import quiet_retrace
+from shardnb.rewrite.text_edits import Piece, Span, Text
+from shardnb.search.explicit.choices import Choice, choices, typed
+from shardnb.search.explicit.texts import Texts
+from shardnb.sources.source_texts import Sources
+from shardnb.texts.hlo import Frame
+
+Tree = Any
+_LIMIT, _REFINED = 100, 6
+_Key = tuple[str, Span]
+"""A file and the bytes of an expression in it."""
+
+
+def to_explicit(
+    fn: Callable[..., Tree],
+    args: Mapping[str, Tree],
+    grid: Grid,
+    *,
+    in_specs: Mapping[str, Tree] | None = None,
+    out_specs: Tree = None,
+    title: str = "program",
+    sources: Sequence[Source] = (),
+    files: Mapping[str, int] | None = None,
+) -> ExplicitPlan:
+    """Find every annotation that a program needs to run on Explicit axes.
+
+    `fn`, `args` and the specs are as `shardnb.compiler.build` takes them. The program is compiled
+    with Auto axes; then its Python is traced with Explicit ones, again and again, and where JAX
+    refuses an operation the placement that propagation chose there is written into the text.
+    Nothing runs, and what the tracing prints is dropped. The user's functions have the edited
+    code while they are traced, and their own afterwards.
+    """
+    stated = _Stated(fn, dict(args), dict(in_specs or {}), out_specs, title, tuple(sources), files)
+    auto = stated.build(fn, retyped(grid, "auto"))
+    auto_report = stated.report(auto, retyped(grid, "auto"))
+    pass_ = _Pass(stated, retyped(grid, "explicit"), auto, auto_report)
+    return pass_.run()
+
+
+@dataclass(frozen=True)
+class _Stated:
+    """A program as the user stated it, for any type of axes."""
+
+    fn: Callable[..., Tree]
+    args: dict[str, Tree]
+    in_specs: dict[str, Tree]
+    out_specs: Tree
+    title: str
+    sources: tuple[Source, ...]
+    files: Mapping[str, int] | None
+
+    def build(self, fn: Callable[..., Tree], grid: Grid) -> Program:
+        return build(
+            fn, self.args, mesh=grid.mesh, in_specs=self.in_specs, out_specs=self.out_specs
+        )
+
+    def report(self, program: Program, grid: Grid) -> Report:
+        return assemble_report(
+            program, grid.describe(), title=self.title, sources=self.sources, files=self.files
+        )
+
+
+@dataclass(frozen=True)
+class _Edit:
+    """Pieces to write, the placement that they state, and whether propagation chose it."""
+
+    pieces: list[Piece]
+    spec: str
+    from_auto: bool
+
+
+@dataclass
+class _Attempt:
+    """The edits that may help at a place, and those that were tried there."""
+
+    key: _Key
+    edits: Iterator[_Edit]
+    tried: list[list[Piece]] = field(default_factory=list)
+
+
+@dataclass
+class _Pass:
+    """The state of one pass."""
+
+    stated: _Stated
+    grid: Grid
+    auto: Program
+    auto_report: Report
+    annotations: list[Annotation] = field(default_factory=list)
+    last: _Attempt | None = None
+
+    def __post_init__(self) -> None:
+        """Read what propagation chose, and find the texts."""
+        self.choices = choices(self.auto, self.auto_report.mesh)
+        self.texts = Texts(self.auto, self.stated.sources)
+        self.located = Sources(self.stated.sources, self.stated.files)
+
+    def run(self) -> ExplicitPlan:
+        error: Exception | None = None
+        for _ in range(_LIMIT):
+            program, error = self._traced()
+            if program is not None:
+                return self._plan(self._refined(program), None)
+            if error is None or not self._helped(error):
+                break
+        return self._plan(None, error)
+
+    def _traced(self) -> tuple[Program | None, Exception | None]:
+        try:
+            with (
+                quiet_retrace(),
+                private.full_tracebacks(),
+                self.texts.running(self.stated.fn) as fn,
+            ):
+                return self.stated.build(fn, self.grid), None
+        except Exception as error:  # noqa: BLE001 - it is looked at, and told where it stays
+            return None, error
+
+    def _plan(self, program: Program | None, error: Exception | None) -> ExplicitPlan:
+        report = self.stated.report(program, self.grid) if program else None
+        unresolved = None
+        if error is not None:
+            unresolved = explain_error(
+                error, sources=self.stated.sources, files=self.stated.files, grid=self.grid
+            )
+            unresolved = unresolved or _untold(error)
+        return ExplicitPlan(
+            annotations=tuple(self.annotations),
+            auto=self.auto_report,
+            explicit=report,
+            diff=diff(Column("auto", self.auto_report), Column("explicit", report))
+            if report
+            else None,
+            unresolved=unresolved,
+            texts=self.texts.edited(),
+        )
+
+    def _refined(self, program: Program) -> Program:
+        """State placements that types took otherwise than propagation, if that sends the same.
+
+        JAX refuses none of these. Where the programs still differ, nothing of it is kept.
+        """
+        if self._sends_the_same(program):
+            return program
+        kept = {file: list(pieces) for file, pieces in self.texts.pieces.items()}
+        annotations, best, tried = list(self.annotations), program, set[_Key]()
+        while len(tried) < _REFINED:
+            found = next((d for d in self._divergences(best) if d[:2] not in tried), None)
+            if found is None:
+                break
+            file, span, spec = found
+            tried.add((file, span))
+            other = self._stated_at(file, span, spec)
+            if other is not None and self._sends_the_same(other):
+                return other
+            best = other or best
+        self.texts.pieces, self.annotations = kept, annotations
+        return program
+
+    def _sends_the_same(self, program: Program) -> bool:
+        return same_collectives(self.auto_report, self.stated.report(program, self.grid))
+
+    def _divergences(self, program: Program) -> Iterator[tuple[str, Span, Spec]]:
+        """Give the expressions whose results lie otherwise than propagation had them lie."""
+        results = {}
+        for choice in typed(program):
+            key = self._key_of(choice, edited=True)
+            if key is not None and not choice.backward:
+                results[key] = choice
+        for key, result in results.items():
+            here = [c for c in self._at_place(key) if c.shape == result.shape]
+            spec = here[-1].spec if here else None
+            if spec is not None and spec != result.spec:
+                yield *key, spec
+
+    def _stated_at(self, file: str, span: Span, spec: Spec) -> Program | None:
+        """Trace with the result of an expression stated; None, and unwritten, where JAX refuses."""
+        text = self.texts.text(file)
+        node = text.node(span) if text else None
+        if text is None or not isinstance(node, ast.expr):
+            return None
+        expression = Expression(text, node, self.texts.names(file))
+        wanted = as_spec(spec)
+        pieces = expression.with_out_sharding(wanted) or expression.with_reshard(node, wanted)
+        place = next(iter(self.located.locate((Frame(file, text.line_of(span[0])),))), None)
+        edit = _Edit(list(pieces), spec_text(wanted), from_auto=True)
+        self._write(file, text, expression, edit, place)
+        program, _ = self._traced()
+        if program is None:
+            self._undo(_Attempt((file, span), iter(()), [edit.pieces]))
+        return program
+
+    def _helped(self, error: Exception) -> bool:
+        try:
+            return self._annotate(error)
+        except Exception:  # noqa: BLE001 - then the error itself is what is told
+            return False
+
+    def _annotate(self, error: Exception) -> bool:
+        """Write an annotation where JAX refused; False where none is found."""
+        evidence = Evidence(error, self.located)
+        place = self._place(evidence)
+        if place is None:
+            return False
+        file, span, text, expression = place
+        evidence.__dict__["expression"] = expression
+        key = (file, span)
+        if self.last is not None and self.last.key == key:
+            self._undo(self.last)
+            found = self.last
+        else:
+            found = _Attempt(key, iter(self._edits(evidence, key)))
+        self.last = found
+        for edit in found.edits:
+            if edit.pieces not in found.tried:
+                found.tried.append(edit.pieces)
+                self._write(file, text, expression, edit, evidence.location)
+                return True
+        self.last = None
+        return False
+
+    def _edits(self, evidence: Evidence, key: _Key) -> Iterator[_Edit]:
+        """Give the edits that may do, those first that lead to what propagation chose."""
+        expression = evidence.expression
+        if expression is None:
+            return
+        constraint = expression.as_reshard()
+        if constraint is not None:
+            yield _Edit(list(constraint), "as the constraint says", from_auto=True)
+        later = []
+        if constraint is None and evidence.operation is not None:
+            for edit in self._of_operation(evidence, evidence.operation, expression, key):
+                if edit.from_auto:
+                    yield edit
+                else:
+                    later.append(edit)
+        here = self._at_place(key)
+        if here and here[-1].spec is not None:
+            spec = as_spec(here[-1].spec)
+            free = expression.with_auto_axes(spec)
+            if free is not None:
+                yield _Edit(list(free), spec_text(spec), from_auto=True)
+        yield from later
+
+    def _of_operation(
+        self,
+        evidence: Evidence,
+        operation: Operation,
+        expression: Expression,
+        key: _Key,
+    ) -> Iterator[_Edit]:
+        spec = self._chosen(operation, key)
+        for way, then, from_auto in self._ways(operation, spec):
+            pieces = pieces_for(evidence, operation, way)
+            if pieces is None or not isinstance(expression.node, ast.expr):
+                continue
+            if then is not None:
+                pieces += expression.with_reshard(expression.node, then)
+            specs = [way.result] if way.result is not None else [one for _, one in way.moves]
+            yield _Edit(pieces, ", ".join(map(spec_text, specs)), from_auto=from_auto)
+
+    def _undo(self, attempt: _Attempt) -> None:
+        """Take back an edit that did not help at its own place."""
+        written = self.texts.pieces[attempt.key[0]]
+        for piece in attempt.tried[-1]:
+            written.remove(piece)
+        self.annotations.pop()
+
+    def _place(self, evidence: Evidence) -> tuple[str, Span, Text, Expression] | None:
+        """Find the expression that raised, in the text as the user wrote it."""
+        if evidence.user is None:
+            return None
+        _, position, _ = evidence.user
+        text = self.texts.text(position.file)
+        span = self.texts.span(position, edited=True)
+        node = text.node(span) if text else None
+        if text is None or span is None or node is None:
+            return None
+        return position.file, span, text, Expression(text, node, evidence.names)
+
+    def _at_place(self, key: _Key) -> list[Choice]:
+        """Give the choices of propagation at a place, without those of gradients."""
+        forward = (choice for choice in self.choices if not choice.backward)
+        return [choice for choice in forward if self._at(choice, *key)]
+
+    def _chosen(self, operation: Operation, key: _Key) -> Spec | None:
+        """Give what propagation chose for an operation at a place, if it always chose the same.
+
+        Where JAX raised before it came to a primitive, the last one there gives the result.
+        """
+        shape = Trial(operation, self.grid).shape()
+        here = [c for c in self._at_place(key) if c.shape == shape and c.spec is not None]
+        if operation.expression is not None:
+            return here[-1].spec if here else None
+        specs = {c.spec for c in here if c.primitive == operation.name}
+        return specs.pop() if len(specs) == 1 else None
+
+    def _at(self, choice: Choice, file: str, span: Span) -> bool:
+        return self._key_of(choice, edited=False) == (file, span)
+
+    def _key_of(self, choice: Choice, *, edited: bool) -> _Key | None:
+        """Find the user's expression that wrote an equation, in the text as written."""
+        own = next((p for p in choice.stack if self.located.locate((p.frame,))), None)
+        span = self.texts.span(own, edited=edited) if own is not None else None
+        return (own.file, span) if own is not None and span is not None else None
+
+    def _ways(
+        self, operation: Operation, spec: Spec | None
+    ) -> Iterator[tuple[Way, PartitionSpec | None, bool]]:
+        """Give the ways out, each with a placement to move its result to, and whether it is Auto's.
+
+        First those that result in what propagation chose, then those that send what it sends.
+        """
+        trial = Trial(operation, self.grid)
+        if spec is not None and trial.states_result:
+            stated = Way(result=as_spec(spec))
+            if trial.is_taken(stated):
+                yield stated, None, True
+        sent = trial.sent_by_auto()
+        if spec is not None:
+            alike = [way for way in trial.taken_moves() if trial.result_of(way) == spec]
+            for one in trial.measured(alike):
+                if _alike(one.collectives, sent):
+                    yield one.way, None, True
+        measured = [m for m in trial.ways() if not (m.way.result and m.way.result.unreduced)]
+        for one in sorted(measured, key=lambda m: (not m.chosen, not _alike(m.collectives, sent))):
+            same = _alike(one.collectives, sent) and one.way.result is None
+            moves = same and spec is not None and trial.result_of(one.way) != spec
+            yield one.way, as_spec(spec) if moves and spec is not None else None, same
+
+    def _write(
+        self,
+        file: str,
+        text: Text,
+        expression: Expression,
+        edit: _Edit,
+        location: Location | None,
+    ) -> None:
+        """Write an edit into its text, and note the line before and after."""
+        written = self.texts.pieces.setdefault(file, [])
+        line = text.line_of(text.span(expression.node)[0]) - text.shift - 1
+        before = text.edited(written).text.splitlines()[line].strip()
+        written += edit.pieces
+        after = text.edited(written).text.splitlines()[line].strip()
+        self.annotations.append(
+            Annotation(
+                kind=_kind(edit.pieces),
+                expression=expression.text,
+                spec=edit.spec,
+                before=before,
+                after=after,
+                from_auto=edit.from_auto,
+                location=location,
+            )
+        )
+
+
+def _alike(one: Sequence[Collective], other: Sequence[Collective] | None) -> bool:
+    """Whether two lists send the same."""
+    if other is None:
+        return False
+    kinds = [Counter((c.kind, c.axes, c.shape) for c in sent) for sent in (one, other)]
+    return kinds[0] == kinds[1]
+
+
+def _untold(error: Exception) -> ErrorReport:
+    said = str(error).partition("\n")[0] or type(error).__name__
+    return ErrorReport("other", type(error).__name__, str(error), said)
+
+
+def _kind(pieces: Sequence[Piece]) -> str:
+    written = "".join(piece.text for piece in pieces)
+    return next((kind for kind in ("auto_axes", "reshard") if kind in written), "out_sharding")

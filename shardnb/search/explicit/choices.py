@@ -1,0 +1,157 @@
+"""What propagation chose for every equation of a program, and where in the source that stands.
+
+The equations are numbered in their names, and the names come back in XLA's own module after
+propagation, beside the shardings.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+from jax.extend import core
+
+from shardnb.compiler import Program, placement
+from shardnb.compiler.dumps import recording
+from shardnb.jax_compat import private
+from shardnb.jax_compat.jaxprs import bare
+from shardnb.report.model import Mesh, Spec
+from shardnb.sources.positions import Position, of_equation
+from shardnb.texts import hlo
+from shardnb.texts.shardings import LayoutReader
+
+_TAG = re.compile(r"shardnb_(\d+)_")
+_JAX = os.path.dirname(jax.__file__) + os.sep  # noqa: PTH120 - compared with co_filename
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An equation, the stack that wrote it, and the spec of its first result, where known.
+
+    `backward` equations stand at the lines of the forward ones that they are the gradient of.
+    """
+
+    primitive: str
+    stack: tuple[Position, ...]
+    shape: tuple[int, ...]
+    spec: Spec | None
+    backward: bool = False
+
+
+def choices(program: Program, mesh: Mesh) -> list[Choice]:
+    """Give the choices of propagation in a program with Auto axes, in the order of its jaxpr."""
+    tagged = _Tagger()
+    jaxpr = tagged.jaxpr(program.traced.jaxpr, ())
+    specs = _specs(_before(program, jaxpr), tagged.found, mesh)
+    return [
+        Choice(
+            equation.primitive.name,
+            stack,
+            _shape(equation),
+            specs.get(number),
+            backward=_is_backward(equation),
+        )
+        for number, (equation, stack) in enumerate(tagged.found)
+    ]
+
+
+def _shape(equation: Any) -> tuple[int, ...]:
+    return tuple(getattr(equation.outvars[0].aval, "shape", ())) if equation.outvars else ()
+
+
+def typed(program: Program) -> list[Choice]:
+    """Give the placements in the types of a program with Explicit axes, as choices."""
+    tagged = _Tagger()
+    tagged.jaxpr(program.traced.jaxpr, ())
+    return [
+        Choice(
+            equation.primitive.name,
+            stack,
+            _shape(equation),
+            _typed(equation),
+            backward=_is_backward(equation),
+        )
+        for equation, stack in tagged.found
+    ]
+
+
+def _typed(equation: Any) -> Spec | None:
+    aval = equation.outvars[0].aval if equation.outvars else None
+    if not isinstance(aval, jax.core.ShapedArray):
+        return None
+    entries = tuple(placement.entries(aval.sharding.spec))
+    return entries + ((),) * (len(aval.shape) - len(entries))
+
+
+def _is_backward(equation: Any) -> bool:
+    return "transpose(" in str(equation.source_info.name_stack)
+
+
+class _Tagger:
+    """Numbers the equations of a jaxpr, those inside others too."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[Any, tuple[Position, ...]]] = []
+
+    def jaxpr(self, jaxpr: Any, outer: tuple[Position, ...]) -> Any:
+        plain = bare(jaxpr)
+        tagged = plain.replace(eqns=[self._equation(e, outer) for e in plain.eqns])
+        return tagged if plain is jaxpr else jaxpr.replace(jaxpr=tagged)
+
+    def _equation(self, equation: Any, outer: tuple[Position, ...]) -> Any:
+        stack = outer or of_equation(equation)
+        number = len(self.found)
+        self.found.append((equation, stack))
+        source = equation.source_info
+        name = source.name_stack.extend(f"shardnb_{number}_")
+        params = {k: self._parameter(v, stack) for k, v in equation.params.items()}
+        return equation.replace(source_info=source.replace(name_stack=name), params=params)
+
+    def _parameter(self, value: Any, stack: tuple[Position, ...]) -> Any:
+        if isinstance(value, tuple | list) and any(isinstance(bare(v), core.Jaxpr) for v in value):
+            parts = [self._parameter(part, stack) for part in value]
+            return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+        if not isinstance(bare(value), core.Jaxpr):
+            return value
+        # JAX traces its own jitted functions once: what they hold points at their first call.
+        own = getattr(bare(value).debug_info, "func_filename", None) or ""
+        return self.jaxpr(value, stack if own.startswith(_JAX) else ())
+
+
+def _before(program: Program, jaxpr: Any) -> str:
+    """Compile the numbered program as far as XLA's module after propagation."""
+    run, result = core.jaxpr_as_fun(jaxpr), jax.tree_util.tree_structure(program.lowered.out_info)
+
+    def call(*args: Any) -> Any:
+        return jax.tree_util.tree_unflatten(result, run(*jax.tree_util.tree_leaves(args)))
+
+    recipe = replace(program.recipe, fn=call)
+    lowered = recipe.lower(recipe.trace())
+    with jax.set_mesh(recipe.mesh), private.without_compilation_cache(), recording() as recorder:
+        lowered.compile(compiler_options=recorder.options)
+    return recorder.dumps.before
+
+
+def _specs(text: str, found: list[tuple[Any, Any]], mesh: Mesh) -> dict[int, Spec]:
+    reader, specs = LayoutReader(mesh), dict[int, Spec]()
+    for instruction, number in _numbered(hlo.parse(text)):
+        if number >= len(found) or instruction.is_tuple or not instruction.arrays:
+            continue
+        shape = instruction.arrays[0][1]
+        if shape != _shape(found[number][0]):
+            continue
+        layout = reader.leaves(instruction.attribute("sharding"), (len(shape),))[0]
+        if layout.spec is not None and layout.divides(shape):
+            specs[number] = layout.spec
+    return specs
+
+
+def _numbered(module: hlo.Module) -> Iterator[tuple[hlo.Instruction, int]]:
+    for instruction in module.instructions():
+        numbers = _TAG.findall(instruction.op_name)
+        if numbers:
+            yield instruction, int(numbers[-1])

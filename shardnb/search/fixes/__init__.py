@@ -1,0 +1,6 @@
+"""Edits that were compiled, for the collectives that nobody asked for."""
+
+from shardnb.search.fixes.progress import shown
+from shardnb.search.fixes.search import find_fixes
+
+__all__ = ["find_fixes", "shown"]

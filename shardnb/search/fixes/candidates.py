@@ -1,0 +1,333 @@
+"""Which edits are worth a look: other specs of inputs and results, constraints on values."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import jax
+from jax.sharding import AxisType
+
+from shardnb.compiler import Program
+from shardnb.report.model import Collective, Location, Report, Spec, Value
+from shardnb.rewrite import hook
+from shardnb.rewrite.closures import ClosureEdit
+from shardnb.rewrite.products import scattered_products
+from shardnb.rewrite.program_edits import ConstraintEdit, Edit, InputEdit, OutputEdit
+from shardnb.rewrite.retrace import quiet_retrace
+from shardnb.rewrite.rewrite_points import Place
+from shardnb.rewrite.source_units import Unit
+
+_MANY_FAMILIES = 12
+_LIKELY = 2
+_COMBINED = 64
+_NUMBER = re.compile(r"\[\d+\]|\[FlattenedIndexKey\(\d+\)\]")
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """An edit with its turn: lower waves are tried first."""
+
+    wave: int
+    edit: Edit
+
+
+def axes_of(collectives: Iterable[Collective], sizes: Mapping[str, int]) -> list[str]:
+    """List the mesh axes over which collectives exchange, those with most bytes first."""
+    sent = dict.fromkeys(sizes, 0)
+    for collective in collectives:
+        known = [axis.partition(":")[0] for axis in collective.axes or tuple(sizes)]
+        for axis in known:
+            sent[axis] += 1 + (collective.total_wire_bytes or 0)
+    return sorted((axis for axis in sizes if sent[axis]), key=lambda axis: -sent[axis])
+
+
+def other_specs(
+    spec: Spec, shape: tuple[int, ...], axis: str, sizes: Mapping[str, int]
+) -> list[Spec]:
+    """List the specs that differ in one axis: gone, or on another dimension that it divides.
+
+    >>> other_specs((("data",), ()), (8, 8), "data", {"data": 4})
+    [((), ()), ((), ('data',))]
+    """
+    without = tuple(tuple(name for name in axes if name != axis) for axes in spec)
+    found = [without]
+    for dim in range(len(shape)):
+        axes = (*without[dim], axis)
+        if shape[dim] % math.prod(sizes[name] for name in axes) == 0:
+            found.append((*without[:dim], axes, *without[dim + 1 :]))
+    return [other for other in found if other != spec]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Inputs of one kind, such as the same kernel of every layer: they are edited together."""
+
+    label: str
+    names: tuple[str, ...]
+    value: Value
+
+    def edit(self, spec: Spec) -> InputEdit:
+        """Give the edit that places every member so."""
+        return InputEdit(((self.label, self.names, spec),))
+
+
+def families(inputs: Sequence[Value]) -> list[Family]:
+    """Gather the inputs of one kind: the same path but for numbers, and the same type."""
+    found: dict[Any, list[Value]] = {}
+    for value in inputs:
+        if value.spec is None or value.closed_over or not value.shape or value.details:
+            continue
+        pattern = _NUMBER.sub("[*]", value.name)
+        found.setdefault((pattern, value.shape, value.dtype, value.spec), []).append(value)
+    return [
+        Family(
+            values[0].name if len(values) == 1 else key[0],
+            tuple(value.name for value in values),
+            values[0],
+        )
+        for key, values in found.items()
+    ]
+
+
+def input_edits(report: Report, collectives: Sequence[Collective]) -> Iterator[Ranked]:
+    """Give other specs of one kind of input: first those that a collective moves."""
+    sizes, kinds = report.mesh.shape, families(report.inputs)
+    few = len(kinds) <= _MANY_FAMILIES
+    for family in kinds:
+        moved = [c for c in collectives if _made_of(c, family)]
+        for collective in moved:
+            needed = collective.needed_spec
+            if needed not in (None, family.value.spec) and fits(needed, family.value.shape, sizes):
+                yield Ranked(0 if few else 1, family.edit(needed))
+        for axis in axes_of(moved or collectives, sizes):
+            for spec in other_specs(family.value.spec or (), family.value.shape, axis, sizes):
+                yield Ranked(1 if few else 2 if moved else 3, family.edit(spec))
+
+
+def _made_of(collective: Collective, family: Family) -> bool:
+    """Whether a collective moves an input of a family, as it is or through a simple operation."""
+    return (collective.producer or "").rpartition(" of ")[2] in family.names
+
+
+def fits(spec: Spec | None, shape: tuple[int, ...], sizes: Mapping[str, int]) -> bool:
+    """Whether a spec splits an array of a shape evenly, with each axis used once."""
+    if spec is None or len(spec) != len(shape):
+        return False
+    names = [axis for axes in spec for axis in axes]
+    if len(names) != len(set(names)) or not set(names) <= set(sizes):
+        return False
+    parts = [math.prod(sizes[axis] for axis in axes) for axes in spec]
+    return all(size % count == 0 for size, count in zip(shape, parts, strict=True))
+
+
+def pairs(edits: Sequence[InputEdit]) -> Iterator[InputEdit]:
+    """Combine two input edits of different inputs, in the order of their places in the list."""
+    order = sorted(itertools.combinations(range(len(edits)), 2), key=sum)
+    for one, other in order:
+        first, second = edits[min(one, other)], edits[max(one, other)]
+        if first.specs[0][0] != second.specs[0][0]:
+            both = sorted((*first.specs, *second.specs), key=lambda item: item[0])
+            yield InputEdit(tuple(both))
+
+
+def closure_edits(
+    report: Report, collectives: Sequence[Collective], units: Sequence[Unit]
+) -> Iterator[Ranked]:
+    """Give other placements of arrays that functions of the user's close over."""
+    sizes = report.mesh.shape
+    functions = tuple(function for unit in units for function in unit.functions)
+    closed = [value for value in report.inputs if value.closed_over]
+    for number, value in enumerate(closed):
+        if value.spec is None or not value.shape or not value.name.isidentifier():
+            continue
+        moved = [c for c in collectives if (c.producer or "").endswith(value.name)]
+        for axis in axes_of(moved or collectives, sizes):
+            for spec in other_specs(value.spec, value.shape, axis, sizes):
+                wave = 1 if len(closed) <= _MANY_FAMILIES else 3
+                yield Ranked(wave, ClosureEdit(number, value.name, spec, functions))
+
+
+def output_edits(report: Report, collectives: Sequence[Collective]) -> Iterator[Ranked]:
+    """Give other specs of a result, where there are few."""
+    sizes = report.mesh.shape
+    if len(report.outputs) > _MANY_FAMILIES:
+        return
+    for number, value in enumerate(report.outputs):
+        if value.spec is None or not value.shape:
+            continue
+        for axis in axes_of(collectives, sizes):
+            for spec in other_specs(value.spec, value.shape, axis, sizes):
+                yield Ranked(2, OutputEdit(number, value.name, spec))
+
+
+@dataclass
+class Seen:
+    """A place that ran while tracing, with the shape of its first value there."""
+
+    unit: Unit
+    number: int
+    shape: tuple[int, ...]
+
+    @property
+    def place(self) -> Place:
+        """The place in the unit's text."""
+        return self.unit.places[self.number]
+
+
+@dataclass
+class _Probe:
+    """Notes at which places arrays pass by; an array that passes again adds no place."""
+
+    unit: Unit
+    found: dict[int, Seen] = field(default_factory=dict)
+    passed: dict[int, Any] = field(default_factory=dict)
+
+    def __call__(self, number: int, value: Any) -> Any:
+        if isinstance(value, jax.core.Tracer) and id(value) not in self.passed:
+            self.passed[id(value)] = value
+            shape = getattr(value, "shape", ())
+            if shape and number not in self.found:
+                self.found[number] = Seen(self.unit, number, tuple(shape))
+        return value
+
+
+def seen_places(program: Program, units: Sequence[Unit]) -> list[Seen]:
+    """Trace once more and list the named arrays of the user's texts, in the order they are made."""
+    found: list[Seen] = []
+    for unit in units:
+        probe = _Probe(unit)
+        with quiet_retrace(), hook.handling(probe), unit.with_call(program.recipe.fn, None) as fn:
+            replace(program.recipe, fn=fn).trace()
+        inputs = set(program.args)
+        found += [
+            seen
+            for seen in probe.found.values()
+            if not (seen.place.kind == "argument" and seen.place.name in inputs)
+        ]
+    return found
+
+
+def constraint_edits(
+    program: Program, report: Report, collectives: Sequence[Collective], places: Sequence[Seen]
+) -> Iterator[Ranked]:
+    """Give constraints on named values.
+
+    First come the specs that collectives start from or need, on the first value of each shape
+    and on values at their lines; then those in which an input of the same size is split.
+    """
+    chooser = _Chooser(report, collectives)
+    for seen in places:
+        location = locate(seen, report)
+        for wave, spec in chooser.choose(seen, location):
+            explicit = _is_explicit(program, spec)
+            if explicit is not None:
+                edit = ConstraintEdit(seen.unit, seen.number, seen.place, spec, explicit, location)
+                yield Ranked(wave, edit)
+
+
+def product_edits(
+    program: Program, report: Report, collectives: Sequence[Collective], units: Sequence[Unit]
+) -> Iterator[Ranked]:
+    """Give products whose partial sums are scattered, where all mesh axes are Auto."""
+    if set(program.mesh.axis_types) != {AxisType.Auto}:
+        return
+    for unit in units:
+        for number, place in enumerate(unit.places):
+            location = locate(Seen(unit, number, ()), report) if place.kind == "product" else None
+            for collective in collectives if location else ():
+                if location is not None and _stands_at(collective, location, place):
+                    sizes = report.mesh.shape
+                    for edit in scattered_products(collective, unit, number, location, sizes):
+                        yield Ranked(1, edit)
+
+
+class _Chooser:
+    """Chooses specs for values, the likeliest first."""
+
+    def __init__(self, report: Report, collectives: Sequence[Collective]) -> None:
+        self._sizes = report.mesh.shape
+        self._collectives = collectives
+        self._split = _splits(report.inputs)
+        self._shapes: set[tuple[int, ...]] = set()
+        self._votes: dict[tuple[int, ...], Counter[Spec]] = {}
+        for c in collectives:
+            votes = self._votes.setdefault(self._whole_shape(c), Counter())
+            for spec in (c.producer_spec, c.needed_spec):
+                if spec is not None:
+                    votes[spec] += 1 + (c.total_wire_bytes or 0)
+
+    def _whole_shape(self, collective: Collective) -> tuple[int, ...]:
+        """Give the shape on all devices of what a collective makes."""
+        needed, shape = collective.needed_spec, collective.shape
+        if needed is None or len(needed) != len(shape):
+            return ()
+        sizes = [math.prod(self._sizes.get(axis, 1) for axis in axes) for axes in needed]
+        return tuple(size * parts for size, parts in zip(shape, sizes, strict=True))
+
+    def choose(self, seen: Seen, location: Location | None) -> Iterator[tuple[int, Spec]]:
+        """Give the specs for a value, each with its wave."""
+        shape, first = seen.shape, seen.shape not in self._shapes
+        self._shapes.add(shape)
+        near = {
+            spec
+            for c in self._collectives
+            if location is not None and _stands_at(c, location, seen.place)
+            for spec in (c.needed_spec, c.producer_spec)
+        }
+        for rank, spec in enumerate(self._ordered(shape)):
+            likely = rank < _LIKELY
+            yield (0 if first else 2) if likely else 1 if spec in near else 3, spec
+        yield 4, ((),) * len(shape)
+
+    def _ordered(self, shape: tuple[int, ...]) -> list[Spec]:
+        voted = [spec for spec, _ in self._votes.get(shape, Counter()).most_common()]
+        rest = ((),) * (len(shape) - 1)
+        leading = [(axes, *rest) for axes in self._split.get(shape[0], [])]
+        options = [[(), *self._split.get(size, [])] for size in shape]
+        combined = itertools.islice(itertools.product(*options), _COMBINED)
+        found = dict.fromkeys((*voted, *leading, *combined))
+        return [spec for spec in found if any(spec) and fits(spec, shape, self._sizes)]
+
+
+def _splits(inputs: Sequence[Value]) -> dict[int, list[tuple[str, ...]]]:
+    """Say over which axes inputs split a dimension of a size, those of smaller inputs first."""
+    found: dict[int, list[tuple[str, ...]]] = {}
+    for value in sorted(inputs, key=lambda value: value.bytes):
+        for size, axes in zip(value.shape, value.spec or (), strict=False):
+            if axes and axes not in found.setdefault(size, []):
+                found[size].append(axes)
+    return found
+
+
+def _is_explicit(program: Program, spec: Spec) -> bool | None:
+    """Whether a value takes this spec by `reshard`; None where its axes are of two types."""
+    types = dict(zip(program.mesh.axis_names, program.mesh.axis_types, strict=True))
+    used = {types[axis] for axes in spec for axis in axes} or set(types.values())
+    if used == {AxisType.Auto}:
+        return False
+    return True if used == {AxisType.Explicit} else None
+
+
+def locate(seen: Seen, report: Report) -> Location | None:
+    """Say in which source of the report a place is, by the text of its line."""
+    place = seen.place
+    if not seen.unit.file:
+        return Location(0, place.line, place.function)
+    text = seen.unit.line(place.line)
+    for number, source in enumerate(report.sources):
+        if text and source.line(place.line).strip() == text:
+            return Location(number, place.line, place.function)
+    return None
+
+
+def _stands_at(collective: Collective, location: Location, place: Place) -> bool:
+    return any(
+        frame.source == location.source and place.line <= frame.line <= place.last_line
+        for frame in collective.frames
+    )

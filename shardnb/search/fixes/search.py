@@ -1,0 +1,269 @@
+"""The search for edits that send less: look at many, compile the best, keep what was found."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from shardnb.compiler import Program
+from shardnb.report.model import Collective, Fix, Report
+from shardnb.rewrite.program_edits import Edit, InputEdit
+from shardnb.rewrite.source_units import units_of
+from shardnb.search.fixes.candidates import (
+    Ranked,
+    closure_edits,
+    constraint_edits,
+    input_edits,
+    output_edits,
+    pairs,
+    product_edits,
+    seen_places,
+)
+from shardnb.search.fixes.trial import Bench, Outcome
+
+Progress = Callable[[int, int, Fix | None], None]
+
+SECONDS = 20.0
+_SHOWN = 3
+_MORE_WORK = 0.1
+_WORK_PER_BYTE = 16
+_PAIRED = 16
+_MUCH = 0.9
+_STOPPED = "the search for fixes {}: {} of {} edits were tried"
+_UNWEIGHED = "the search for fixes ran out of time: not all that may help were compiled"
+_NO_TEXT = "no edit of the text was tried: tracing it again raised {}: {}"
+
+
+def find_fixes(
+    program: Program,
+    report: Report,
+    *,
+    collectives: Collection[int] | None = None,
+    seconds: float = SECONDS,
+    progress: Progress | None = None,
+) -> Report:
+    """Look for edits that make inferred collectives go away or send less; gives a new report.
+
+    In it `c.fixes` holds for each collective that was searched the edits that change it, best
+    first; `()` says that none was found, None that none was sought. Every edit was compiled, as
+    the user would write it, and nothing was run. `collectives` are the ids to look at (None: all
+    that nobody asked for). After `seconds`, or at an interrupt, what was found until then stands,
+    and a note says so. `progress(done, total, best)` is called before each look.
+
+    An edit of the text traces the user's Python once more (see `edits.quiet_retrace`).
+    """
+    wanted = [c for c in report.collectives if _is_wanted(c, collectives)]
+    if not wanted or report.memory is None:
+        return report
+    search = Search(program, report, wanted, time.perf_counter() + seconds, progress)
+    search.run()
+    notes = (*report.notes, *search.notes)
+    found = search.fixes()
+    fixed = tuple(replace(c, fixes=found.get(c.id, c.fixes)) for c in report.collectives)
+    return replace(report, notes=notes, collectives=fixed)
+
+
+def _is_wanted(collective: Collective, ids: Collection[int] | None) -> bool:
+    inferred = collective.asked_by == "inferred"
+    unjudged = collective.asked_by is None and bool(collective.generated)
+    return (inferred or unjudged) and (ids is None or collective.id in ids)
+
+
+@dataclass
+class Trial:
+    """An edit with what it was seen to do; `lowered` is kept until it is compiled whole."""
+
+    edit: Edit
+    outcome: Outcome
+    lowered: Any
+
+
+@dataclass
+class Search:
+    """Looks at edits until the time is over."""
+
+    program: Program
+    report: Report
+    wanted: list[Collective]
+    deadline: float
+    progress: Progress | None = None
+    done: int = 0
+    total: int = 0
+    looked: list[Trial] = field(default_factory=list)
+    weighed: list[Trial] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Take the program as it stands for the measure."""
+        report = self.report
+        self.before = Outcome.of(report.collectives, report.memory, report.work)
+        self._bench = Bench(self.report.mesh)
+        self._seen: set[str] = set()
+        self._longest = 0.0
+
+    def run(self) -> None:
+        """Look at every edit in turn; a note says where it stopped early."""
+        try:
+            complete = self._looks(self._first()) and self._looks(self._paired())
+            weighed = self._weigh_rest()
+            self._report_progress()
+        except KeyboardInterrupt:
+            self.notes.append(_STOPPED.format("was interrupted", self.done, self.total))
+            return
+        if not complete:
+            self.notes.append(_STOPPED.format("ran out of time", self.done, self.total))
+        elif not weighed:
+            self.notes.append(_UNWEIGHED)
+
+    def _first(self) -> list[Edit]:
+        ranked = [*input_edits(self.report, self.wanted), *output_edits(self.report, self.wanted)]
+        texts = list(self._of_text())
+        return [
+            edit
+            for wave in sorted({r.wave for r in (*ranked, *texts)})
+            for edit in _alternating(
+                [r.edit for r in texts if r.wave == wave],
+                [r.edit for r in ranked if r.wave == wave],
+            )
+        ]
+
+    def _of_text(self) -> Iterator[Ranked]:
+        try:
+            units = units_of(self.program, self.report.sources)
+            yield from closure_edits(self.report, self.wanted, units)
+            yield from product_edits(self.program, self.report, self.wanted, units)
+            places = seen_places(self.program, units)
+            yield from constraint_edits(self.program, self.report, self.wanted, places)
+        except Exception as error:  # noqa: BLE001 - a function may refuse to be traced again
+            self.notes.append(_NO_TEXT.format(type(error).__name__, error))
+
+    def _paired(self) -> list[Edit]:
+        singles = [t for t in self.looked if isinstance(t.edit, InputEdit)]
+        singles.sort(key=lambda trial: trial.outcome.wire_bytes)
+        return list(pairs([t.edit for t in singles[:_PAIRED] if isinstance(t.edit, InputEdit)]))
+
+    def _looks(self, edits: Sequence[Edit]) -> bool:
+        fresh = [edit for edit in edits if not self._known(edit)]
+        self.total += len(fresh)
+        for edit in fresh:
+            if time.perf_counter() + self._longest > self.deadline:
+                return False
+            self._report_progress()
+            start = time.perf_counter()
+            self._look(edit)
+            self.done += 1
+            self._longest = max(self._longest, time.perf_counter() - start)
+        return True
+
+    def _known(self, edit: Edit) -> bool:
+        known = edit.text in self._seen
+        self._seen.add(edit.text)
+        return known
+
+    def _look(self, edit: Edit) -> None:
+        try:
+            lowered = edit.lowered(self.program)
+            outcome = self._bench.look(lowered)
+        except Exception:  # noqa: BLE001 - an edit that JAX refuses is no fix
+            return
+        better = outcome.beats(self.before)
+        self.looked.append(Trial(edit, outcome, lowered if better else None))
+        if better and all(outcome.wire_bytes < _MUCH * t.outcome.wire_bytes for t in self.weighed):
+            self._weigh(self.looked[-1])
+
+    def _weigh(self, trial: Trial) -> None:
+        lowered, trial.lowered = trial.lowered, None
+        with suppress(Exception):
+            outcome = self._bench.weigh(lowered)
+            self.weighed.append(Trial(trial.edit, outcome, None))
+
+    def _weigh_rest(self) -> bool:
+        rest = [trial for trial in self.looked if trial.lowered is not None]
+        for trial in sorted(rest, key=lambda t: (t.outcome.wire_bytes, t.outcome.count)):
+            if time.perf_counter() + self.program.compile_seconds > self.deadline:
+                return False
+            self._weigh(trial)
+        return True
+
+    def _report_progress(self) -> None:
+        if self.progress is not None:
+            best = min(self._good(), key=lambda t: t.outcome.wire_bytes, default=None)
+            self.progress(self.done, self.total, None if best is None else self._fix(best))
+
+    def _good(self) -> list[Trial]:
+        return [trial for trial in self.weighed if self._is_fix(trial.outcome)]
+
+    def _is_fix(self, outcome: Outcome) -> bool:
+        """Whether it sends less, and devices do not repeat each other's work for it."""
+        if not outcome.beats(self.before) or outcome.memory is None:
+            return False
+        if outcome.flops is None or self.before.flops is None:
+            return True
+        more = outcome.flops - self.before.flops
+        saved = self.before.wire_bytes - outcome.wire_bytes
+        return more <= max(_MORE_WORK * self.before.flops, _WORK_PER_BYTE * saved)
+
+    def fixes(self) -> dict[int, tuple[Fix, ...]]:
+        """Give for each collective that was searched the best edits that change it."""
+        good = self._good()
+        before = Counter(_signature(c) for c in self.before.collectives)
+        changed = [(trial, _fewer(before, trial.outcome)) for trial in good]
+        return {
+            c.id: self._best([trial for trial, gone in changed if _signature(c) in gone])
+            for c in self.wanted
+        }
+
+    def _best(self, trials: list[Trial]) -> tuple[Fix, ...]:
+        kept = [t for t in trials if not any(_dominates(other, t) for other in trials)]
+        kept.sort(key=lambda t: (t.outcome.wire_bytes, t.outcome.memory, len(t.edit.text)))
+        shown: dict[tuple[int, int | None, int], Trial] = {}
+        for trial in kept:
+            outcome = trial.outcome
+            shown.setdefault((outcome.wire_bytes, outcome.memory, outcome.count), trial)
+        return tuple(self._fix(trial) for trial in list(shown.values())[:_SHOWN])
+
+    def _fix(self, trial: Trial) -> Fix:
+        before, after = self.before, trial.outcome
+        return Fix(
+            edit=trial.edit.text,
+            collectives=(before.count, after.count),
+            wire_bytes=(before.wire_bytes, after.wire_bytes),
+            memory_bytes=(before.memory or 0, after.memory or 0),
+            location=trial.edit.location,
+        )
+
+
+def _alternating(one: list[Edit], other: list[Edit]) -> Iterator[Edit]:
+    for number in range(max(len(one), len(other))):
+        yield from (*one[number : number + 1], *other[number : number + 1])
+
+
+def _signature(collective: Collective) -> tuple[Any, ...]:
+    return (
+        collective.kind,
+        collective.axes,
+        collective.dtype,
+        collective.shape,
+        collective.trips,
+    )
+
+
+def _fewer(before: Counter[tuple[Any, ...]], after: Outcome) -> set[tuple[Any, ...]]:
+    """Give the kinds of collectives of which an outcome has fewer."""
+    counts = Counter(_signature(c) for c in after.collectives)
+    return {signature for signature, count in before.items() if counts[signature] < count}
+
+
+def _dominates(one: Trial, other: Trial) -> bool:
+    """Whether an edit is nowhere worse than another and somewhere better, also in its size."""
+    first, second = _price(one), _price(other)
+    return first != second and all(a <= b for a, b in zip(first, second, strict=True))
+
+
+def _price(trial: Trial) -> tuple[int, int, int, int]:
+    outcome = trial.outcome
+    return outcome.wire_bytes, outcome.memory or 0, outcome.count, trial.edit.size

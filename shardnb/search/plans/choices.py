@@ -1,0 +1,199 @@
+"""The placements that an array can have, and the steps from one to the next."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from shardnb.report.model import Spec
+from shardnb.search.plans.patterns import Pattern
+
+State = tuple[Spec, ...]
+"""A placement for each pattern."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """All placements of some patterns on the axes of a mesh."""
+
+    patterns: tuple[Pattern, ...]
+    axes: tuple[tuple[str, int], ...]
+    symmetric: bool = True
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """The axes' sizes by name."""
+        return dict(self.axes)
+
+    @property
+    def start(self) -> State:
+        """Every free array whole on each device."""
+        return tuple(p.fixed or ((),) * len(p.shape) for p in self.patterns)
+
+    def allowed(self, pattern: Pattern, spec: Spec) -> bool:
+        """Whether a spec divides an array."""
+        parts = (math.prod(self.sizes[axis] for axis in axes) for axes in spec)
+        return all(size % n == 0 for size, n in zip(pattern.shape, parts, strict=True))
+
+    def moves(self, state: State) -> Iterator[State]:
+        """Give the states with one axis put elsewhere, on one pattern or on its like."""
+        for number, pattern in enumerate(self.patterns):
+            if not pattern.free:
+                continue
+            for _, spec in self._specs(pattern, state[number]):
+                yield self.canonical(_with(state, (number,), spec))
+                alike = self._alike(pattern, state, state[number])
+                if len(alike) > 1:
+                    yield self.canonical(_with(state, alike, spec))
+
+    def swaps(self, state: State) -> Iterator[State]:
+        """Give the states where an axis leaves, or goes where another is, or both trade."""
+        for axis, other in itertools.product(self._split, self._split):
+            yield self.canonical(tuple(self._followed(state, axis, other)))
+            if axis < other:
+                yield self.canonical(tuple(self._exchanged(state, axis, other)))
+
+    def seeds(self, state: State) -> Iterator[tuple[str, State]]:
+        """Give an axis, and the state with that axis put on another dimension of one pattern."""
+        for number, pattern in enumerate(self.patterns):
+            if pattern.free:
+                for axis, spec in self._specs(pattern, state[number]):
+                    if any(axis in axes for axes in spec):
+                        yield axis, _with(state, (number,), spec)
+
+    def carried(self, state: State, axis: str, carried: Sequence[Spec | None]) -> State:
+        """Take over from the inputs' specs, by pattern, where an axis went on its own."""
+        return self.canonical(
+            tuple(
+                self._taken(pattern, spec, axis, found)
+                for pattern, spec, found in zip(self.patterns, state, carried, strict=True)
+            )
+        )
+
+    def _taken(self, pattern: Pattern, spec: Spec, axis: str, found: Spec | None) -> Spec:
+        if not pattern.free or found is None or any(axis in axes for axes in spec):
+            return spec
+        place = next((dim for dim, axes in enumerate(found) if axis in axes), None)
+        moved = spec if place is None else self._added(spec, place, axis)
+        return moved if self.allowed(pattern, moved) else spec
+
+    def _specs(self, pattern: Pattern, spec: Spec) -> Iterator[tuple[str, Spec]]:
+        """Give a spec with one axis taken away or put on another dimension, and the axis."""
+        for axis in self._split:
+            without = _without(spec, axis)
+            for dim in range(-1, len(spec)):
+                moved = without if dim < 0 else self._added(without, dim, axis)
+                if moved != spec and self.allowed(pattern, moved):
+                    yield axis, moved
+
+    @property
+    def _split(self) -> tuple[str, ...]:
+        """The axes that split anything."""
+        return tuple(axis for axis, size in self.axes if size > 1)
+
+    def _exchanged(self, state: State, axis: str, other: str) -> Iterator[Spec]:
+        """Let two axes change places, where the sizes allow it."""
+        names = {axis: other, other: axis}
+        order = list(self.sizes)
+        for pattern, spec in zip(self.patterns, state, strict=True):
+            moved = tuple(
+                tuple(sorted((names.get(one, one) for one in axes), key=order.index))
+                for axes in spec
+            )
+            yield moved if pattern.free and self.allowed(pattern, moved) else spec
+
+    def _followed(self, state: State, axis: str, other: str) -> Iterator[Spec]:
+        """Put an axis wherever another is, and nowhere else; nowhere at all for the same axis."""
+        for pattern, spec in zip(self.patterns, state, strict=True):
+            if not pattern.free:
+                yield spec
+                continue
+            without = _without(spec, axis)
+            place = next((d for d, axes in enumerate(without) if other in axes), None)
+            moved = without if place is None else self._added(without, place, axis)
+            yield moved if self.allowed(pattern, moved) else spec
+
+    def _added(self, spec: Spec, dim: int, axis: str) -> Spec:
+        axes = tuple(sorted((*spec[dim], axis), key=list(self.sizes).index))
+        return (*spec[:dim], axes, *spec[dim + 1 :])
+
+    def _alike(self, pattern: Pattern, state: State, spec: Spec) -> tuple[int, ...]:
+        """Number the patterns of one tail and shape: a parameter and its optimizer's moments."""
+        return tuple(
+            number
+            for number, other in enumerate(self.patterns)
+            if other.free
+            and (other.tail, other.shape) == (pattern.tail, pattern.shape)
+            and state[number] == spec
+        )
+
+    def starts(self) -> Iterator[State]:
+        """Give states to begin at: nothing split, and everything split along each axis alone."""
+        yield self.canonical(self.start)
+        for axis in self._split:
+            yield self.canonical(
+                tuple(
+                    self._widest(pattern, axis) if pattern.free else spec
+                    for pattern, spec in zip(self.patterns, self.start, strict=True)
+                )
+            )
+
+    def _widest(self, pattern: Pattern, axis: str) -> Spec:
+        whole: Spec = ((),) * len(pattern.shape)
+        dims = sorted(range(len(whole)), key=lambda dim: -pattern.shape[dim])
+        cut = (self._added(whole, dim, axis) for dim in dims)
+        return next((spec for spec in cut if self.allowed(pattern, spec)), whole)
+
+    def canonical(self, state: State) -> State:
+        """Give the one of the states that differ in the names of like axes only."""
+        names = self._renamings if self.symmetric else ()
+        return min((self._renamed(state, renaming) for renaming in names), default=state)
+
+    def _renamed(self, state: State, names: Mapping[str, str]) -> State:
+        order = list(self.sizes)
+        return tuple(
+            tuple(tuple(sorted((names[axis] for axis in axes), key=order.index)) for axes in spec)
+            for spec in state
+        )
+
+    @cached_property
+    def _renamings(self) -> tuple[dict[str, str], ...]:
+        """Ways to swap the names of axes of the same size."""
+        sizes = sorted(set(self.sizes.values()))
+        groups = [[name for name, size in self.axes if size == one] for one in sizes]
+        orders = itertools.product(*(itertools.permutations(group) for group in groups))
+        return tuple(
+            {
+                old: new
+                for group, order in zip(groups, orders_of, strict=True)
+                for old, new in zip(group, order, strict=True)
+            }
+            for orders_of in orders
+        )
+
+
+def _without(spec: Spec, axis: str) -> Spec:
+    return tuple(tuple(one for one in axes if one != axis) for axes in spec)
+
+
+def _with(state: State, numbers: Sequence[int], spec: Spec) -> State:
+    return tuple(spec if number in numbers else old for number, old in enumerate(state))
+
+
+def factorisations(count: int, axes: int = 3) -> list[tuple[int, ...]]:
+    """Give the shapes of a mesh of `count` devices with up to `axes` axes, longest axis first.
+
+    >>> factorisations(8)
+    [(8,), (4, 2), (2, 2, 2)]
+    """
+    found: set[tuple[int, ...]] = {(count,)}
+    for size in range(2, math.isqrt(count) + 1):
+        if count % size == 0 and axes > 1:
+            found |= {
+                tuple(sorted((*rest, size), reverse=True))
+                for rest in factorisations(count // size, axes - 1)
+            }
+    return sorted(found, key=lambda shape: (len(shape), [-size for size in shape]))

@@ -1,0 +1,264 @@
+"""From a function to its plans."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+
+from shardnb import engine
+from shardnb.compiler import build
+from shardnb.compiler.call import Call, read_call
+from shardnb.compiler.placement import named_leaves
+from shardnb.mesh import Grid, make_grid
+from shardnb.report.model import Report
+from shardnb.report.plans import Plan, Plans
+from shardnb.rewrite.program_edits import partition_spec
+from shardnb.search.plans.choices import Space, State, factorisations
+from shardnb.search.plans.code import written
+from shardnb.search.plans.front import front
+from shardnb.search.plans.patterns import Pattern, patterns_of
+from shardnb.search.plans.progress import Progress, shown
+from shardnb.search.plans.search import Field, Search
+from shardnb.views.units import count, size
+
+Tree = Any
+PREVIEWS = 600
+PREVIEWS_OF_MANY = 250
+COMPILES = 24
+_QUICK = 1000
+_FEWEST = 80
+_NAMES = ("x", "y", "z")
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_BINARY = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+_SIZE = re.compile(r"\s*([\d.]+)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
+
+
+def plan(
+    fn: Callable[..., Tree],
+    *args: Tree,
+    mesh: str | int | jax.sharding.Mesh | Grid | None = None,
+    memory: int | str | None = None,
+    on: str | None = None,
+    hardware: str | None = None,
+    in_specs: Tree = None,
+    out_specs: Tree = None,
+    seed: int = 0,
+    previews: int | None = None,
+    compiles: int = COMPILES,
+    progress: Progress | None = None,
+    **jit_options: Any,
+) -> Plans:
+    """Search specs of the arguments for the plans with the least memory and the least traffic.
+
+    `args` are arrays, or `jax.ShapeDtypeStruct`, in pytrees; arrays whose paths differ in a layer
+    number only are one choice. An argument that `in_specs` places stays there. `mesh` is a mesh
+    with auto axes, or a number of devices: then every mesh of up to three axes takes part.
+    `memory` is what a device may hold, in bytes or as `16GiB`. With a TPU mesh or a `hardware`
+    such as `v5e`, plans are compared by seconds, else by the bytes that a device sends.
+
+    Shardy estimates up to `previews` placements on each mesh (None: 600, or 250 where there are
+    several, and fewer of a large program); the most promising, up to `compiles` in all, are
+    compiled, and only these are given. Nothing is allocated or run. The same `seed` gives the
+    same plans. An interrupt keeps what was found.
+
+    Raises `ValueError` where the mesh has explicit or manual axes, and what JAX raises.
+
+    >>> import jax, jax.numpy as jnp
+    >>> x = jax.ShapeDtypeStruct((256, 512), jnp.float32)
+    >>> w = jax.ShapeDtypeStruct((512, 1024), jnp.float32)
+    >>> plans = plan(jnp.dot, x, w, mesh="model=4", previews=20, compiles=6)
+    >>> plans.best.wire_bytes
+    0
+    """
+    call = read_call(fn, args, in_specs)
+    grids, notes = _grids(mesh, on, args)
+    limit = None if memory is None else read_size(memory)
+    with shown() as bar:
+        tell = progress or bar
+        fields: list[Field] = []
+        with _kept(fields) as stopped:
+            for grid in grids:
+                tell("meshes compiled", len(fields), len(grids))
+                fields.append(_field(call, grid, out_specs, hardware, jit_options))
+        each = previews or _previews(fields)
+        search = Search(fields, limit, each, compiles, seed, tell, notes=notes)
+        search.run(stopped=bool(stopped))
+    return _Found(call, grids, fields, out_specs, jit_options).plans(search)
+
+
+@contextmanager
+def _kept(fields: Sequence[Field]) -> Iterator[list[KeyboardInterrupt]]:
+    """Hold back an interrupt once a mesh was compiled; the list says whether there was one."""
+    held: list[KeyboardInterrupt] = []
+    try:
+        yield held
+    except KeyboardInterrupt as interrupt:
+        if not fields:
+            raise
+        held.append(interrupt)
+
+
+def _previews(fields: Sequence[Field]) -> int:
+    """Give how many placements to estimate on each mesh: the larger a program, the fewer."""
+    most = PREVIEWS if len(fields) == 1 else PREVIEWS_OF_MANY
+    lines = max(one.estimator.lines for one in fields)
+    return max(_FEWEST, min(most, most * _QUICK // lines))
+
+
+def read_size(text: int | str) -> int:
+    """Read a number of bytes; raises `ValueError` with the form.
+
+    >>> read_size("16GiB"), read_size("1.5 MB"), read_size(4096)
+    (17179869184, 1500000, 4096)
+    """
+    if isinstance(text, int):
+        return text
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no size; a size is written as 16GiB, 900MB or in bytes")
+    number, unit, binary = match.groups()
+    units = _BINARY if binary else _UNITS
+    return int(float(number) * units[unit.lower()]) if unit else int(float(number))
+
+
+def _grids(mesh: Any, on: str | None, args: Any) -> tuple[list[Grid], list[str]]:
+    """Give the meshes to plan for, and what is to be said of those that cannot be laid."""
+    number = str(mesh).strip() if isinstance(mesh, int | str) else ""
+    if number.isdigit():
+        return _shapes(int(number), on)
+    grid = make_grid(mesh, None, on, args)
+    for axis in grid.describe().axes:
+        if axis.type != "auto":
+            raise ValueError(
+                f"the mesh axis {axis.name} is {axis.type}, where the program itself states "
+                "placements: a plan is searched on auto axes"
+            )
+    return [grid], []
+
+
+def _shapes(devices: int, on: str | None) -> tuple[list[Grid], list[str]]:
+    grids, notes, failed = [], [], None
+    for shape in factorisations(devices):
+        text = ",".join(f"{name}={size}" for name, size in zip(_NAMES, shape, strict=False))
+        try:
+            grids.append(make_grid(text, None, on))
+        except ValueError as error:
+            failed = error
+            notes.append(f"the mesh {text} took no part: {error}")
+    if not grids and failed is not None:
+        raise failed
+    return grids, notes
+
+
+def _field(
+    call: Call,
+    grid: Grid,
+    out_specs: Tree,
+    hardware: str | None,
+    jit_options: Mapping[str, Any],
+) -> Field:
+    """Compile the program for a mesh, with nothing split but what the user says."""
+    mesh = grid.describe()
+    patterns = patterns_of(call.args, call.in_specs)
+    space = Space(patterns, tuple(mesh.shape.items()))
+    program = build(
+        call.fn,
+        call.args,
+        mesh=grid.mesh,
+        in_specs=trees(call.args, patterns, space.start),
+        out_specs=out_specs,
+        **jit_options,
+    )
+    names = tuple(name for name, _ in named_leaves(call.args))
+    one = Field(program, mesh, space, names, hardware)
+    # Like axes may change names, unless the program or the hardware tells them apart.
+    told = one.estimator.names_axes or mesh.coords is not None or hardware is not None
+    one.space = replace(space, symmetric=not told)
+    return one
+
+
+def trees(args: Mapping[str, Tree], patterns: Sequence[Pattern], state: State) -> dict[str, Tree]:
+    """Give a state as specs in the arguments' own structure."""
+    by_number = {
+        member: partition_spec(spec)
+        for pattern, spec in zip(patterns, state, strict=True)
+        for member in pattern.members
+    }
+    found, number = {}, 0
+    for name, tree in args.items():
+        leaves, structure = jax.tree_util.tree_flatten(tree)
+        specs = [by_number[number + at] for at in range(len(leaves))]
+        found[name] = jax.tree_util.tree_unflatten(structure, specs)
+        number += len(leaves)
+    return found
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a search was asked, so that a plan can be explained later."""
+
+    call: Call
+    grids: list[Grid]
+    fields: list[Field]
+    out_specs: Tree
+    jit_options: Mapping[str, Any]
+
+    def plans(self, search: Search) -> Plans:
+        """Give the front of what was compiled, within the memory that is allowed."""
+        found = list(search.plans.values())
+        fitting = [p for p in found if search.limit is None or p.memory <= search.limit]
+        least = min(found, key=lambda p: (p.memory, p.value), default=None)
+        notes = [*search.notes, *self._closed_over()]
+        if least is not None and not fitting and search.limit is not None:
+            notes.append(
+                f"no plan that was compiled holds {size(search.limit)} or less a device: "
+                f"the least holds {size(least.memory)}"
+            )
+        return Plans(
+            title=self.call.title,
+            plans=tuple(front(fitting, lambda p: (float(p.memory), p.value))),
+            least=least,
+            limit=search.limit,
+            looked=search.looked,
+            compiled=len(found),
+            notes=tuple(notes),
+            _found=self,
+        )
+
+    def _closed_over(self) -> list[str]:
+        number = len(self.fields[0].program.closed_over)
+        said = f"{count(number, 'array')} that the function closes over took no part"
+        return [f"{said}: what is an argument can be placed"] if number else []
+
+    def trees(self, plan: Plan) -> dict[str, Tree]:
+        """Give a plan's specs by argument."""
+        one = self._field(plan)
+        return trees(self.call.args, one.space.patterns, tuple(plan.specs.values()))
+
+    def explain(self, plan: Plan) -> Report:
+        """Give a plan's report."""
+        at = self.fields.index(self._field(plan))
+        _, report = engine.compile_and_analyse(
+            self.call.fn,
+            self.call.args,
+            self.grids[at],
+            **self.call.texts,
+            in_specs=self.trees(plan),
+            out_specs=self.out_specs,
+            names=self.call.names,
+            jit_options=self.jit_options,
+        )
+        hardware = self.fields[at].hardware
+        return report.on_hardware(hardware) if hardware else report
+
+    def written(self, plan: Plan) -> str:
+        """Give a plan's code."""
+        return written(self.call.args, self.trees(plan), plan.mesh)
+
+    def _field(self, plan: Plan) -> Field:
+        return next(one for one in self.fields if one.mesh == plan.mesh)

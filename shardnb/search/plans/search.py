@@ -1,0 +1,277 @@
+"""The search for plans: many are estimated, the best are compiled, only those are kept."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from shardnb.collectives.find import find_collectives
+from shardnb.compiler import Program
+from shardnb.cost import on_hardware, priced
+from shardnb.findings.memory import memory_of_compiled
+from shardnb.findings.work import work_of
+from shardnb.report.cost import Cost
+from shardnb.report.model import Mesh, Report, Spec
+from shardnb.report.plans import Plan
+from shardnb.rewrite.program_edits import InputEdit
+from shardnb.search.fixes.trial import quiet_compiler
+from shardnb.search.plans.choices import Space, State
+from shardnb.search.plans.estimate import Estimate, Estimator
+from shardnb.search.plans.front import Point, crowding, front, gain
+from shardnb.texts import hlo
+from shardnb.views.words import over
+
+Progress = Callable[[str, int, int], None]
+_ALIKE = 3
+_NEWEST = 0.5
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A state of a field, with what it is reckoned to hold and to cost."""
+
+    field: int
+    state: State
+    point: Point
+
+
+@dataclass
+class Field:
+    """One mesh: its program, compiled once, and the placements to choose from on it."""
+
+    program: Program
+    mesh: Mesh
+    space: Space
+    names: tuple[str, ...]
+    hardware: str | None = None
+
+    def __post_init__(self) -> None:
+        """Get Shardy ready."""
+        self.estimator = Estimator(self.program)
+        self.seen: dict[State, Point] = {}
+        self._ahead: dict[State, list[Any]] = {}
+
+    def look(self, state: State) -> None:
+        """Estimate a state that was not seen; one that Shardy refuses is left out."""
+        if state not in self.seen:
+            with suppress(ValueError):
+                estimate = self.estimator.of(dict(self._specs(state)))
+                self.seen[state] = float(estimate.held), self._value(estimate)
+
+    def _specs(self, state: State) -> Iterator[tuple[int, Spec]]:
+        for pattern, spec in zip(self.space.patterns, state, strict=True):
+            for member in pattern.members:
+                yield member, spec
+
+    def _value(self, estimate: Estimate) -> float:
+        cost = self.cost(
+            Report("", self.mesh, collectives=estimate.collectives, work=estimate.work)
+        )
+        return value_of(estimate.wire_bytes, cost)
+
+    def cost(self, report: Report) -> Cost | None:
+        """Give the seconds of a report's work and collectives, where a hardware is known."""
+        return (on_hardware(report, self.hardware) if self.hardware else priced(report)).cost
+
+    def next(self, random_of: random.Random) -> State | None:
+        """Choose a state that was not seen, a step from the front; from what it beats at the end.
+
+        Half of the time it goes on from the state that came to the front last.
+        """
+        left = dict(self.seen)
+        while left:
+            best = front(left, lambda state: left[state], _ALIKE)
+            order = {state: number for number, state in enumerate(self.seen)}
+            for state in self._order(best, order, random_of):
+                if (step := self._step(state, random_of)) is not None:
+                    return step
+            for state in best:
+                del left[state]
+        return None
+
+    def _order(
+        self, best: list[State], order: Mapping[State, int], random_of: random.Random
+    ) -> list[State]:
+        """Give the states to go on from: the newest first, or those far from their neighbours."""
+        if random_of.random() < _NEWEST:
+            return sorted(best, key=lambda state: -order[state])
+        gaps = crowding([self.seen[state] for state in best])
+        drawn = {s: random_of.random() ** (1 / gap) for s, gap in zip(best, gaps, strict=True)}
+        return sorted(best, key=lambda state: -drawn[state])
+
+    def _step(self, state: State, random_of: random.Random) -> State | None:
+        """Give a step from a state that was not taken, first those that Shardy carries on."""
+        if state not in self._ahead:
+            near: list[Any] = list(dict.fromkeys(self.space.moves(state)))
+            far: list[Any] = [*dict.fromkeys(self.space.swaps(state)), *self.space.seeds(state)]
+            random_of.shuffle(near)
+            random_of.shuffle(far)
+            self._ahead[state] = [*near, *far]
+        steps = self._ahead[state]
+        while steps:
+            step = steps.pop()
+            found = self._carried(*step) if isinstance(step[0], str) else step
+            if found is not None and found not in self.seen:
+                return found
+        return None
+
+    def _carried(self, axis: str, state: State) -> State | None:
+        free = {
+            member
+            for pattern, spec in zip(self.space.patterns, state, strict=True)
+            if pattern.free and not any(axis in axes for axes in spec)
+            for member in pattern.members
+        }
+        try:
+            found = self.estimator.carried(dict(self._specs(state)), free)
+        except ValueError:
+            return None
+        by_pattern = [found.get(pattern.members[0]) for pattern in self.space.patterns]
+        return self.space.carried(state, axis, by_pattern)
+
+    def compiled(self, state: State) -> Plan:
+        """Compile a state, and give what the compiler says of it."""
+        specs = {self.names[number]: spec for number, spec in self._specs(state)}
+        edit = InputEdit(tuple((name, (name,), spec) for name, spec in specs.items()))
+        lowered = edit.lowered(self.program)
+        with quiet_compiler():
+            return self.plan(lowered.compile(), state)
+
+    def plan(self, compiled: Any, state: State) -> Plan:
+        """Read a compiled program into a plan."""
+        text = compiled.as_text()
+        module = hlo.parse(text)
+        collectives = find_collectives(module, self.mesh, lambda _: ())
+        memory, work = memory_of_compiled(compiled), work_of(text, module, compiled)
+        report = Report("", self.mesh, collectives=collectives, work=work)
+        return Plan(
+            mesh=self.mesh,
+            specs=self._by_pattern(state),
+            memory=memory.total if memory else 0,
+            wire_bytes=report.wire_bytes,
+            collectives=dict(Counter(f"{c.kind}{over(c)}" for c in collectives)),
+            untold=sum(c.trips is None for c in collectives),
+            flops=work.flops if work else None,
+            cost=self.cost(report),
+        )
+
+    def _by_pattern(self, state: State) -> Mapping[str, Spec]:
+        names = Counter(pattern.name for pattern in self.space.patterns)
+        return {
+            p.name if names[p.name] == 1 else f"{p.name} {list(p.shape)}": spec
+            for p, spec in zip(self.space.patterns, state, strict=True)
+        }
+
+
+def value_of(wire_bytes: int, cost: Cost | None) -> float:
+    """Give what a plan costs: seconds to compute and to communicate, else the bytes it sends."""
+    if cost is None:
+        return float(wire_bytes)
+    return cost.communication_seconds + (cost.compute_seconds or 0.0)
+
+
+@dataclass
+class Search:
+    """Looks at `previews` placements of each field, and compiles at most `compiles` of them all.
+
+    The field's own program, which splits nothing, was compiled before and does not count.
+    """
+
+    fields: list[Field]
+    limit: int | None
+    previews: int
+    compiles: int
+    seed: int
+    progress: Progress
+    plans: dict[Candidate, Plan] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    looked: int = 0
+
+    def run(self, *, stopped: bool = False) -> None:
+        """Search to the end of the budget, or to an interrupt: what was found then stands.
+
+        Where it was `stopped` before, the fields' own programs are all that was found.
+        """
+        try:
+            for number, one in enumerate(self.fields):
+                one.look(one.space.start)
+                self._keep(number, one.space.start, one.plan(one.program.compiled, one.space.start))
+            for one in () if stopped else self.fields:
+                self._preview(one)
+            self._compile(0 if stopped else self.compiles)
+        except KeyboardInterrupt:
+            stopped = True
+        if stopped:
+            self.notes.append(
+                f"the search was interrupted: {self.looked} placements were estimated, "
+                f"{len(self.plans)} compiled"
+            )
+
+    def _preview(self, one: Field) -> None:
+        random_of = random.Random(self.seed)  # noqa: S311 - a search, no secret
+        for state in one.space.starts():
+            one.look(state)
+        total = self.previews * len(self.fields)
+        for _ in range(self.previews):
+            fresh = one.next(random_of)
+            if fresh is None:
+                return
+            one.look(fresh)
+            self.looked += 1
+            self.progress("placements estimated", self.looked, total)
+
+    def _compile(self, most: int) -> None:
+        for done in range(most):
+            candidate = self._most_promising()
+            if candidate is None:
+                return
+            self.progress("plans compiled", done, most)
+            one = self.fields[candidate.field]
+            try:
+                plan = one.compiled(candidate.state)
+            except Exception:  # noqa: BLE001 - a placement that JAX or the compiler refuses
+                del one.seen[candidate.state]
+                continue
+            self._keep(candidate.field, candidate.state, plan)
+
+    def _keep(self, number: int, state: State, plan: Plan) -> None:
+        point = self.fields[number].seen.get(state, (float(plan.memory), 0.0))
+        self.plans[Candidate(number, state, point)] = plan
+
+    def _most_promising(self) -> Candidate | None:
+        """Choose what would add most to the plans that are known, if its estimate came true."""
+        known = [
+            (candidate.point[0], value_of(plan.wire_bytes, plan.cost))
+            for candidate, plan in self.plans.items()
+        ]
+        left = [
+            candidate
+            for number, one in enumerate(self.fields)
+            for state, point in one.seen.items()
+            if (candidate := Candidate(number, state, point)) not in self.plans
+            and (self.limit is None or point[0] <= self.limit)
+        ]
+        best = front(left, lambda candidate: candidate.point)
+        worst = _worst([*known, *(candidate.point for candidate in best)])
+        gains = [(gain(known, c.point, worst), -c.point[0], c) for c in best]
+        most = max(gains, key=lambda item: item[:2], default=None)
+        return most[2] if most and most[0] > 1e-9 else self._next_of_front()
+
+    def _next_of_front(self) -> Candidate | None:
+        """Choose what the estimates alone hold for best: they may have been too high."""
+        seen = [
+            Candidate(number, state, point)
+            for number, one in enumerate(self.fields)
+            for state, point in one.seen.items()
+            if self.limit is None or point[0] <= self.limit
+        ]
+        best = front(seen, lambda candidate: candidate.point)
+        return next((candidate for candidate in best if candidate not in self.plans), None)
+
+
+def _worst(points: list[Point]) -> Point:
+    return 1.01 * max(p[0] for p in points), 1.01 * max(p[1] for p in points)

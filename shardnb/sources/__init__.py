@@ -1,0 +1,1 @@
+"""The user's source: from stack frames to lines and statements."""

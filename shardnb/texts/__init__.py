@@ -1,0 +1,1 @@
+"""Readers of what the compiler writes: HLO, Shardy modules, shardings, replica groups."""

@@ -1,0 +1,182 @@
+"""Replica groups: their spellings in HLO, and the mesh axes whose devices they join."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shardnb.report.model import Groups, Mesh
+from shardnb.texts.axis_factors import merged, pieces_of
+
+_IOTA = re.compile(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
+_LIST = re.compile(r"\{([\d,\s]+)\}")
+_AXES = re.compile(r"mesh\[([^\]]*)\]")
+_SIZE = re.compile(r"'([^']+)'=(\d+)")
+_USED = re.compile(r"'([^']+)'(?::\((\d+)\)(\d+))?")
+_DEVICE_IDS = re.compile(r"device_ids=\((.*?)\)\s*\{")
+
+Positions = NDArray[np.int64]
+
+
+def parse_groups(text: str, devices: int) -> Groups:
+    """Read `replica_groups` or `source_target_pairs` in any of their spellings.
+
+    `{}` means one group of all devices. Raises `ValueError` for another text.
+
+    >>> parse_groups("[2,4]<=[4,2]T(1,0)", 8)
+    ((0, 2, 4, 6), (1, 3, 5, 7))
+    >>> parse_groups("mesh['a'=4,'b'=2] {'b'}", 8)
+    ((0, 1), (2, 3), (4, 5), (6, 7))
+    """
+    text = text.strip()
+    if text.startswith("mesh["):
+        rows = _from_mesh(text)
+    elif match := _IOTA.fullmatch(text):
+        rows = iota(match[0]).reshape(_numbers(match[1]))
+    elif text.startswith("{"):
+        lists = [tuple(_numbers(part)) for part in _LIST.findall(text)]
+        return tuple(lists) or (tuple(range(devices)),)
+    else:
+        raise ValueError(f"{text!r} is no spelling of replica groups that is known")
+    return tuple(tuple(row) for row in rows.tolist())
+
+
+def iota(text: str) -> Positions:
+    """Read the device order of `[8]`, `[2,4]<=[4,2]T(1,0)` or `[4,2]T(1,0)`, flat."""
+    dims, _, rest = text.partition("<=")
+    match = re.fullmatch(r"\[([\d,]+)\](?:T\(([\d,]+)\))?", rest or dims)
+    if match is None:
+        raise ValueError(f"{text!r} is no device order")
+    sizes = _numbers(match[1])
+    grid = np.arange(math.prod(sizes)).reshape(sizes)
+    return (grid.transpose(_numbers(match[2])) if match[2] else grid).reshape(-1)
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in text.replace(" ", "").split(",") if part]
+
+
+def _from_mesh(text: str) -> Positions:
+    """Read axes of a mesh of the compiler's own, such as `mesh['a'=8] {'a':(4)2}`."""
+    declared = _AXES.match(text)
+    used = text[text.rindex("{") :]
+    if declared is None:
+        raise ValueError(f"{text!r} is no mesh")
+    sizes = {name: int(size) for name, size in _SIZE.findall(declared[1])}
+    total = math.prod(sizes.values())
+    ids = _DEVICE_IDS.search(text)
+    grid = iota(ids[1]) if ids else np.arange(total)
+    cut, picked = _cut(sizes, _USED.findall(used))
+    grid = grid.reshape(cut)
+    rest = [dim for dim in range(len(cut)) if dim not in picked]
+    group = math.prod(cut[dim] for dim in picked)
+    return grid.transpose([*rest, *picked]).reshape(-1, group)
+
+
+def _cut(sizes: dict[str, int], used: list[tuple[str, str, str]]) -> tuple[list[int], list[int]]:
+    """Cut each axis where a part of it is used; give the sizes, and the places of the parts."""
+    points: dict[str, set[int]] = {name: {1, size} for name, size in sizes.items()}
+    for name, before, part in used:
+        if before:
+            points[name] |= {int(before), int(before) * int(part)}
+    cut: list[int] = []
+    place: dict[tuple[str, int], int] = {}
+    for name, size in sizes.items():
+        steps = sorted(points[name]) if size > 1 else [1, 1]
+        for low, high in itertools.pairwise(steps):
+            place[name, low] = len(cut)
+            cut.append(high // low)
+    picked: list[int] = []
+    for name, before, part in used:
+        low = int(before or 1)
+        end = low * int(part) if before else sizes[name]
+        picked += [p for (axis, at), p in place.items() if axis == name and low <= at < end]
+    return cut, list(dict.fromkeys(picked))
+
+
+@dataclass
+class AxisFinder:
+    """Says which axes of a mesh replica groups join; remembers what it was asked."""
+
+    mesh: Mesh
+    _parsed: dict[tuple[str, bool], Groups] = field(default_factory=dict)
+    _known: dict[tuple[Groups, bool], tuple[str, ...] | None] = field(default_factory=dict)
+
+    def groups(self, text: str, *, permute: bool = False) -> Groups:
+        """Read replica groups, or the pairs of a permute; no pairs are no groups."""
+        key = text, permute
+        if key not in self._parsed:
+            empty = permute and text.strip() == "{}"
+            self._parsed[key] = () if empty else parse_groups(text, self.mesh.size)
+        return self._parsed[key]
+
+    def axes(self, groups: Groups, *, permute: bool = False) -> tuple[str, ...] | None:
+        """Give the axes, a part as `data:(4)2`, or None where the groups match none.
+
+        For the pairs of a permute these are the axes along which a pair's devices differ.
+        """
+        key = groups, permute
+        if key not in self._known:
+            self._known[key] = self._pairs(groups) if permute else self._find(groups)
+        return self._known[key]
+
+    def alone(self, text: str) -> tuple[str, ...]:
+        """Give the axes of one device that a text names, if it names this mesh.
+
+        >>> from shardnb.report.model import Axis
+        >>> mesh = Mesh((Axis("data", 4), Axis("one", 1)), (0, 1, 2, 3))
+        >>> AxisFinder(mesh).alone("mesh['data'=4,'one'=1] {'one'}")
+        ('one',)
+        """
+        declared = _AXES.match(text.strip())
+        sizes = {name: int(size) for name, size in _SIZE.findall(declared[1] if declared else "")}
+        if not sizes or sizes != self.mesh.shape:
+            return ()
+        used = (name for name, _, _ in _USED.findall(text[text.rindex("{") :]))
+        return tuple(name for name in used if sizes.get(name) == 1)
+
+    def _pairs(self, pairs: Groups) -> tuple[str, ...] | None:
+        if not self.mesh.axes:
+            return None
+        if not pairs:
+            return ()
+        sizes = [axis.size for axis in self.mesh.axes]
+        ends = np.array(pairs)
+        if ends.max() >= self.mesh.size:
+            return None
+        here, there = (np.stack(np.unravel_index(ends[:, i], sizes)) for i in (0, 1))
+        differs = (here != there).any(axis=1)
+        return tuple(a.name for a, moved in zip(self.mesh.axes, differs, strict=True) if moved)
+
+    def _find(self, groups: Groups) -> tuple[str, ...] | None:
+        if not self.mesh.axes or not groups:
+            return None
+        size = len(groups[0])
+        if any(len(group) != size for group in groups) or size * len(groups) != self.mesh.size:
+            return None
+        pieces = pieces_of(self.mesh.shape, self.mesh.shape)
+        sizes = [piece[2] for piece in pieces]
+        first = np.stack(np.unravel_index(np.array(groups[0]), sizes or [1]))
+        varying = [i for i in range(len(pieces)) if len(set(first[i].tolist())) > 1]
+        if math.prod(sizes[i] for i in varying) != size or not _same(groups, sizes, varying):
+            return None
+        return merged([pieces[i] for i in varying], self.mesh.shape)
+
+
+def _same(groups: Groups, sizes: list[int], varying: list[int]) -> bool:
+    rest = [i for i in range(len(sizes)) if i not in varying]
+    grid = np.arange(math.prod(sizes)).reshape(sizes).transpose([*rest, *varying])
+    expected = grid.reshape(len(groups), -1)
+    given = np.array(groups)
+    return _sorted_rows(expected) == _sorted_rows(given)
+
+
+def _sorted_rows(rows: Positions) -> list[list[int]]:
+    rows = np.sort(rows, axis=1)
+    ordered: list[list[int]] = rows[np.argsort(rows[:, 0])].tolist()
+    return ordered

@@ -1,0 +1,199 @@
+"""How HLO says where a value lies, in both of its notations, read into mesh axes."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from shardnb.report.model import Mesh, Spec
+from shardnb.texts.axis_factors import merged, pieces_of
+from shardnb.texts.replica_groups import Positions, iota
+
+_MESH = re.compile(r"mesh\[([^\]]*)\](?:, device_ids=\(([^{}]*?)\))?")
+_SIZE = re.compile(r"'([^']+)'=(\d+)")
+_AXIS = re.compile(r"'([^']+)'(?::\((\d+)\)(\d+))?")
+_TILES = re.compile(r"devices=\[([\d,]+)\](<=\[[\d,]+\](?:T\([\d,]+\))?|[\d,]+)")
+_LAST = re.compile(r"last_tile_dims=\{([^}]*)\}")
+_UNREDUCED = re.compile(r"unreduced=\{([^}]*)\}")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the blocks of an array lie: blocks along each dimension, and the axes that cut it.
+
+    `spec` is None where no mesh axes say it. `manual` values are already one device's own.
+    """
+
+    tiles: tuple[int, ...]
+    spec: Spec | None
+    manual: bool = False
+    unreduced: tuple[str, ...] = ()
+
+    def shard_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Give the block's shape, padded where the sizes do not divide."""
+        return tuple(-(-size // tiles) for size, tiles in zip(shape, self.tiles, strict=True))
+
+    def divides(self, shape: tuple[int, ...]) -> bool:
+        """Whether every block has the same size."""
+        return not any(size % tiles for size, tiles in zip(shape, self.tiles, strict=True))
+
+    @property
+    def is_split(self) -> bool:
+        """Whether a dimension is split at all."""
+        return math.prod(self.tiles) > 1
+
+
+def whole(rank: int) -> Layout:
+    """Give the layout of an array that each device holds whole."""
+    return Layout((1,) * rank, ((),) * rank)
+
+
+@dataclass
+class LayoutReader:
+    """Reads the shardings of HLO for one mesh; remembers what it was asked."""
+
+    mesh: Mesh
+    _known: dict[tuple[str, int], Layout] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Cut the mesh axes into prime parts, of which every split is made."""
+        self._pieces = pieces_of(self.mesh.shape, self.mesh.shape)
+        self._grid = [size for _, _, size in self._pieces] or [1]
+
+    def leaves(self, text: str | None, ranks: tuple[int, ...]) -> tuple[Layout, ...]:
+        """Give the layout of each leaf of a value; none is said where it is whole."""
+        if text is None:
+            return tuple(whole(rank) for rank in ranks)
+        parts = split_list(text[1:-1]) if _is_list(text) else [text] * len(ranks)
+        if len(parts) != len(ranks):
+            parts = [parts[0]] * len(ranks) if parts else ["{replicated}"] * len(ranks)
+        return tuple(self.read(part, rank) for part, rank in zip(parts, ranks, strict=True))
+
+    def read(self, text: str, rank: int) -> Layout:
+        """Give the layout that a sharding says of an array."""
+        key = text, rank
+        if key not in self._known:
+            self._known[key] = self._read(text, rank)
+        return self._known[key]
+
+    def _read(self, text: str, rank: int) -> Layout:
+        if "[{" in text or re.search(r"\], \[", text):
+            return self._named(text, rank)
+        if match := _TILES.search(text):
+            return self._tiled(text, match, rank)
+        manual = bool(re.search(r"\bmanual\b", text))
+        return Layout((1,) * rank, ((),) * rank, manual, self._unreduced(text))
+
+    def _unreduced(self, text: str) -> tuple[str, ...]:
+        match = _UNREDUCED.search(text)
+        return tuple(m[0] for m in _AXIS.findall(match[1])) if match else ()
+
+    def _named(self, text: str, rank: int) -> Layout:
+        """Read `{mesh['data'=4,'model'=2], [{'data'}, {}]}`."""
+        declared = _MESH.search(text)
+        if declared is None:
+            return Layout((1,) * rank, None)
+        sizes = {name: int(size) for name, size in _SIZE.findall(declared[1])}
+        rest = text[declared.end() :]
+        dims = [_AXIS.findall(dim) for dim in _braces(rest[rest.index("[") + 1 : rest.rindex("]")])]
+        dims += [[]] * (rank - len(dims))
+        tiles = tuple(math.prod(_size(axis, sizes) for axis in dim) for dim in dims)
+        if declared[2] is None and sizes == self.mesh.shape:
+            spec: Spec | None = tuple(tuple(_word(axis) for axis in dim) for dim in dims)
+        else:
+            order = iota(declared[2]) if declared[2] else np.arange(math.prod(sizes.values()))
+            spec = self._spec([_index(dim, sizes, order) for dim in dims], tiles)
+        return Layout(tiles, spec, unreduced=self._unreduced(text))
+
+    def _tiled(self, text: str, match: re.Match[str], rank: int) -> Layout:
+        """Read `{devices=[2,1,4]<=[4,2]T(1,0) last_tile_dim_replicate}`."""
+        dims = [int(size) for size in match[1].split(",")]
+        order = match[2]
+        devices = (
+            iota(order[2:])
+            if order.startswith("<=")
+            else np.array([int(device) for device in order.split(",") if device])
+        )
+        if devices.size != math.prod(dims):
+            return Layout((1,) * rank, None)
+        place = np.empty(devices.size, dtype=np.int64)
+        place[devices] = np.arange(devices.size)
+        coordinates = np.unravel_index(place, dims)
+        tiles = tuple(dims[:rank])
+        last = _LAST.search(text)
+        manual = bool(last and "manual" in last[1]) and math.prod(tiles) == 1
+        return Layout(tiles, self._spec(list(coordinates[:rank]), tiles), manual)
+
+    def _spec(self, indices: list[Positions], tiles: tuple[int, ...]) -> Spec | None:
+        found = [self._axes(i, size) for i, size in zip(indices, tiles, strict=True)]
+        return tuple(axes for axes in found if axes is not None) if None not in found else None
+
+    def _axes(self, index: Positions, tiles: int) -> tuple[str, ...] | None:
+        """Find the axes, major first, that give each device its block along a dimension."""
+        if tiles == 1:
+            return ()
+        if index.size != self.mesh.size:
+            return None
+        grid = index.reshape(self._grid)
+        strides = []
+        for dim, piece in enumerate(self._pieces):
+            step = [0] * len(self._grid)
+            step[dim] = 1
+            if stride := int(grid[tuple(step)] - grid.flat[0]):
+                strides.append((stride, dim, piece))
+        strides.sort(key=lambda entry: -entry[0])
+        coordinates = np.indices(self._grid)
+        total = sum(stride * coordinates[dim] for stride, dim, _ in strides)
+        if not np.array_equal(total, grid):
+            return None
+        return merged([piece for _, _, piece in strides], self.mesh.shape)
+
+
+def _is_list(text: str) -> bool:
+    return text.startswith(("{{", "{ {")) or text == "{}"
+
+
+def split_list(text: str) -> list[str]:
+    """Split `{...}, /*index=1*/{...}` at the commas between the braces."""
+    parts, depth, start = [], 0, 0
+    for index, char in enumerate(text):
+        if char in "{[(":
+            if char == "{" and depth == 0:
+                start = index
+            depth += 1
+        elif char in "}])":
+            depth -= 1
+            if char == "}" and depth == 0:
+                parts.append(text[start : index + 1])
+    return parts
+
+
+def _braces(text: str) -> list[str]:
+    return re.findall(r"\{([^{}]*)\}", text)
+
+
+def _size(axis: tuple[str, str, str], sizes: dict[str, int]) -> int:
+    return int(axis[2]) if axis[2] else sizes.get(axis[0], 1)
+
+
+def _word(axis: tuple[str, str, str]) -> str:
+    return f"{axis[0]}:({axis[1]}){axis[2]}" if axis[2] else axis[0]
+
+
+def _index(dim: list[tuple[str, str, str]], sizes: dict[str, int], order: Positions) -> Positions:
+    """Give the block of each device along a dimension that `dim` splits."""
+    coordinates = dict(
+        zip(sizes, np.unravel_index(np.arange(order.size), list(sizes.values())), strict=True)
+    )
+    block = np.zeros(order.size, dtype=np.int64)
+    for axis in dim:
+        whole_axis = coordinates[axis[0]]
+        size = _size(axis, sizes)
+        after = sizes[axis[0]] // (int(axis[1] or 1) * size)
+        block = block * size + whole_axis // after % size
+    placed = np.empty(order.size, dtype=np.int64)
+    placed[order] = block
+    return placed

@@ -1,0 +1,169 @@
+"""Findings: what they say, and that they stay silent where there is nothing."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+import shardnb as sn
+from tests.causes.cases import CASES, f32
+
+
+def findings(fn, *args, kind, **options):
+    report = sn.explain(fn, *args, mesh="data=8", **options)
+    return [finding for finding in report.findings if finding.kind == kind]
+
+
+def of_case(name, kind):
+    case = CASES[name]
+    return findings(case.fn, *case.args, kind=kind, in_specs=case.specs, out_specs=case.out)
+
+
+def test_a_sum_over_steps_could_be_reduced_once():
+    (finding,) = of_case("18 gradient accumulation", "accumulation")
+    assert finding.wasted_bytes == 3 * (2 * 64 * 64 * 4 * 7 // 8)
+
+
+@pytest.mark.parametrize("name", ["16 scan", "17 gradient of a scan"])
+def test_other_loops_and_programs_accumulate_nothing(name):
+    assert of_case(name, "accumulation") == []
+
+
+def test_a_sum_that_each_step_reads_is_no_accumulation():
+    def reads_the_total(w, xs):
+        def step(total, x):
+            return total + (x @ (w + total)).T @ x, None
+
+        return lax.scan(step, jnp.zeros_like(w), xs)[0]
+
+    assert (
+        findings(
+            reads_the_total,
+            f32(64, 64),
+            f32(4, 32, 64),
+            kind="accumulation",
+            in_specs=(P(), P(None, "data", None)),
+        )
+        == []
+    )
+
+
+def test_a_collective_in_a_loop_condition():
+    def until_small(x):
+        return lax.while_loop(lambda x: x.sum() > 1, lambda x: x / 2, x)
+
+    (finding,) = findings(until_small, f32(64), kind="loop condition", in_specs=(P("data"),))
+    assert "condition of a loop" in finding.message
+
+
+def test_a_result_that_lost_its_split_silently():
+    (finding,) = of_case("19 uneven constraint", "silent replication")
+    assert "was asked to be P('data') and is P(): 8 parts do not divide 17" in finding.message
+    assert finding.wasted_bytes == 17 * 16 * 4 - 17 * 16 * 4 // 8
+
+
+def test_a_result_that_is_as_stated_is_nothing_to_say():
+    assert of_case("15 a partial sum into a split output", "silent replication") == []
+
+
+def test_a_large_whole_input():
+    (finding,) = findings(
+        jnp.dot, f32(8, 1024), f32(1024, 1024), kind="replicated", in_specs=(P("data"), P())
+    )
+    assert "arg1 is whole" in finding.message or "b is whole" in finding.message
+    assert finding.wasted_bytes == 7 * 1024 * 1024 * 4
+
+
+def test_a_small_whole_input_is_nothing_to_say():
+    args = f32(8, 64), f32(64, 64)
+    assert findings(jnp.dot, *args, kind="replicated", in_specs=(P("data"), P())) == []
+
+
+def test_a_donation_that_no_result_can_take():
+    def total(x, y):
+        return x + 1, y.sum()
+
+    options = {"in_specs": (P("data"), P()), "donate_argnums": (0, 1)}
+    (finding,) = findings(total, f32(8, 8), f32(16, 8), kind="donation", **options)
+    assert finding.message.startswith("y was donated")
+    assert finding.wasted_bytes == 16 * 8 * 4
+
+
+def test_a_donation_that_happened_is_nothing_to_say():
+    options = {"in_specs": (P("data"),), "donate_argnums": (0,)}
+    assert findings(lambda x: x + 1, f32(8, 8), kind="donation", **options) == []
+
+
+def test_numbers_of_parameters_survive_unused_and_lifted_arrays():
+    bias = jnp.ones((8, 8))
+
+    def step(unused, x):
+        return x + bias
+
+    options = {"in_specs": (P(), P("data")), "donate_argnums": (1,)}
+    assert findings(step, f32(4, 4), f32(8, 8), kind="donation", **options) == []
+    assert jax.devices()
+
+
+def test_a_full_rematerialisation_shows_both_placements():
+    def steps(x):
+        y = lax.with_sharding_constraint(x.reshape(8, 8, 32), P("data", None, "model"))
+        return lax.with_sharding_constraint(jnp.tanh(y), P(None, ("model", "data")))
+
+    report = sn.explain(steps, f32(64, 32), mesh="data=4,model=2", in_specs=P("data"))
+    (finding,) = [f for f in report.findings if f.kind == "full rematerialisation"]
+    assert finding.message.endswith("(2 collectives)")
+    assert [(v.shape, v.spec, v.shard_shape) for v in finding.values] == [
+        ((8, 8, 32), (("data",), (), ("model",)), (2, 8, 16)),
+        ((8, 8, 32), ((), ("model", "data"), ()), (8, 1, 32)),
+    ]
+
+
+def test_uneven_blocks_say_what_they_pad():
+    def doubled(x):
+        return 2 * lax.with_sharding_constraint(jnp.sin(x), P("data"))
+
+    (finding,) = findings(doubled, f32(30, 16), kind="uneven")
+    assert finding.message.endswith(": 30 over 8 parts is padded to 32")
+    assert finding.wasted_bytes == 2 * 16 * 4
+
+
+def test_a_gather_of_this_steps_weights_is_needed():
+    def steps(x, ws):
+        def step(x, w):
+            return jnp.tanh(x @ lax.with_sharding_constraint(w, P())), None
+
+        return lax.scan(step, x, ws)[0]
+
+    args = f32(16, 64), f32(4, 64, 64)
+    specs = (P("data"), P(None, "data"))
+    assert findings(steps, *args, kind="loop", in_specs=specs) == []
+
+
+def test_copies_along_an_axis():
+    report = sn.explain(
+        jnp.dot, f32(8, 1024), f32(1024, 1024), mesh="data=4,model=2", in_specs=(P(), P("model"))
+    )
+    (finding,) = [f for f in report.findings if f.kind == "replicated"]
+    assert "is on 4 devices along data" in finding.message
+    assert finding.wasted_bytes == 3 * 1024 * 1024 * 4
+
+
+def test_a_constraint_that_is_padded_without_a_collective():
+    def doubled(x):
+        return lax.with_sharding_constraint(2 * x, P("data")).sum()
+
+    (finding,) = findings(doubled, f32(30, 16), kind="uneven")
+    assert "size 30 into 8 parts (data)" in finding.message
+    assert finding.message.endswith("XLA pads it to 32")
+    assert finding.wasted_bytes == 2 * 16 * 4
+
+
+def test_a_constraint_that_divides_is_nothing_to_say():
+    def doubled(x):
+        return lax.with_sharding_constraint(2 * x, P("data")).sum()
+
+    assert findings(doubled, f32(32, 16), kind="uneven") == []

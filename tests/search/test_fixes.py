@@ -1,0 +1,271 @@
+"""The search for edits: what it finds in programs whose answers are known, and how it ends."""
+
+from __future__ import annotations
+
+import io
+import time
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.sharding import PartitionSpec as P
+
+import shardnb as sn
+from shardnb.engine import compile_and_analyse
+from shardnb.jax_compat import private
+from shardnb.mesh import make_grid
+from shardnb.report import Fix
+from shardnb.search.fixes import find_fixes
+from shardnb.search.fixes.progress import line, shown
+from shardnb.search.fixes.trial import Bench
+from tests.causes import training
+from tests.causes.cases import CASES
+from tests.search.fixing import (
+    M8,
+    M42,
+    case_3,
+    edits_of,
+    f32,
+    made,
+    operations,
+    searched,
+    tanh_matmul,
+)
+
+
+@pytest.fixture(scope="module")
+def case():
+    """Give the program of case 3, its report, and the report with what was found."""
+    program, report = case_3()
+    return program, report, find_fixes(program, report, seconds=120)
+
+
+# What is found
+
+
+def test_a_partial_sum_is_avoided_by_splitting_columns(case):
+    # One device then has 64x512 of a, 512x512 of b and 64x512 of the result.
+    (collective,) = case[2].collectives
+    fix = next(fix for fix in collective.fixes if fix.edit == "a=P('data') b=P(None, 'model')")
+    assert fix.collectives == (1, 0)
+    assert fix.wire_bytes == (64 * 1024 * 4, 0)
+    assert fix.memory_bytes[1] == 4 * (64 * 512 + 512 * 512 + 64 * 512)
+
+
+def test_a_contracting_dimension_is_left_whole():
+    # One device then has 128x512 of a, all of b, and 128x1024 of the result.
+    a, b = (f32(256, 512), P("model", "data")), (f32(512, 1024), P())
+    (collective,) = searched(tanh_matmul, M42, a=a, b=b).collectives
+    assert "a=P(('model', 'data'))" in edits_of(collective)
+    fix = collective.fixes[0]
+    assert (fix.collectives, fix.wire_bytes) == ((1, 0), (128 * 512 * 4 * 3 // 4, 0))
+
+
+def test_of_two_that_want_an_axis_one_gives_way():
+    a, b = (f32(256, 256), P("data", None)), (f32(256, 256), P(None, "data"))
+    (collective,) = searched(jnp.matmul, M8, a=a, b=b).collectives
+    (fix,) = collective.fixes
+    assert fix.edit in {"a=P()", "b=P()"}
+    assert fix.memory_bytes[1] == 4 * (256 * 256 + 2 * 32 * 256)
+
+
+def test_the_memory_before_is_the_report_s(case):
+    _, report, found = case
+    (collective,) = found.collectives
+    assert {fix.memory_bytes[0] for fix in collective.fixes} == {report.memory.total}
+
+
+def test_no_device_repeats_the_work_of_another(case):
+    # With a and b whole there is no collective, and each device does all the work.
+    (collective,) = case[2].collectives
+    assert not {"a=P() b=P()", "a=P('data') b=P()"} & set(edits_of(collective))
+
+
+def test_every_fix_beats_the_program_and_does_what_it_says():
+    inputs = {
+        "x": (f32(64, 128), P("data", None)),
+        "up": (f32(128, 256), P(None, "data")),
+        "down": (f32(256, 128), P("data", None)),
+    }
+
+    def mlp(x, up, down):
+        h = jax.nn.relu(x @ up)
+        return h @ down
+
+    report = searched(mlp, M8, **inputs)
+    found = {fix for c in report.collectives for fix in c.fixes or ()}
+    assert found
+    for fix in found:
+        assert fix.wire_bytes[1] < fix.wire_bytes[0] or fix.collectives[1] < fix.collectives[0]
+        if not fix.edit.startswith(("after", "line", "--out")):
+            specs = eval(f"dict({fix.edit.replace(') ', '), ')})")  # noqa: S307
+            arrays = {name: array for name, (array, _) in inputs.items()}
+            asked = {name: specs.get(name, spec) for name, (_, spec) in inputs.items()}
+            again = sn.explain(mlp, *arrays.values(), mesh=M8, in_specs=asked)
+            assert (len(again.collectives), again.wire_bytes) == (
+                fix.collectives[1],
+                fix.wire_bytes[1],
+            )
+            assert again.memory.total == fix.memory_bytes[1]
+
+
+def test_nothing_to_find_is_an_answer():
+    def total(x):
+        return x.sum()
+
+    # A sum over a split array is an all-reduce of 4 bytes, or the array is whole: 8 times the work.
+    (collective,) = searched(total, M8, x=(f32(8192), P("data"))).collectives
+    assert collective.fixes == ()
+
+
+def test_what_was_called_is_not_searched():
+    def body(x):
+        return jax.lax.psum(x, "data")
+
+    program, report = made(body, M8, axes="manual", out_specs=P(), x=(f32(8), P("data")))
+    (collective,) = find_fixes(program, report).collectives
+    assert collective.fixes is None
+
+
+def test_only_the_collectives_asked_for_are_searched():
+    def two(a, b):
+        return jnp.sort(a), jnp.sort(b)
+
+    program, report = made(two, M8, a=(f32(64), P("data")), b=(f32(128), P("data")))
+    one, other = find_fixes(program, report, collectives=[0], seconds=120).collectives
+    assert one.fixes
+    assert other.fixes is None
+
+
+def test_an_explicit_program_is_traced_anew_for_other_specs():
+    case = CASES["11 LU through the FFI"]
+    (collective,) = searched(case.fn, M8, axes="explicit", x=(case.args[0], P("data"))).collectives
+    assert edits_of(collective) == ["x=P()"]
+
+
+def test_the_constraint_on_the_embedding_of_a_training_step():
+    step, args, specs, out = training.training_step()
+    names = ("params", "opt", "tokens", "labels")
+    program, report = compile_and_analyse(
+        step,
+        dict(zip(names, args, strict=True)),
+        make_grid(training.MESH),
+        title="step",
+        in_specs=dict(zip(names, specs, strict=True)),
+        out_specs=out,
+    )
+
+    def enough(done, total, best):
+        if best is not None and best.wire_bytes[1] < best.wire_bytes[0] / 2:
+            raise KeyboardInterrupt
+
+    found = find_fixes(program, report, seconds=300, progress=enough)
+    fixes = {fix for c in found.collectives for fix in c.fixes or ()}
+    (fix,) = (fix for fix in fixes if "with_sharding_constraint(x, P('data'))" in fix.edit)
+    assert found.sources[fix.location.source].line(fix.location.line).strip() == (
+        "x = self.embed(tokens)"
+    )
+    by_hand = training.training_step(training.ConstrainedModel)
+    same = sn.explain(
+        by_hand[0], *by_hand[1], mesh=training.MESH, in_specs=by_hand[2], out_specs=out
+    )
+    assert fix.collectives == (len(report.collectives), len(same.collectives))
+    assert fix.wire_bytes == (report.wire_bytes, same.wire_bytes)
+    assert fix.memory_bytes == (report.memory.total, same.memory.total)
+    assert fix.wire_bytes[1] < fix.wire_bytes[0] / 3
+    assert (operations(report), operations(same)) == (109, 33)
+
+
+# The search
+
+
+def test_a_time_limit_is_kept_and_said():
+    program, report = case_3()
+    start = time.perf_counter()
+    found = find_fixes(program, report, seconds=0)
+    assert time.perf_counter() - start < 5
+    assert found.collectives[0].fixes == ()
+    assert found.notes[-1].startswith("the search for fixes ran out of time: 0 of ")
+
+
+def test_an_interrupt_keeps_what_was_found():
+    program, report = case_3()
+
+    def interrupt(done, total, best):
+        if best is not None:
+            raise KeyboardInterrupt
+
+    found = find_fixes(program, report, seconds=120, progress=interrupt)
+    assert found.collectives[0].fixes
+    assert "was interrupted" in found.notes[-1]
+
+
+CALLS = []
+
+
+def only_once(x):
+    CALLS.append(1)
+    if len(CALLS) > 1:
+        raise RuntimeError("not twice")
+    return jnp.sort(x)
+
+
+def test_a_function_that_cannot_be_traced_again_is_said():
+    found = searched(only_once, M8, x=(f32(64), P("data")))
+    assert edits_of(found.collectives[0]) == ["x=P()"]
+    assert found.notes[-1] == (
+        "no edit of the text was tried: tracing it again raised RuntimeError: not twice"
+    )
+
+
+def test_a_whole_compile_stands_in_for_what_is_gone(monkeypatch):
+    def gone(name, callback):
+        raise private.NotAvailable("the optimized program before machine code")
+
+    program, report = case_3()
+    monkeypatch.setattr("shardnb.jax_compat.private.optimized_modules", gone)
+    assert Bench(report.mesh).look(program.lowered).wire_bytes == report.wire_bytes
+
+
+def test_progress_counts_up_to_the_total():
+    program, report = case_3()
+    calls = []
+    find_fixes(program, report, seconds=120, progress=lambda *call: calls.append(call))
+    assert [done for done, _, _ in calls] == sorted(done for done, _, _ in calls)
+    done, total, best = calls[-1]
+    assert done == total
+    assert best.wire_bytes[1] == 0
+
+
+def test_the_report_is_otherwise_the_same(case):
+    _, report, found = case
+    bare = tuple(replace(c, fixes=None) for c in found.collectives)
+    assert replace(found, collectives=bare) == report
+
+
+# The line of progress
+
+
+def test_a_line_of_progress_says_how_far_it_is():
+    best = Fix("x=P()", (2, 1), (400, 100), (8, 16))
+    assert line(10, 20, best) == (
+        "fixes [##########          ] 10 of 20 edits tried, best: 25% of the bytes sent"
+    )
+
+
+def test_a_quick_search_draws_nothing():
+    out = io.StringIO()
+    with shown(out) as progress:
+        progress(1, 2, None)
+    assert not out.getvalue()
+
+
+def test_a_line_of_progress_is_wiped_out(monkeypatch):
+    monkeypatch.setattr("shardnb.search.progress._SILENT", 0.0)
+    out = io.StringIO()
+    with shown(out) as progress:
+        progress(1, 2, None)
+    first, drawn, wiped, end = out.getvalue().split("\r")
+    assert drawn.startswith("fixes [")
+    assert (first, wiped.strip(), len(wiped), end) == ("", "", len(drawn), "")
