@@ -8,6 +8,8 @@ import re
 import pytest
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# A bug that a notebook would log fails the test; kernels and command lines that tests start, too.
+os.environ["SHARDNB_STRICT"] = "1"
 
 # What .ci/run cannot install, or has in its other run. A skip says "needs" and one of these.
 NOT_INSTALLABLE = ("an accelerator", r"jax 0\.\d+")

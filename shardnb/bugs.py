@@ -1,0 +1,73 @@
+"""What cannot be shown, and what is a bug: the first ends quietly, the second is never silent.
+
+A report is made of many parts, and a bug in one of them must not take the others, nor the user's
+own result, with it. So each part is made inside of `contained`, which logs the bug to the logger
+`shardnb`; under `SHARDNB_STRICT=1`, which the tests set, it raises the bug instead.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import traceback
+from dataclasses import dataclass
+from types import TracebackType
+
+logger = logging.getLogger("shardnb")
+
+
+class Inconclusive(Exception):
+    """The evidence does not determine the answer, so the report says that it is not known."""
+
+
+@dataclass(frozen=True)
+class contained:  # noqa: N801 - used as contextlib.suppress is
+    """End a block quietly on `Inconclusive`, and log a bug in it; interrupts always pass.
+
+    What follows the block is what holds where it did not finish. `part` names what is not shown
+    because of the bug.
+
+    >>> with contained("the cause of all-gather.3"):
+    ...     raise Inconclusive
+    """
+
+    part: str
+
+    def __enter__(self) -> None:
+        """Begin the block."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        _: TracebackType | None,
+    ) -> bool:
+        """Say whether the block's error ends here."""
+        if isinstance(error, Inconclusive):
+            return True
+        if not isinstance(error, Exception) or os.environ.get("SHARDNB_STRICT") == "1":
+            return False
+        log(self.part, error)
+        return True
+
+
+# Where bugs that were logged with their tracebacks were raised.
+_places: set[tuple[str, int | None]] = set()
+
+
+def log(part: str, error: Exception) -> None:
+    """Log a bug, with its traceback the first time.
+
+    A bug in the judging of a collective is often met once for each of a thousand of them, and the
+    log is what the user sees below the cell.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    place = (frames[-1].filename, frames[-1].lineno)
+    logger.error(
+        "a bug in shardnb: %s is not shown (%s: %s)",
+        part,
+        type(error).__name__,
+        error,
+        exc_info=None if place in _places else error,
+    )
+    _places.add(place)
