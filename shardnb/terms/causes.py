@@ -1,0 +1,118 @@
+"""Who asked for a collective, why it is there, and in which pass of a training step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from shardnb.terms.table import table
+
+AskedBy = Literal["called", "requested", "inferred"]
+
+Unknown = Literal["made by the partitioner", "asker unknown"]
+"""What is said where nobody knows who asked."""
+
+Asker = Literal[AskedBy, Unknown]
+
+Reason = Literal[
+    "partial-sum",
+    "conflict",
+    "output-spec",
+    "whole-axis",
+    "reshape",
+    "uneven",
+    "halo",
+    "unknown",
+]
+
+Phase = Literal["forward", "backward", "rematerialised"]
+
+
+@dataclass(frozen=True)
+class AskerTerm:
+    """Who asked: in a few words, in a sentence, and the colours of its label (ground and text)."""
+
+    name: Asker
+    prose: str
+    sentence: str
+    ground: str = "#dcdcdc"
+    text: str = "#222222"
+
+
+@dataclass(frozen=True)
+class ReasonTerm:
+    """Why a collective is there: in a few words, and in a clause."""
+
+    name: Reason
+    prose: str
+    clause: str
+
+
+@dataclass(frozen=True)
+class PhaseTerm:
+    """A pass of a training step; a collective outside of all has none."""
+
+    name: Phase
+    prose: str
+
+
+def _asker(name: Asker) -> AskerTerm:
+    match name:
+        case "called":
+            prose, sentence = "you called this collective", "The program calls it."
+            return AskerTerm(name, prose, sentence, "#cfe2ff", "#0b2e66")
+        case "requested":
+            prose = "a sharding that you wrote requires it"
+            sentence = "A sharding that you wrote asks for it."
+            return AskerTerm(name, prose, sentence, "#fde7b0", "#4a3800")
+        case "inferred":
+            prose, sentence = "inserted by the compiler", "Asked by nobody."
+            return AskerTerm(name, prose, sentence, "#f9d2cf", "#651410")
+        case "made by the partitioner":
+            sentence = "The partitioner made it; who asked for it is not known."
+            return AskerTerm(name, "inserted by the compiler, origin unknown", sentence)
+        case "asker unknown":
+            return AskerTerm(name, "origin unknown", "Who asked for it is not known.")
+
+
+def _reason(name: Reason) -> ReasonTerm:
+    match name:
+        case "partial-sum":
+            clause = "each device holds a partial sum, and these are added up"
+            return ReasonTerm(name, "completes a partial sum", clause)
+        case "conflict":
+            clause = "two placements disagree, so one side is moved"
+            return ReasonTerm(name, "operands are sharded differently", clause)
+        case "output-spec":
+            clause = "a stated placement wants the data elsewhere"
+            return ReasonTerm(name, "resharded to a sharding that you wrote", clause)
+        case "whole-axis":
+            prose = "the operation needs the full dimension on each device"
+            return ReasonTerm(name, prose, "the operation needs the whole dimension on one device")
+        case "reshape":
+            clause = "the reshape joins or cuts a dimension that is split"
+            return ReasonTerm(name, "the reshape crosses shard boundaries", clause)
+        case "uneven":
+            clause = "the sizes do not divide by the devices"
+            return ReasonTerm(name, "the size is not divisible", clause)
+        case "halo":
+            clause = "devices exchange elements with others along a split dimension"
+            return ReasonTerm(name, "neighbouring devices exchange edges", clause)
+        case "unknown":
+            return ReasonTerm(name, "cause unknown", "why it is there is not known")
+
+
+def _phase(name: Phase) -> PhaseTerm:
+    match name:
+        case "forward":
+            return PhaseTerm(name, "the forward pass")
+        case "backward":
+            return PhaseTerm(name, "the backward pass")
+        case "rematerialised":
+            return PhaseTerm(name, "computed again in the backward pass")
+
+
+ASKERS: Mapping[Asker, AskerTerm] = table(Asker, _asker)
+REASONS: Mapping[Reason, ReasonTerm] = table(Reason, _reason)
+PHASES: Mapping[Phase, PhaseTerm] = table(Phase, _phase)

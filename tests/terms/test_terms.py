@@ -1,0 +1,71 @@
+"""The vocabularies: a row for each member, and JAX's own primitives are all among them."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+from jax._src import core
+from jax._src.lax import parallel
+
+from shardnb import terms
+from shardnb.terms import axis_types, causes, collectives, findings, origins, primitives
+from shardnb.terms.collectives import kind_of
+from shardnb.terms.primitives import FUNCTIONS, PRIMITIVES, primitive_of
+
+MODULES = (axis_types, causes, collectives, findings, origins, primitives)
+
+
+@pytest.mark.parametrize("name", terms.TABLES)
+def test_a_table_has_a_row_for_each_member(name):
+    literal = next(getattr(module, name) for module in MODULES if hasattr(module, name))
+    rows = terms.TABLES[name]
+    assert tuple(rows) == get_args(literal)
+    assert [row.name for row in rows.values()] == list(rows)
+
+
+@pytest.mark.parametrize("name", terms.TABLES)
+def test_no_two_rows_read_alike(name):
+    prose = [row.prose for row in terms.TABLES[name].values() if hasattr(row, "prose")]
+    assert all(prose)
+    assert len(set(prose)) == len(prose)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "kind"),
+    [
+        ("all-reduce", "all-reduce"),
+        ("ragged-all-to-all", "ragged-all-to-all"),
+        ("collective-broadcast-start", "collective-broadcast"),
+        ("all-reduce-done", None),
+        ("reduce", None),
+        ("", None),
+    ],
+)
+def test_the_kind_of_an_opcode(opcode, kind):
+    assert kind_of(opcode) == kind
+
+
+def test_every_primitive_of_jax_over_mesh_axes_is_known():
+    """The second step of one that is done in two takes what the first gave, and names no axis."""
+    known = [one.name for one in vars(parallel).values() if isinstance(one, core.Primitive)]
+    known += [core.pvary_p.name, core.reduced_vary_cast_p.name]
+    first = [name for name in known if not name.endswith("_done")]
+    assert len(first) > 20
+    assert [name for name in first if primitive_of(name) is None] == []
+
+
+def test_primitives_that_are_collectives():
+    called = {name for name, row in PRIMITIVES.items() if row.kind is not None}
+    assert called == {
+        *("psum", "psum_invariant", "unreduced_psum", "pmax", "unreduced_pmax"),
+        *("pmin", "unreduced_pmin", "all_gather", "all_gather_invariant", "all_gather_reduced"),
+        *("reduce_scatter", "unreduced_reduce_scatter", "all_to_all", "ragged_all_to_all"),
+        *("ppermute", "pbroadcast", "pbroadcast_dynamic"),
+    }
+
+
+def test_functions_that_give_all_devices_one_result():
+    assert {name for name, row in FUNCTIONS.items() if row.reduces} == {
+        *("psum", "pmean", "pmax", "pmin")
+    }
