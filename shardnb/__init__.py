@@ -18,7 +18,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from shardnb.report import Report
+from shardnb.report import Report, shown
 
 if TYPE_CHECKING:
     from shardnb.axis_types import check_shard_map, to_explicit
@@ -51,6 +51,25 @@ _HOMES = {
     "predict": "shardnb.widgets",
     "to_explicit": "shardnb.axis_types",
 }
+
+# The report knows none of its views: each is found by name, when something is first shown.
+shown.register(
+    {
+        "bundle": "shardnb.views.bundle:mimebundle",
+        "check": "shardnb.widgets.check:mimebundle",
+        "check widget": "shardnb.widgets.check:widget_of",
+        "explanation": "shardnb.views.explanations:mimebundle",
+        "explanation text": "shardnb.views.explanations:text_of",
+        "figure": "shardnb.views.figure:draw",
+        "on_hardware": "shardnb.cost:on_hardware",
+        "page": "shardnb.views.html:save",
+        "plans figure": "shardnb.views.plans:draw",
+        "plans html": "shardnb.views.plans:html",
+        "plans text": "shardnb.views.plans:text",
+        "roofline": "shardnb.views.roofline:draw",
+        "text": "shardnb.views.text:render",
+    }
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 from IPython.display import display
 
 from shardnb.report.types import ErrorReport
-from shardnb.views import told
+from shardnb.views import explanations
 
 _COLOURS = re.compile(r"\x1b\[[\d;]*m")
 
@@ -25,7 +25,10 @@ def show(shell: Any, error: BaseException, report: ErrorReport, plain: Render) -
     """
     traceback = plain()
     text = "\n".join(_COLOURS.sub("", part) for part in traceback)
-    page = {"text/plain": told.text_of(report), "text/html": told.html_of(report, text)}
+    page = {
+        "text/plain": explanations.text_of(report),
+        "text/html": explanations.html_of(report, text),
+    }
     display(page, raw=True)
 
     def render() -> list[str]:

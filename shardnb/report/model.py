@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from shardnb.report import dtypes, places
+from shardnb.report import dtypes, places, shown
 from shardnb.report.cost import Cost, Work
 from shardnb.report.typed import TypedLine
 
@@ -389,38 +389,32 @@ class Report:
         `name` is a chip such as `v5e` or `h100`, or a TPU slice such as `v5e:2x4`. The seconds
         are by formulas, and `cost.assumptions` says which. Raises `ValueError` with the names.
         """
-        from shardnb import cost
-
-        return cost.on_hardware(self, name)
+        report: Report = shown.by("on_hardware", self, name)
+        return report
 
     def roofline(self) -> Figure:
         """Draw what bounds the step: computing, memory or communication.
 
         Raises `ValueError` where the report has no seconds (see `on_hardware`).
         """
-        from shardnb.views import roofline
-
-        return roofline.draw(self)
+        figure: Figure = shown.by("roofline", self)
+        return figure
 
     def figure(self) -> Figure:
         """Draw the device grids and the collectives in matplotlib."""
-        from shardnb.views import figure
-
-        return figure.draw(self)
+        figure: Figure = shown.by("figure", self)
+        return figure
 
     def save_html(self, path: str | Path) -> Path:
         """Write the report as one HTML file that needs no JavaScript and no network."""
-        from shardnb.views import html
-
-        return html.save(self, path)
+        saved: Path = shown.by("page", self, path)
+        return saved
 
     def __str__(self) -> str:
         """Give the report as text for a terminal."""
-        from shardnb.views import text
-
-        return text.render(self)
+        text: str = shown.by("text", self)
+        return text
 
     def _repr_mimebundle_(self, **_selection: Any) -> dict[str, Any]:
-        from shardnb.views import bundle
-
-        return bundle.mimebundle(self)
+        bundle: dict[str, Any] = shown.by("bundle", self)
+        return bundle

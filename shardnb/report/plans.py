@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
+from shardnb.report import shown
 from shardnb.report.cost import Cost
 from shardnb.report.model import Mesh, Report, Spec
 
@@ -124,17 +125,13 @@ class Plans(Sequence[Plan]):
 
     def figure(self) -> Figure:
         """Draw memory against what is sent, or the seconds."""
-        from shardnb.views import plans
-
-        return plans.draw(self)
+        figure: Figure = shown.by("plans figure", self)
+        return figure
 
     def __str__(self) -> str:
         """Give the plans as a table for a terminal."""
-        from shardnb.views import plans
-
-        return plans.text(self)
+        text: str = shown.by("plans text", self)
+        return text
 
     def _repr_mimebundle_(self, **_selection: Any) -> dict[str, Any]:
-        from shardnb.views import plans
-
-        return {"text/plain": plans.text(self), "text/html": plans.html(self)}
+        return {"text/plain": str(self), "text/html": shown.by("plans html", self)}

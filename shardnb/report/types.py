@@ -6,25 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from shardnb.report import shown
 from shardnb.report.model import Location, Mesh, Report, Source, Value
 from shardnb.report.typed import TypedLine
 
 
-class Told:
+class Explanation:
     """What is shown as a page: as text by `str`, and as HTML in a notebook."""
 
     def __str__(self) -> str:
         """Give it as text for a terminal."""
-        from shardnb.views import told
-
-        told_: Any = self
-        return told.text_of(told_)
+        text: str = shown.by("explanation text", self)
+        return text
 
     def _repr_mimebundle_(self, **_selection: Any) -> dict[str, Any]:
-        from shardnb.views import told
-
-        told_: Any = self
-        return told.mimebundle(told_)
+        bundle: dict[str, Any] = shown.by("explanation", self)
+        return bundle
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ class SpecProblem:
 
 
 @dataclass(frozen=True)
-class TypedProgram(Told):
+class TypedProgram(Explanation):
     """Every binder of a program with its placement, beside the lines that wrote it."""
 
     lines: tuple[TypedLine, ...]
@@ -87,7 +84,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class ErrorReport(Told):
+class ErrorReport(Explanation):
     """An exception of JAX's, explained where the user wrote it.
 
     `error` is the class, `message` JAX's own text. `values` are the arrays whose placements meet,
@@ -153,7 +150,7 @@ class MissingCollective:
 
 
 @dataclass(frozen=True)
-class ShardMapCheck(Told):
+class ShardMapCheck(Explanation):
     """What `jax.shard_map` makes of a mesh, in_specs, a body and out_specs.
 
     `accepted` is JAX's own verdict, `error` and `message` its exception. `steps` are its checks
@@ -182,17 +179,12 @@ class ShardMapCheck(Told):
 
         A check that was read from somewhere is only shown.
         """
-        from shardnb.widgets.check import Body, CheckView
-
-        return CheckView(self, Body(**self.again) if self.again is not None else None)
+        return shown.by("check widget", self)
 
     def _repr_mimebundle_(self, **selection: Any) -> Any:
-        if self.again is not None:
-            from shardnb.widgets.in_kernel import is_alive
-
-            if is_alive():
-                return self.widget()._repr_mimebundle_(**selection)
-        return super()._repr_mimebundle_(**selection)
+        if self.again is None:
+            return super()._repr_mimebundle_(**selection)
+        return shown.by("check", self, **selection)
 
 
 @dataclass(frozen=True)
@@ -228,7 +220,7 @@ class ProgramDiff:
 
 
 @dataclass(frozen=True)
-class Comparison(Told):
+class Comparison(Explanation):
     """Programs side by side, each compared with the first.
 
     `plan` says how the program becomes one of Explicit axes, where these refused it.
@@ -258,7 +250,7 @@ class Annotation:
 
 
 @dataclass(frozen=True)
-class ExplicitPlan(Told):
+class ExplicitPlan(Explanation):
     """All annotations that turn a program of Auto axes into one of Explicit axes.
 
     `auto` and `explicit` are the compiled programs, the second with all annotations applied, and

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from shardnb.report import Collective, Report, Source
 from shardnb.views import words
 from shardnb.views.entries import Entries, tell
-from shardnb.views.units import clean, count
+from shardnb.views.formatting import clean, count
 
 _WHOLE = 60
 _LINES = 10

@@ -13,8 +13,8 @@ from shardnb.report.why import explain
 from shardnb.views import words
 from shardnb.views.code import Part, parts_of
 from shardnb.views.entries import Entries, tell
+from shardnb.views.formatting import clean, count, dims, names, seconds, size
 from shardnb.views.layout import copies, layout_of
-from shardnb.views.units import clean, count, dims, names, seconds, size
 
 _SINGLE = 24
 _GROUPS = 8

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from shardnb.report import Collective, Report
 from shardnb.views import words
-from shardnb.views.units import clean, count, plural, size
+from shardnb.views.formatting import clean, count, plural, size
 
 _FIXES = 3
 

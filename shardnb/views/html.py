@@ -11,6 +11,7 @@ from shardnb.views import page, palette, typed, words
 from shardnb.views.code import Line, Part
 from shardnb.views.content import Content, Remark, Row, Table, content_of
 from shardnb.views.entries import Entry
+from shardnb.views.formatting import clean, count, size
 from shardnb.views.grids import grid
 from shardnb.views.layout import Bounds
 from shardnb.views.markup import (
@@ -27,7 +28,6 @@ from shardnb.views.markup import (
     text,
 )
 from shardnb.views.picture import Gallery, pictures, value_picture
-from shardnb.views.units import clean, count, size
 
 _TILES = 1800
 _OPEN = 8

@@ -5,7 +5,6 @@ from __future__ import annotations
 from html import escape
 
 MONO = "font-family: ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
-EDGE = "rgba(128, 128, 128, 0.4)"
 FAINT = "opacity: 0.75"
 _PLAIN = "border: none; text-align: left; vertical-align: top; white-space: normal"
 

@@ -10,11 +10,11 @@ from functools import singledispatch
 from shardnb.report import Mesh, Value
 from shardnb.report.spec import type_text
 from shardnb.views import markup, palette
+from shardnb.views.formatting import clean, dims
 from shardnb.views.grids import grid
 from shardnb.views.layout import Bounds
 from shardnb.views.markup import FAINT, MONO
 from shardnb.views.picture import value_picture
-from shardnb.views.units import clean, dims
 
 _WIDTH = 100
 _SHORT = 44

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from shardnb.report import Collective, Mesh, Report, Value
 from shardnb.report.spec import type_text
 from shardnb.views import words
+from shardnb.views.formatting import clean, count, names, numbers
 from shardnb.views.layout import Bounds, Layout, index_of, layout_of, plane
 from shardnb.views.palette import letter
 from shardnb.views.tiling import Picture, Tiles, draw
-from shardnb.views.units import clean, count, names, numbers
 
 
 @dataclass(frozen=True)

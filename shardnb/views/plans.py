@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from shardnb.report.plans import Plan, Plans
 from shardnb.report.spec import spec_text
 from shardnb.views import markup
-from shardnb.views.units import clean, count, seconds, size
+from shardnb.views.formatting import clean, count, seconds, size
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from shardnb.report import Report
 from shardnb.report.cost import Cost
 from shardnb.views import words
-from shardnb.views.units import clean, seconds
+from shardnb.views.formatting import clean, seconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from shardnb.views.formatting import clean
 from shardnb.views.layout import Bounds, Sheet, sheets
 from shardnb.views.palette import EMPTY, Tint, tint
-from shardnb.views.units import clean
 
 _LABELLED = 64
 _BROAD = 96

@@ -7,8 +7,8 @@ from itertools import groupby
 
 from shardnb.report import Location, Source
 from shardnb.report.typed import TypedLine
+from shardnb.views.formatting import count
 from shardnb.views.page import Block, Line, Listing, Say
-from shardnb.views.units import count
 
 INSERTED = "inserted by JAX"
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from shardnb.report import Collective, Fix, Location, Report
 from shardnb.report.cost import Cost
 from shardnb.report.spec import spec_text
-from shardnb.views.units import change, clean, count, seconds, size
+from shardnb.views.formatting import change, clean, count, seconds, size
 
 MADE = "made by the partitioner"
 UNASKED = "asker unknown"

@@ -12,7 +12,6 @@ import traitlets
 from shardnb.views import markup
 
 _STATIC = Path(__file__).parents[1] / "static"
-_MIME = "application/vnd.jupyter.widget-view+json"
 NEEDS = (
     "To click in it, open the notebook where Jupyter's widgets are shown (JupyterLab, Notebook 7, "
     "VS Code, Colab) and run the cell: it asks the kernel."

@@ -19,6 +19,8 @@ from shardnb.report.model import Spec
 from shardnb.report.types import ShardMapCheck
 from shardnb.rewrite.retrace import quiet_retrace
 from shardnb.sources.source_texts import Sources
+from shardnb.views import explanations
+from shardnb.widgets import in_kernel
 from shardnb.widgets.base import Live, listening
 from shardnb.widgets.plan import partition_spec
 
@@ -108,6 +110,18 @@ class CheckView(Live):
             return
         self.check = check
         self.data = {"number": number, **_plain(check)}
+
+
+def widget_of(check: ShardMapCheck) -> CheckView:
+    """Give a check as a widget; one that was read from somewhere is only shown."""
+    return CheckView(check, Body(**check.again) if check.again is not None else None)
+
+
+def mimebundle(check: ShardMapCheck, **selection: Any) -> Any:
+    """Give a check as the widget where a kernel can answer it, else as text and HTML."""
+    if in_kernel.is_alive():
+        return widget_of(check)._repr_mimebundle_(**selection)
+    return explanations.mimebundle(check)
 
 
 def _plain(check: ShardMapCheck) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from shardnb.search.plans.front import front
 from shardnb.search.plans.patterns import Pattern, patterns_of
 from shardnb.search.plans.progress import Progress, shown
 from shardnb.search.plans.search import Field, Search
-from shardnb.views.units import count, size
+from shardnb.views.formatting import count, size
 
 Tree = Any
 PREVIEWS = 600

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from shardnb.report.types import Column, Comparison, ErrorReport
-from shardnb.views import page, told
+from shardnb.views import explanations, page
 from tests.report.test_types import CELL, CHECK, DIFF, ERROR, HERE, LINE, MESH, PLAN, REPORT, X
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m"
@@ -32,7 +32,7 @@ def test_the_ways_out_say_what_each_sends():
 
 
 def test_in_html_the_arrays_are_drawn_and_jaxs_words_and_the_traceback_are_folded():
-    html = told.html_of(ERROR, "Traceback: line 2")
+    html = explanations.html_of(ERROR, "Traceback: line 2")
     assert "dim 0 over data=4" in html
     assert html.count("<details") == 2
     assert "in JAX's own words" in html
@@ -42,7 +42,7 @@ def test_in_html_the_arrays_are_drawn_and_jaxs_words_and_the_traceback_are_folde
 def test_an_array_on_another_mesh_is_drawn_on_it():
     other = replace(MESH, device_ids=(3, 2, 1, 0))
     both = replace(ERROR, values=(X, replace(X, name="y")), other_mesh=other)
-    html = told.html_of(both)
+    html = explanations.html_of(both)
     assert html.index(">0</td>") < html.index(">3</td>")
 
 
@@ -74,7 +74,7 @@ def test_programs_side_by_side_with_what_was_refused():
     assert "refused: ShardingTypeError" in text
 
 
-@pytest.mark.parametrize("render", [told.text_of, told.html_of])
+@pytest.mark.parametrize("render", [explanations.text_of, explanations.html_of])
 def test_hostile_texts_are_shown_and_do_nothing(render):
     source = replace(CELL, text=f"first\n{HOSTILE}", name=HOSTILE)
     error = ErrorReport(
@@ -92,7 +92,7 @@ def test_hostile_texts_are_shown_and_do_nothing(render):
     )
     said = render(error)
     assert "\x1b" not in said
-    if render is told.html_of:
+    if render is explanations.html_of:
         assert "<script" not in said
 
 

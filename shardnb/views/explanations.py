@@ -24,33 +24,33 @@ from shardnb.report.types import (
 from shardnb.views import page, text, typed
 from shardnb.views.code import parts_of
 from shardnb.views.content import mesh_text
+from shardnb.views.formatting import count, dims, size
 from shardnb.views.page import Block, Code, Columns, Drawn, Folded, Lead, Line, Listing, Say, Table
-from shardnb.views.units import count, dims, size
 
 _DRAWN = 4
 
-Told = ErrorReport | ShardMapCheck | ExplicitPlan | Comparison | TypedProgram
+Explained = ErrorReport | ShardMapCheck | ExplicitPlan | Comparison | TypedProgram
 
 
-def text_of(told: Told) -> str:
+def text_of(shown: Explained) -> str:
     """Write it for a terminal."""
-    return page.text(_page(told))
+    return page.text(_page(shown))
 
 
-def html_of(told: Told, traceback: str = "") -> str:
+def html_of(shown: Explained, traceback: str = "") -> str:
     """Write it as an HTML fragment; a plain traceback stands under a summary at its end."""
     folded = [Folded("the plain traceback", traceback)] if traceback else []
-    return page.html([*_page(told), *folded])
+    return page.html([*_page(shown), *folded])
 
 
-def mimebundle(told: Told) -> dict[str, Any]:
+def mimebundle(shown: Explained) -> dict[str, Any]:
     """Give it as text and as HTML."""
-    return {"text/plain": text_of(told), "text/html": html_of(told)}
+    return {"text/plain": text_of(shown), "text/html": html_of(shown)}
 
 
 @singledispatch
-def _page(told: Told) -> Iterator[Block]:
-    raise NotImplementedError(type(told))
+def _page(shown: Explained) -> Iterator[Block]:
+    raise NotImplementedError(type(shown))
 
 
 # Errors
