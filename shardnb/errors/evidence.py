@@ -13,18 +13,15 @@ from types import FrameType
 from typing import Any
 
 import jax
-from jax.extend import core
 from jax.sharding import PartitionSpec
 
 from shardnb.jax_compat import private
+from shardnb.jax_compat.private import core
 from shardnb.report.model import Location
 from shardnb.rewrite.expression import Expression
 from shardnb.rewrite.source_expressions import expression_at
 from shardnb.sources.positions import Position, of_exception
 from shardnb.sources.source_texts import Sources
-
-_APART = jax.make_user_context(default_value=None)
-
 
 NAMES = "__shardnb_names__"
 """On an exception: the names that a cell saw when it raised, before they were put back."""
@@ -169,7 +166,7 @@ def _raised_by(call: Any, avals: list[Any]) -> BaseException | None:
     mesh = next((aval.sharding.mesh for aval in avals if not aval.sharding.mesh.empty), None)
     shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=a.sharding) for a in avals]
     try:
-        with private.full_tracebacks(), private.mesh_context(mesh), _APART(1):
+        with private.full_tracebacks(), private.mesh_context(mesh), private.traced_apart():
             jax.eval_shape(call, *shapes)
     except Exception as error:  # noqa: BLE001 - it is what is asked for
         return error

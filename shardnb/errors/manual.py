@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
-from jax.extend import core
 from jax.sharding import PartitionSpec
 
 from shardnb.collectives.find import find_collectives
@@ -21,6 +20,7 @@ from shardnb.compiler.dumps import captured_fd2
 from shardnb.errors.error_draft import Draft, Explainer, listed, mesh_of, value_on
 from shardnb.errors.evidence import Evidence
 from shardnb.jax_compat import private
+from shardnb.jax_compat.private import core
 from shardnb.manual.missing_collective import missing_collective, state_of
 from shardnb.mesh import Grid, make_grid
 from shardnb.propagation.typed_view import ordered
@@ -29,7 +29,6 @@ from shardnb.report.types import Candidate
 from shardnb.rewrite.source_expressions import expression_of
 from shardnb.texts import hlo
 
-_APART = jax.make_user_context(default_value=None)
 _VARIES = re.compile(r"\{V:\(?([\w,]+)\)?")
 _CARRY = re.compile(
     r"The input carry (?:component )?(.+?) has type (\S+) but the corresponding output carry "
@@ -146,7 +145,7 @@ def _collectives(body: Any, found: dict[str, Any], grid: Grid) -> Any:
     try:
         with (
             jax.set_mesh(grid.mesh),
-            _APART(1),
+            private.traced_apart(),
             captured_fd2(),
             private.without_compilation_cache(),
         ):

@@ -102,15 +102,15 @@ def _traced(
             met.append(Stated("in_spec", name, tuple(value.shape), kind, spec, here))
 
     try:
-        with jax.set_mesh(grid.mesh), private.shard_map_arguments_checked_by(note), _APART(1):
+        with (
+            jax.set_mesh(grid.mesh),
+            private.shard_map_arguments_checked_by(note),
+            private.traced_apart(),
+        ):
             traced = jax.jit(fn).trace(*shapes)
     except Exception:  # noqa: BLE001 - whatever the user's code raises is told by the real trace
         return met
     return [*met, *_constraints(traced.jaxpr, sources), *_outputs(traced, out_specs)]
-
-
-_APART = jax.make_user_context(default_value=None)
-"""Keeps traces that nobody may run out of the caches of JAX that the user's traces meet."""
 
 
 def _shapes(args: dict[str, Tree], specs: dict[str, Any], mesh: jax.sharding.Mesh) -> list[Tree]:

@@ -23,7 +23,6 @@ from shardnb.mesh import Grid, make_grid, retyped
 from shardnb.report.model import Collective
 from shardnb.texts import hlo
 
-_APART = jax.make_user_context(default_value=None)
 _TRIED = 5
 Entries = tuple[tuple[str, ...], ...]
 
@@ -143,7 +142,7 @@ class Trial:
         """Give the shape of the result."""
         bare = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in self.operation.avals]
         params, bind = self._unstated(), self.operation.primitive.bind
-        with jax.set_mesh(retyped(self.grid, "auto").mesh), _APART(1):
+        with jax.set_mesh(retyped(self.grid, "auto").mesh), private.traced_apart():
             result = jax.eval_shape(lambda *xs: bind(*xs, **params), *bare)
         return tuple(jax.tree_util.tree_leaves(result)[0].shape)
 
@@ -177,7 +176,7 @@ class Trial:
                 self.operation.avals, map(spec_of, self.operation.avals), strict=True
             )
         ]
-        with jax.set_mesh(grid.mesh), _APART(1):
+        with jax.set_mesh(grid.mesh), private.traced_apart():
             return jax.jit(call).trace(*args)
 
     def is_taken(self, way: Way) -> bool:
@@ -192,7 +191,7 @@ class Trial:
         return self._sent(self._call(way), self.grid)
 
     def _sent(self, call: Callable[..., Any], grid: Grid) -> tuple[Collective, ...]:
-        with jax.set_mesh(grid.mesh), _APART(1):
+        with jax.set_mesh(grid.mesh), private.traced_apart():
             text = self._trace(call, grid).lower().compile().as_text()
         return find_collectives(hlo.parse(text), grid.describe(), lambda _: ())
 

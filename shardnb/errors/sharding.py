@@ -19,7 +19,6 @@ from shardnb.report.types import Candidate
 from shardnb.rewrite.expression import Expression
 from shardnb.rewrite.text_edits import Piece
 
-_APART = jax.make_user_context(default_value=None)
 _SHOWN = 6
 _IN_WORDS = "(inside this line)"
 
@@ -352,7 +351,7 @@ def _traces(alone: Expression | None, evidence: Evidence, operation: Operation) 
     shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=a.sharding) for a in avals if a]
     mesh = next(a.sharding.mesh for a in operation.avals if not a.sharding.mesh.empty)
     try:
-        with private.mesh_context(mesh), _APART(1):
+        with private.mesh_context(mesh), private.traced_apart():
             jax.eval_shape(function[1], *shapes)
     except Exception:  # noqa: BLE001 - then the edit is not shown
         return False

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jax.extend import core
+from shardnb.jax_compat.private import core
 
 
 @dataclass(frozen=True)

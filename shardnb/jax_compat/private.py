@@ -7,6 +7,7 @@ says so in a sentence.
 from __future__ import annotations
 
 import importlib
+import itertools
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,9 +16,18 @@ from functools import cache
 from typing import Any
 
 import jax
+import jax._src.core
 import jaxlib
 
 _POST_SCHEDULER = 1
+_TRACES_APART = itertools.count(1)
+
+core = jax._src.core
+"""What jaxprs are made of.
+
+Stands in for `jax.extend.core`. Importing any part of `jax.extend` imports Pallas, which adds
+settings to the keys of JAX's caches: every jitted function of the user's would compile again.
+"""
 
 ALONE = threading.RLock()
 """Held while something of the whole process is changed for a compile: descriptor 2, the cache."""
@@ -223,15 +233,15 @@ def mesh_context(mesh: Any) -> Iterator[None]:
 
 
 @contextmanager
-def traced_apart(attempt: int) -> Iterator[None]:
+def traced_apart() -> Iterator[None]:
     """Trace without meeting what JAX has cached of inner functions; what it adds is not met again.
 
-    Stands in for `jax.make_user_context`, which makes JAX forget everything when it is called
-    first. The setting is a part of the key of JAX's trace caches, for this thread and block only;
-    its value, of which `attempt` makes a new one, matches no file name.
+    Stands in for `jax.make_user_context`: a call of it makes JAX compile every jitted function of
+    the user's again. The setting is a part of the key of JAX's trace caches, for this thread and
+    block only; its value, new each time, matches no file name.
     """
     state = _part("jax._src.config", "hlo_source_file_canonicalization_regex", "a trace apart")
-    never = f"(?!){attempt}"
+    never = f"(?!){next(_TRACES_APART)}"
     with state(never if state.value is None else f"{state.value}|{never}"):
         yield
 
@@ -251,6 +261,23 @@ def optimized_modules(name: str, callback: Callable[[bytes], bytes | None]) -> I
         yield
     finally:
         library.clear_xla_transform(name, _POST_SCHEDULER)
+
+
+@contextmanager
+def compiled_modules(name: str, callback: Callable[[bytes], None]) -> Iterator[None]:
+    """Hand each module that is optimized for any backend in this block to `callback`.
+
+    Stands in for `jax.extend.xla`, which cannot be imported without the rest of `jax.extend`.
+    """
+    module, what = "jax._src.xla_transform", "the programs that a cell compiles"
+    register = _part(module, "register_hlo_module_transformation", what)
+    clear = _part(module, "clear_hlo_module_transformation", what)
+    stage = _part(module, "PipelineStage", what).POST_SCHEDULER
+    register(callback, name=name, stage=stage)
+    try:
+        yield
+    finally:
+        clear(name=name, stage=stage)
 
 
 class Passes:

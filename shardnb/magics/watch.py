@@ -1,7 +1,7 @@
 """Collects the programs that a cell's own jit calls compile.
 
-XLA hands each program to a public hook of JAX's, which is removed again whatever happens. A
-program that JAX has compiled before is not compiled again, and so is not seen.
+XLA hands each program to a hook of JAX's, which is removed again whatever happens. A program that
+JAX has compiled before is not compiled again, and so is not seen.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from jax.extend import xla
+from shardnb.jax_compat import private
 
 _NUMBERS = itertools.count(1)
 
@@ -24,9 +24,5 @@ def watching() -> Iterator[list[bytes]]:
     def keep(proto: bytes) -> None:
         protos.append(bytes(proto))
 
-    stage = xla.PipelineStage.POST_SCHEDULER
-    xla.register_hlo_module_transformation(keep, name=name, stage=stage)
-    try:
+    with private.compiled_modules(name, keep):
         yield protos
-    finally:
-        xla.clear_hlo_module_transformation(name=name, stage=stage)

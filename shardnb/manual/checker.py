@@ -15,6 +15,7 @@ from shardnb.compiler import build, divisibility, placement
 from shardnb.compiler.arrays import dtype_name
 from shardnb.compiler.divisibility import Stated
 from shardnb.findings.assemble import assemble_report
+from shardnb.jax_compat import private
 from shardnb.jax_compat.jaxprs import Part, bare
 from shardnb.manual.missing_collective import missing_collective, state_of
 from shardnb.mesh import Grid
@@ -25,7 +26,6 @@ from shardnb.sources.source_texts import Sources
 
 Tree = Any
 
-_APART = jax.make_user_context(default_value=None)
 _MARK = "shardnb_results"
 _STEPS = {
     "structure": "in_specs fit the structure of the arguments",
@@ -65,7 +65,7 @@ class _Call:
         )
 
     def trace(self, fn: Callable[..., Tree], out_specs: Tree) -> Any:
-        with jax.set_mesh(self.grid.mesh), _APART(1):
+        with jax.set_mesh(self.grid.mesh), private.traced_apart():
             return jax.jit(self.mapped(fn, out_specs)).trace(*self.args)
 
 

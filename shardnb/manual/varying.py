@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jax.extend import core
-
 from shardnb.jax_compat.jaxprs import bare, inner
+from shardnb.jax_compat.private import core
 
 
 @dataclass(frozen=True)

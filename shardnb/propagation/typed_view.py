@@ -10,13 +10,13 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.extend import core
 from jax.sharding import NamedSharding, PartitionSpec
 
 from shardnb.compiler import placement
 from shardnb.compiler.arrays import dtype_name
 from shardnb.compiler.divisibility import text as spec_text
 from shardnb.jax_compat.jaxprs import bare, inner
+from shardnb.jax_compat.private import core
 from shardnb.report.model import Location
 from shardnb.report.typed import TypedLine, TypedValue
 from shardnb.report.types import TypedProgram

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import jax
-from jax.extend.core import jaxpr_as_fun
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from shardnb.compiler import Program
 from shardnb.compiler.placement import is_spec, named_leaves
+from shardnb.jax_compat.private import core
 from shardnb.report.model import Location, Spec
 from shardnb.report.spec import spec_text
 from shardnb.rewrite import hook
@@ -227,7 +227,7 @@ def _leaves_of(program: Program, key: str) -> list[tuple[str, Any]]:
 
 def _replay(program: Program) -> Callable[..., Tree]:
     """Give the traced program as a function, so that nothing of the user's runs again."""
-    run = jaxpr_as_fun(program.traced.jaxpr)
+    run = core.jaxpr_as_fun(program.traced.jaxpr)
     result = jax.tree_util.tree_structure(program.lowered.out_info)
 
     def call(*args: Tree) -> Tree:

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import jax
-from jax.extend.core import jaxpr_as_fun
 
 from shardnb.compiler import Program, Recipe, build_traced, placement
 from shardnb.compiler.arrays import dtype_name
@@ -17,6 +16,7 @@ from shardnb.compiler.call import Call, read_call
 from shardnb.engine import _collector_paused
 from shardnb.errors import explain_error
 from shardnb.findings import assemble_report
+from shardnb.jax_compat.private import core
 from shardnb.mesh import Grid, make_grid
 from shardnb.report import Axis, Report
 from shardnb.rewrite.retrace import quiet_retrace
@@ -88,7 +88,7 @@ class Subject:
         return lambda: traced
 
     def _replayed(self, recipe: Recipe, jaxpr: Any, result: Any) -> Any:
-        run = jaxpr_as_fun(jaxpr)
+        run = core.jaxpr_as_fun(jaxpr)
 
         def call(*args: Tree) -> Tree:
             return jax.tree_util.tree_unflatten(result, run(*jax.tree_util.tree_leaves(args)))

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
-from jax.extend import core
 
 from shardnb.compiler import Program, placement
 from shardnb.compiler.dumps import recording
 from shardnb.jax_compat import private
 from shardnb.jax_compat.jaxprs import bare
+from shardnb.jax_compat.private import core
 from shardnb.report.model import Mesh, Spec
 from shardnb.sources.positions import Position, of_equation
 from shardnb.texts import hlo
