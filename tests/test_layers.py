@@ -1,0 +1,108 @@
+"""The rooms of `shardnb/`: a module imports from its own room and from those below it.
+
+Every import is read from the source, those inside functions and under `TYPE_CHECKING` as well.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import shardnb
+
+ROOT = Path(shardnb.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+MODULES = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in FILES}
+
+ROOMS = [
+    "terms",
+    "bugs",
+    "report",
+    "views",
+    "cost",
+    "jax_compat",
+    "texts",
+    "mesh",
+    "sources",
+    "compiler",
+    "collectives",
+    "causes",
+    "propagation",
+    "findings",
+    "rewrite",
+    "manual",
+    "errors",
+    "search",
+    "engine",
+    "axis_types",
+    "numerical_check",
+    "reading",
+    "testing",
+    "widgets",
+    "magics",
+    "commands",
+    "cli",
+    "__init__",
+]
+"""From the bottom up."""
+
+WITHOUT_JAX = ("terms", "bugs", "report", "views", "cost")
+
+
+def room_of(path: Path) -> str:
+    """Give the folder of a module, or its name where it stands alone."""
+    return path.relative_to(ROOT).with_suffix("").parts[0]
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Give what a file imports: modules, or names within them."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def rooms_of(path: Path) -> Iterator[str]:
+    """Give the rooms that a file imports from, but for names that the package itself defines."""
+    for name in imported(path):
+        top, _, rest = name.partition(".")
+        room = rest.partition(".")[0]
+        if top == "shardnb" and room in ROOMS:
+            yield room
+
+
+def test_every_module_belongs_to_a_room_of_the_list():
+    assert {room_of(path) for path in FILES} == set(ROOMS)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_only_from_itself_and_from_rooms_below(room):
+    allowed = set(ROOMS[: ROOMS.index(room) + 1])
+    upward = {
+        f"{path.relative_to(ROOT)} imports {other}"
+        for path in FILES
+        if room_of(path) == room
+        for other in rooms_of(path)
+        if other not in allowed
+    }
+    assert not upward
+
+
+def test_the_report_and_its_views_import_no_jax():
+    with_jax = {
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in FILES
+        if room_of(path) in WITHOUT_JAX
+        for name in imported(path)
+        if name.partition(".")[0] in {"jax", "jaxlib"}
+    }
+    assert not with_jax
+
+
+def test_an_import_inside_a_function_counts(tmp_path):
+    file = tmp_path / "module.py"
+    file.write_text("def f():\n    from shardnb.magics import cell\n    import jax.numpy\n")
+    assert list(imported(file)) == ["shardnb.magics.cell", "jax.numpy"]
+    assert list(rooms_of(file)) == ["magics"]
