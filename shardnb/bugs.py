@@ -10,6 +10,8 @@ from __future__ import annotations
 import logging
 import os
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -18,6 +20,20 @@ logger = logging.getLogger("shardnb")
 
 class Inconclusive(Exception):
     """The evidence does not determine the answer, so the report says that it is not known."""
+
+
+@contextmanager
+def refusable() -> Iterator[None]:
+    """Take whatever the block raises as a refusal: it is `Inconclusive`, with that as its cause.
+
+    For calls that try a program that the user did not write, and for these calls alone.
+    """
+    try:
+        yield
+    # The user's function, traced again, may raise anything; so may JAX and XLA, which refuse a
+    # sharding with a ValueError, a TypeError, an AssertionError, a JaxRuntimeError and others.
+    except Exception as error:
+        raise Inconclusive(str(error)) from error
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from shardnb.bugs import contained
 from shardnb.causes.alignment import Alignment, align, is_generated
 from shardnb.causes.channel_matching import Matcher
 from shardnb.causes.data_movement import Move, walk
@@ -118,10 +119,9 @@ class _Explainer:
 
     def explained(self, collective: Collective, made: hlo.Instruction | None) -> Collective:
         """Explain a collective; one whose ends cannot be read together is not known."""
-        try:
+        with contained(f"the cause of the {collective.kind} number {collective.id}"):
             return self.explain(collective, made)
-        except LookupError:
-            return self._written(collective, UNKNOWN, Facts(), collective.op_name)
+        return self._written(collective, UNKNOWN, Facts(), collective.op_name)
 
     def explain(self, collective: Collective, made: hlo.Instruction | None) -> Collective:
         """Explain a collective that was `made` by partitioning, None where that is not known."""

@@ -14,7 +14,7 @@ from jax.sharding import NamedSharding
 from shardnb.compiler import Program
 from shardnb.report.model import Location, Spec
 from shardnb.report.spec import spec_text
-from shardnb.rewrite.program_edits import NotTried, partition_spec
+from shardnb.rewrite.program_edits import NotTried, lowered, partition_spec
 from shardnb.rewrite.retrace import quiet_retrace
 
 _ARGUMENT = "closed_over"
@@ -59,7 +59,7 @@ class ClosureEdit:
             in_specs={**recipe.in_specs, _ARGUMENT: sharding},
         )
         with quiet_retrace():
-            return changed.lower(changed.trace())
+            return lowered(changed)
 
     def _with_argument(self, fn: Callable[..., Any], array: Any) -> Callable[..., Any]:
         def call(*args: Any) -> Any:

@@ -9,8 +9,10 @@ from typing import Any, Protocol
 import jax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+from shardnb.bugs import Inconclusive, refusable
 from shardnb.compiler import Program
 from shardnb.compiler.placement import is_spec, named_leaves
+from shardnb.compiler.program import Recipe
 from shardnb.jax_compat.private import core
 from shardnb.report.model import Location, Spec
 from shardnb.report.spec import spec_text
@@ -22,7 +24,7 @@ from shardnb.rewrite.source_units import Unit
 Tree = Any
 
 
-class NotTried(Exception):
+class NotTried(Inconclusive):
     """An edit that did not take part in the program that was traced with it."""
 
 
@@ -42,7 +44,7 @@ class Edit(Protocol):
         """How many things the user would have to change."""
 
     def lowered(self, program: Program) -> Any:
-        """Give JAX's lowered stage of the changed program; raises what JAX raises."""
+        """Give JAX's lowered stage of the changed program; `Inconclusive` where it is refused."""
 
 
 def partition_spec(spec: Spec) -> PartitionSpec:
@@ -79,9 +81,8 @@ class InputEdit:
         recipe = replace(program.recipe, in_specs=_with_specs(program, changed))
         if _retrace(program):
             with quiet_retrace():
-                return recipe.lower(recipe.trace())
-        recipe = replace(recipe, fn=_replay(program))
-        return recipe.lower(recipe.trace())
+                return lowered(recipe)
+        return lowered(replace(recipe, fn=_replay(program)))
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,7 @@ class OutputEdit:
         specs = placement_of_results(program, len(leaves))
         specs[self.number] = partition_spec(self.spec)
         stated = jax.tree_util.tree_unflatten(result, specs)
-        recipe = replace(program.recipe, out_specs=stated, fn=_replay(program))
-        return recipe.lower(recipe.trace())
+        return lowered(replace(program.recipe, out_specs=stated, fn=_replay(program)))
 
 
 def placement_of_results(program: Program, count: int) -> list[Any]:
@@ -197,11 +197,19 @@ def lowered_with(program: Program, edit: TextEdit, change: Callable[[Any], Any])
         quiet_retrace(),
         hook.handling(handle),
         edit.unit.with_call(recipe.fn, edit.number) as fn,
+        refusable(),
     ):
         traced = replace(recipe, fn=fn).trace()
     if not changed:
         raise NotTried(edit.text)
-    return recipe.lower(traced)
+    with refusable():
+        return recipe.lower(traced)
+
+
+def lowered(recipe: Recipe) -> Any:
+    """Trace and lower a changed program; `Inconclusive` where it is refused."""
+    with refusable():
+        return recipe.lower(recipe.trace())
 
 
 def _retrace(program: Program) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 from jax.sharding import AxisType
 
+from shardnb.bugs import refusable
 from shardnb.compiler import Program
 from shardnb.report.model import Collective, Location, Report, Spec, Value
 from shardnb.rewrite import hook
@@ -202,7 +203,12 @@ def seen_places(program: Program, units: Sequence[Unit]) -> list[Seen]:
     found: list[Seen] = []
     for unit in units:
         probe = _Probe(unit)
-        with quiet_retrace(), hook.handling(probe), unit.with_call(program.recipe.fn, None) as fn:
+        with (
+            quiet_retrace(),
+            hook.handling(probe),
+            unit.with_call(program.recipe.fn, None) as fn,
+            refusable(),
+        ):
             replace(program.recipe, fn=fn).trace()
         inputs = set(program.args)
         found += [

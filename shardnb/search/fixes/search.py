@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from shardnb.bugs import Inconclusive, contained
 from shardnb.compiler import Program
 from shardnb.report.model import Collective, Fix, Report
 from shardnb.rewrite.program_edits import Edit, InputEdit
@@ -60,7 +61,8 @@ def find_fixes(
     if not wanted or report.memory is None:
         return report
     search = Search(program, report, wanted, time.perf_counter() + seconds, progress)
-    search.run()
+    with contained("what the search for fixes would have found"):
+        search.run()
     notes = (*report.notes, *search.notes)
     found = search.fixes()
     fixed = tuple(replace(c, fixes=found.get(c.id, c.fixes)) for c in report.collectives)
@@ -121,7 +123,9 @@ class Search:
 
     def _first(self) -> list[Edit]:
         ranked = [*input_edits(self.report, self.wanted), *output_edits(self.report, self.wanted)]
-        texts = list(self._of_text())
+        texts: list[Ranked] = []
+        with contained("a fix in the text of the program"):
+            texts.extend(self._of_text())
         return [
             edit
             for wave in sorted({r.wave for r in (*ranked, *texts)})
@@ -138,7 +142,8 @@ class Search:
             yield from product_edits(self.program, self.report, self.wanted, units)
             places = seen_places(self.program, units)
             yield from constraint_edits(self.program, self.report, self.wanted, places)
-        except Exception as error:  # noqa: BLE001 - a function may refuse to be traced again
+        except Inconclusive as refusal:
+            error = refusal.__cause__
             self.notes.append(_NO_TEXT.format(type(error).__name__, error))
 
     def _paired(self) -> list[Edit]:
@@ -165,19 +170,18 @@ class Search:
         return known
 
     def _look(self, edit: Edit) -> None:
-        try:
+        with contained(f"whether this edit is a fix: {edit.text}"):
             lowered = edit.lowered(self.program)
             outcome = self._bench.look(lowered)
-        except Exception:  # noqa: BLE001 - an edit that JAX refuses is no fix
-            return
-        better = outcome.beats(self.before)
-        self.looked.append(Trial(edit, outcome, lowered if better else None))
-        if better and all(outcome.wire_bytes < _MUCH * t.outcome.wire_bytes for t in self.weighed):
-            self._weigh(self.looked[-1])
+            better = outcome.beats(self.before)
+            self.looked.append(Trial(edit, outcome, lowered if better else None))
+            best = min((t.outcome.wire_bytes for t in self.weighed), default=math.inf)
+            if better and outcome.wire_bytes < _MUCH * best:
+                self._weigh(self.looked[-1])
 
     def _weigh(self, trial: Trial) -> None:
         lowered, trial.lowered = trial.lowered, None
-        with suppress(Exception):
+        with contained(f"whether this edit is a fix: {trial.edit.text}"):
             outcome = self._bench.weigh(lowered)
             self.weighed.append(Trial(trial.edit, outcome, None))
 

@@ -12,8 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-import jax
-
+from shardnb.bugs import Inconclusive, refusable
 from shardnb.collectives.find import find_collectives
 from shardnb.compiler.dumps import captured_fd2
 from shardnb.findings.memory import memory_of_compiled
@@ -75,7 +74,7 @@ class Bench:
 
     def weigh(self, lowered: Any) -> Outcome:
         """Give what a lowered program sends, holds and computes, by a whole compile."""
-        with quiet_compiler():
+        with refusable(), quiet_compiler():
             compiled = lowered.compile()
         text = compiled.as_text()
         module = hlo.parse(text)
@@ -114,7 +113,7 @@ class _Catcher:
 def optimized_text(lowered: Any, platform: str) -> str:
     """Give the optimized program's text; on CPU without making machine code for it."""
     if platform != "cpu":
-        with quiet_compiler():
+        with refusable(), quiet_compiler():
             return str(lowered.compile().as_text())
     catcher = _Catcher()
     with ExitStack() as stack:
@@ -126,12 +125,12 @@ def optimized_text(lowered: Any, platform: str) -> str:
 
 def _compile(lowered: Any, catcher: _Catcher) -> Any:
     try:
-        with private.without_compilation_cache(), _dropped_fd2():
+        with refusable(), private.without_compilation_cache(), _dropped_fd2():
             return lowered.compile()
-    except jax.errors.JaxRuntimeError as error:
+    except Inconclusive as refusal:
         # An interrupt that arrives in C++ is raised in the catcher, and comes back as text.
-        if "KeyboardInterrupt" in str(error):
-            raise KeyboardInterrupt from error
+        if "KeyboardInterrupt" in str(refusal):
+            raise KeyboardInterrupt from refusal
         if catcher.proto is None:
             raise
         return None
@@ -144,7 +143,7 @@ def _dropped_fd2() -> Iterator[None]:
     with captured_fd2():
         try:
             yield
-        except Exception as error:  # noqa: BLE001 - raised again below
+        except Exception as error:  # noqa: BLE001 - any: it is raised again below
             failure = error
     if failure is not None:
         raise failure

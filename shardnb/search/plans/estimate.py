@@ -15,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
+from shardnb.bugs import Inconclusive
 from shardnb.collectives.wire_bytes import wire_bytes
 from shardnb.compiler import Program
 from shardnb.compiler.shardy_passes import attribute, prepared
@@ -93,25 +94,25 @@ class Estimator:
         self.names_axes = any(f'"{axis}"' in _beyond_inputs(stated) for axis in self.sizes)
 
     def of(self, specs: Mapping[int, Spec]) -> Estimate:
-        """Estimate specs by the number of an array; raises `ValueError` where Shardy refuses."""
+        """Estimate specs by the number of an array; `Inconclusive` where Shardy refuses them."""
         given = {
             self._inputs[number]: attribute(self._mesh, spec)
             for number, spec in specs.items()
             if number in self._inputs
         }
-        return _Text(self._passes.run(given), self.sizes).estimate()
+        return _Text(_run(self._passes, given), self.sizes).estimate()
 
     def carried(self, specs: Mapping[int, Spec], free: Collection[int]) -> dict[int, Spec]:
         """Let Shardy split the arrays `free` further, as the program carries what is split.
 
-        Gives the specs of the inputs by number; raises `ValueError` where Shardy refuses.
+        Gives the specs of the inputs by number; `Inconclusive` where Shardy refuses them.
         """
         given = {
             self._inputs[number]: _opened(attribute(self._mesh, spec), number in free)
             for number, spec in specs.items()
             if number in self._inputs
         }
-        main = _MAIN.search(self._propagation.run(given))
+        main = _MAIN.search(_run(self._propagation, given))
         arguments = re.split(r"(?=%arg\d+: )", main[1])[1:] if main else []
         placed = [_SHARDING.search(text) for text in arguments]
         return {
@@ -119,6 +120,13 @@ class Estimator:
             for number, at in self._inputs.items()
             if at < len(placed) and placed[at] is not None
         }
+
+
+def _run(passes: private.Passes, given: Mapping[int, str]) -> str:
+    try:
+        return passes.run(given)
+    except ValueError as refusal:
+        raise Inconclusive(str(refusal)) from refusal
 
 
 def _opened(sharding: str, free: bool) -> str:  # noqa: FBT001

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from shardnb.bugs import Inconclusive, contained, refusable
 from shardnb.collectives.find import find_collectives
 from shardnb.compiler import Program
 from shardnb.cost import on_hardware, priced
@@ -58,7 +59,7 @@ class Field:
     def look(self, state: State) -> None:
         """Estimate a state that was not seen; one that Shardy refuses is left out."""
         if state not in self.seen:
-            with suppress(ValueError):
+            with suppress(Inconclusive):
                 estimate = self.estimator.of(dict(self._specs(state)))
                 self.seen[state] = float(estimate.held), self._value(estimate)
 
@@ -128,7 +129,7 @@ class Field:
         }
         try:
             found = self.estimator.carried(dict(self._specs(state)), free)
-        except ValueError:
+        except Inconclusive:
             return None
         by_pattern = [found.get(pattern.members[0]) for pattern in self.space.patterns]
         return self.space.carried(state, axis, by_pattern)
@@ -138,8 +139,9 @@ class Field:
         specs = {self.names[number]: spec for number, spec in self._specs(state)}
         edit = InputEdit(tuple((name, (name,), spec) for name, spec in specs.items()))
         lowered = edit.lowered(self.program)
-        with quiet_compiler():
-            return self.plan(lowered.compile(), state)
+        with refusable(), quiet_compiler():
+            compiled = lowered.compile()
+        return self.plan(compiled, state)
 
     def plan(self, compiled: Any, state: State) -> Plan:
         """Read a compiled program into a plan."""
@@ -201,7 +203,8 @@ class Search:
                 one.look(one.space.start)
                 self._keep(number, one.space.start, one.plan(one.program.compiled, one.space.start))
             for one in () if stopped else self.fields:
-                self._preview(one)
+                with contained("what further placements would cost"):
+                    self._preview(one)
             self._compile(0 if stopped else self.compiles)
         except KeyboardInterrupt:
             stopped = True
@@ -230,13 +233,13 @@ class Search:
             if candidate is None:
                 return
             self.progress("plans compiled", done, most)
-            one = self.fields[candidate.field]
-            try:
+            one, plan = self.fields[candidate.field], None
+            with contained("a plan"):
                 plan = one.compiled(candidate.state)
-            except Exception:  # noqa: BLE001 - a placement that JAX or the compiler refuses
+            if plan is None:
                 del one.seen[candidate.state]
-                continue
-            self._keep(candidate.field, candidate.state, plan)
+            else:
+                self._keep(candidate.field, candidate.state, plan)
 
     def _keep(self, number: int, state: State, plan: Plan) -> None:
         point = self.fields[number].seen.get(state, (float(plan.memory), 0.0))
