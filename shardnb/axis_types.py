@@ -113,7 +113,7 @@ def _column(
 ) -> Column:
     try:
         return Column(mode, engine.explain(fn, *args, mesh=grid.mesh, axes=mode, **options))
-    except Exception as error:
+    except Exception as error:  # of any class of JAX's: whether it is explained decides
         if failures.report_of(error) is None:
             raise
         return Column(mode, error=failures.told(error))

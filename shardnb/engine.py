@@ -91,7 +91,7 @@ def explain(
             origins=origins,
             jit_options=jit_options,
         )
-    except Exception as error:
+    except Exception as error:  # any: it goes on
         failures.add_note(error)
         raise
     if fixes:

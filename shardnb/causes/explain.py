@@ -79,27 +79,30 @@ def explain_causes(
     dumps of these names, if they were read already. Without dumps nothing is added.
     """
     warnings = read_warnings(dumps.warnings)
+    unexplained = Causes(tuple(collectives), None, warnings.left)
     if not dumps.before or not dumps.partitioned:
-        return Causes(tuple(collectives), None, warnings.left)
-    program = Before(before or hlo.parse(dumps.before), LayoutReader(mesh))
-    partitioned = partitioned or hlo.parse(dumps.partitioned)
-    edges = Edges(program, dumps.stated, dumps.propagated, stated or Stated())
-    judge, after = Judge(program, read_rules(dumps.propagated), edges), graphs(partitioned)
-    explainer = _Explainer(
-        program=program,
-        after=after,
-        judge=judge,
-        windowed=Windowed(judge.factors, partitioned, after),
-        names=Names(program, input_names),
-        finder=AxisFinder(mesh),
-        remat=warnings.keys,
-        locate=locate or (lambda _: ()),
-        differentiated="transpose(" in dumps.before,
-    )
-    matcher = Matcher(optimized, partitioned, explainer.finder)
-    matched = matcher.match(collectives)
-    found = tuple(explainer.explained(one, matched.get(one.id)) for one in collectives)
-    return Causes(found, _counts(matcher, collectives, matched), warnings.left)
+        return unexplained
+    with contained("why the collectives are there"):
+        program = Before(before or hlo.parse(dumps.before), LayoutReader(mesh))
+        partitioned = partitioned or hlo.parse(dumps.partitioned)
+        edges = Edges(program, dumps.stated, dumps.propagated, stated or Stated())
+        judge, after = Judge(program, read_rules(dumps.propagated), edges), graphs(partitioned)
+        explainer = _Explainer(
+            program=program,
+            after=after,
+            judge=judge,
+            windowed=Windowed(judge.factors, partitioned, after),
+            names=Names(program, input_names),
+            finder=AxisFinder(mesh),
+            remat=warnings.keys,
+            locate=locate or (lambda _: ()),
+            differentiated="transpose(" in dumps.before,
+        )
+        matcher = Matcher(optimized, partitioned, explainer.finder)
+        matched = matcher.match(collectives)
+        found = tuple(explainer.explained(one, matched.get(one.id)) for one in collectives)
+        return Causes(found, _counts(matcher, collectives, matched), warnings.left)
+    return unexplained
 
 
 @dataclass

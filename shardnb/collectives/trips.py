@@ -6,6 +6,7 @@ steps up to a constant, as `lax.scan` does, or its trips are not known.
 
 from __future__ import annotations
 
+from shardnb.bugs import Inconclusive
 from shardnb.texts.hlo import Instruction, Module
 
 _SAME = ("copy", "bitcast", "convert", "copy-done", "copy-start")
@@ -20,12 +21,8 @@ def trip_count(module: Module, loop: Instruction) -> int | None:
         return None
     try:
         return _Loop(module, loop, called["body"], called["condition"]).trips()
-    except _Unclear:
+    except Inconclusive:  # its counter is not a plain one
         return None
-
-
-class _Unclear(Exception):
-    """A counter that is no plain one."""
 
 
 class _Loop:
@@ -39,7 +36,7 @@ class _Loop:
     def trips(self) -> int:
         test = self.condition.root
         if test.opcode != "compare" or test.attribute("direction") != "LT":
-            raise _Unclear
+            raise Inconclusive
         counter = self.condition.element(test.operands[0])
         end = self._number(self.condition, test.operands[1])
         first = self.outside.constant(self.start[counter])
@@ -49,13 +46,13 @@ class _Loop:
     def _step(self, counter: int) -> int:
         add = self.body.plain(self.next[counter])
         if add.opcode != "add":
-            raise _Unclear
+            raise Inconclusive
         for own, other in (add.operands, add.operands[::-1]):
             if self.body.is_element(own) and self.body.element(own) == counter:
                 step = self._number(self.body, other)
                 if step > 0:
                     return step
-        raise _Unclear
+        raise Inconclusive
 
     def _number(self, names: _Names, name: str) -> int:
         """Read a constant that stands in the loop, or that it carries without changing it."""
@@ -65,7 +62,7 @@ class _Loop:
         if not self.body.is_element(self.next[place]) or (
             self.body.element(self.next[place]) != place
         ):
-            raise _Unclear
+            raise Inconclusive
         return self.outside.constant(self.start[place])
 
 
@@ -77,7 +74,7 @@ class _Names:
         self.known = {one.name: one for one in instructions}
         root = next((one for one in instructions if one.is_root), None)
         if root is None:
-            raise _Unclear
+            raise Inconclusive
         self.root = root
 
     def plain(self, name: str) -> Instruction:
@@ -86,13 +83,13 @@ class _Names:
         while found is not None and found.opcode in _SAME:
             found = self.known.get(found.operands[0])
         if found is None:
-            raise _Unclear
+            raise Inconclusive
         return found
 
     def elements(self, name: str) -> tuple[str, ...]:
         found = self.plain(name)
         if found.opcode != "tuple":
-            raise _Unclear
+            raise Inconclusive
         return found.operands
 
     def is_element(self, name: str) -> bool:
@@ -106,12 +103,12 @@ class _Names:
         found = self.plain(name)
         index = found.integer("index")
         if not self.is_element(name) or index is None:
-            raise _Unclear
+            raise Inconclusive
         return index
 
     def constant(self, name: str) -> int:
         found = self.plain(name)
         text = found.operand_text.strip()
         if found.opcode != "constant" or not text.lstrip("-").isdigit():
-            raise _Unclear
+            raise Inconclusive
         return int(text)

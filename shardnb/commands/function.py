@@ -59,6 +59,7 @@ def explain(target: str, call: Call) -> Report:
             in_specs=in_specs,
             out_specs=out_specs,
         )
+    # Whatever the user's function, JAX and XLA raise: an error of the command is one line.
     except Exception as error:
         raise CommandError(f"{name}: {in_one_line(error)}") from error
 
@@ -75,7 +76,7 @@ def _imported(path: Path) -> ModuleType:
     sys.modules.setdefault(path.stem, module)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except Exception as error:  # whatever the user's module raises
         raise CommandError(f"{path} cannot be imported: {in_one_line(error)}") from error
     return module
 
@@ -153,5 +154,5 @@ def _evaluated(expression: str | None, module: ModuleType, option: str) -> Any:
     try:
         # The expression comes from the command line, like the file that was just imported.
         return eval(expression, names)  # noqa: S307
-    except Exception as error:
+    except Exception as error:  # whatever the user's expression raises
         raise CommandError(f"{option} {expression!r}: {in_one_line(error)}") from error

@@ -37,7 +37,7 @@ def explained(
     """
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # any: it goes on
         report = explain_error(error, sources=sources, files=files, grid=grid)
         if report is not None or _is_of_a_spec(error):
             located = Sources(sources, files)

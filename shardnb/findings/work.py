@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from shardnb.bugs import Inconclusive
 from shardnb.collectives.trips import trip_count
 from shardnb.jax_compat import private
 from shardnb.report.cost import Work
@@ -36,15 +37,11 @@ def work_of(text: str, module: Module | None = None, compiled: Any = None) -> Wo
     program = _Program(text, module or hlo.parse(text), compiled)
     try:
         flops, accessed = program.total(program.module.entry)
-    except (_Unknown, ValueError, private.NotAvailable):
+    except (Inconclusive, ValueError, private.NotAvailable):
         return None
     if flops <= 0 and accessed <= 0:
         return None
     return Work(max(flops, 0.0), accessed, program.uncounted)
-
-
-class _Unknown(Exception):
-    """A loop whose trips nobody knows."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,7 @@ class _Program:
         for loop in self._loops(name):
             trips = trip_count(self.module, loop)
             if trips is None:
-                raise _Unknown
+                raise Inconclusive
             for _, part in loop.called:
                 once, whole = self._once(part), self.total(part)
                 flops += trips * whole[0] - once[0]
@@ -82,7 +79,7 @@ class _Program:
                 yield instruction
             elif instruction.opcode == "conditional":
                 if any(list(self._loops(branch)) for _, branch in instruction.called):
-                    raise _Unknown
+                    raise Inconclusive
             elif instruction.opcode in _CALLERS:
                 for _, called in instruction.called:
                     yield from self._loops(called)
@@ -95,7 +92,7 @@ class _Program:
         return self._known[name]
 
     def _whole(self) -> Mapping[str, float] | None:
-        with suppress(Exception):  # not every backend counts
+        with suppress(Exception):  # a backend that does not count may raise anything
             return dict(self.compiled.cost_analysis()) if self.compiled is not None else None
         return None
 

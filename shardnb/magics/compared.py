@@ -72,7 +72,8 @@ def _tried(session: Session, text: Text, line: Line, mode: str, *, run: bool) ->
     prepared = session.prepared(text, line, run=run, axes=mode)
     try:
         program, report = prepared.compiled()
-    except Exception as error:  # noqa: BLE001 - it stands in the place of the program
+    # The cell, JAX and XLA may raise anything; it is shown in the place of the program.
+    except Exception as error:  # noqa: BLE001
         return _Try(mode, prepared, error=error)
     return _Try(mode, prepared, program, report)
 

@@ -171,7 +171,7 @@ class CellFunction:
                 self.namespace[name] = _copied(trace, name, value, given)
             trace.before = dict(self.namespace)
             yield
-        except Exception as error:
+        except Exception as error:  # any: it goes on
             setattr(error, NAMES, dict(self.namespace))
             raise
         finally:

@@ -73,7 +73,7 @@ def mesh_value(text: str, namespace: Mapping[str, Any]) -> str | jax.sharding.Me
         return text
     try:
         value = eval(text, dict(namespace))  # noqa: S307  an expression of the user's
-    except Exception as error:
+    except Exception as error:  # whatever the user's expression raises
         raise ValueError(
             f"{text!r} is neither a mesh such as data=4,model=2 nor a name of one: "
             f"{type(error).__name__}: {error}"

@@ -194,7 +194,7 @@ class Session:
     def _value(self, name: str, text: str) -> Tree:
         try:
             return eval(text, {**self.namespace, **_KNOWN})  # noqa: S307  the user's expression
-        except Exception as error:
+        except Exception as error:  # whatever the user's expression raises
             raise CellError(f"the spec {name}={text}: {type(error).__name__}: {error}") from error
 
     def grid(self, line: Line, values: Any) -> Grid:
@@ -215,7 +215,7 @@ class Session:
             return _shapes(program), report
         try:
             return engine.ran(program, report)
-        except BaseException:
+        except BaseException:  # an interrupt too: the report was made before
             self._show(line, report)
             raise
 
@@ -260,7 +260,7 @@ class Session:
             yield
         except (CellError, errors.ForbiddenCollectives):
             raise
-        except BaseException as error:
+        except BaseException as error:  # an interrupt too: it is shown from the cell's line on
             start, report = errors.at_cell(error, file), failures.report_of(error)
             if report is not None:
                 explained.show(self.shell, error, report, errors.rendered(self.shell, error, start))

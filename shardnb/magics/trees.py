@@ -43,7 +43,7 @@ def leaves_of(tree: Tree) -> list[Leaf]:
 def _flatten(tree: Tree, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Leaf], Any]:
     try:
         return jax.tree_util.tree_flatten(tree, is_leaf=is_leaf)
-    except Exception:  # noqa: BLE001  a class of the user's may raise anything
+    except Exception:  # noqa: BLE001 - a class of the user's may raise anything
         return [tree], jax.tree_util.tree_structure(0)
 
 

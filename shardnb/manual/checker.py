@@ -195,12 +195,14 @@ def _traced(call: _Call) -> tuple[Exception | None, Any, list[Any] | None]:
 
     try:
         traced = call.trace(body, call.out_specs)
-    except Exception as error:  # noqa: BLE001 - the verdict, whatever it is
+    # The user's body and JAX may raise anything; it is the verdict.
+    except Exception as error:  # noqa: BLE001
         return error, *_probed(call, seen)
     mapped = next(e for e in bare(traced.jaxpr).eqns if e.primitive.name == "shard_map")
     try:
         traced.lower()
-    except Exception as error:  # noqa: BLE001 - a verdict too: lowering checks once more
+    # A verdict too: JAX checks once more while it lowers.
+    except Exception as error:  # noqa: BLE001
         return error, bare(mapped.params["jaxpr"]), seen[-1]
     return None, bare(mapped.params["jaxpr"]), seen[-1]
 
@@ -219,7 +221,8 @@ def _probed(call: _Call, seen: list[list[Any]]) -> tuple[Any, list[Any] | None]:
 
     try:
         traced = call.trace(body, PartitionSpec(tuple(sorted(call.manual))))
-    except Exception:  # noqa: BLE001 - then there is no jaxpr to show
+    # The body runs once more and may raise what it raised before: then there is no jaxpr to show.
+    except Exception:  # noqa: BLE001
         return None, seen[-1]
     mapped = next(e for e in bare(traced.jaxpr).eqns if e.primitive.name == "shard_map")
     return _cut(bare(mapped.params["jaxpr"])), seen[-1]

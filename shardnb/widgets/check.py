@@ -101,7 +101,9 @@ class CheckView(Live):
             )
             out_specs = body.outs(outs) if outs else body.out_specs
             check = body.check(body.ins(ins), out_specs, compiled=kind == "compile")
-        except Exception as error:  # noqa: BLE001 - whatever the user's body raises is shown
+        # The user's body, JAX and XLA may raise anything. It is shown, a bug of ours included: the
+        # front end waits for an answer, and what a comm's handler raises is in no cell.
+        except Exception as error:  # noqa: BLE001
             self.data = {
                 **self.data,
                 "number": number,

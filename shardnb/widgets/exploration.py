@@ -104,14 +104,11 @@ class Subject:
 
     def explained(self, error: Exception, plan: Plan) -> str:
         """Say what went wrong: explained where that is possible, else in JAX's own words."""
-        with suppress(ValueError):
+        grid = None
+        with suppress(ValueError):  # then the plan's mesh may be what went wrong
             grid = self.grid_of(plan)
-            report = explain_error(
-                error, sources=self.call.sources, files=self.call.files, grid=grid
-            )
-            if report is not None:
-                return str(report)
-        return f"{type(error).__name__}: {error}"
+        report = explain_error(error, sources=self.call.sources, files=self.call.files, grid=grid)
+        return f"{type(error).__name__}: {error}" if report is None else str(report)
 
     def _report(self, plan: Plan, program: Program) -> Report:
         return assemble_report(

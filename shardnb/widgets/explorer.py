@@ -83,7 +83,7 @@ def explore(
             files=subject.call.files,
         ):
             return Explorer(subject)
-    except Exception as error:
+    except Exception as error:  # any: it goes on
         failures.add_note(error)
         raise
 
@@ -194,6 +194,7 @@ class Explorer(Live):
         try:
             plan = Plan.of(data)
             subject.check(plan)
+        # Whatever the front end sent: data that is no plan, or a plan that does not fit.
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             self.answer = {"number": number, "kind": "refused", "said": str(error)}
             return
@@ -226,7 +227,8 @@ class Explorer(Live):
         """Trace here, where the user's Python belongs, and compile in the thread."""
         try:
             trace = subject.traced(plan)
-        except Exception as error:  # noqa: BLE001 - whatever the user's function raises is shown
+        # The user's function may raise anything; it is shown: the front end waits for an answer.
+        except Exception as error:  # noqa: BLE001
             self._fail(number, plan, error)
             return
         stopped = self._stopped
@@ -234,7 +236,8 @@ class Explorer(Live):
         def job() -> None:
             try:
                 found = self._done.get(plan) or self._compile(plan, trace)
-            except Exception as error:  # noqa: BLE001 - the same
+            # So may XLA. Nobody else would see what a thread raises, a bug of ours included.
+            except Exception as error:  # noqa: BLE001
                 if stopped == self._stopped:
                     self._fail(number, plan, error)
                 return

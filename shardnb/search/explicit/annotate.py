@@ -10,6 +10,7 @@ from typing import Any
 
 from jax.sharding import PartitionSpec
 
+from shardnb.bugs import contained
 from shardnb.compiler import Program, build
 from shardnb.compiler.comparison import diff, same_collectives
 from shardnb.compiler.divisibility import text as spec_text
@@ -131,15 +132,17 @@ class _Pass:
         return self._plan(None, error)
 
     def _traced(self) -> tuple[Program | None, Exception | None]:
-        try:
-            with (
-                quiet_retrace(),
-                private.full_tracebacks(),
-                self.texts.running(self.stated.fn) as fn,
-            ):
+        with (
+            quiet_retrace(),
+            private.full_tracebacks(),
+            self.texts.running(self.stated.fn) as fn,
+        ):
+            try:
                 return self.stated.build(fn, self.grid), None
-        except Exception as error:  # noqa: BLE001 - it is looked at, and told where it stays
-            return None, error
+            # What JAX refuses, and how, is what the pass goes by: it may be of any class, as may
+            # what the user's function raises on Explicit axes.
+            except Exception as error:  # noqa: BLE001
+                return None, error
 
     def _plan(self, program: Program | None, error: Exception | None) -> ExplicitPlan:
         report = self.stated.report(program, self.grid) if program else None
@@ -216,10 +219,9 @@ class _Pass:
         return program
 
     def _helped(self, error: Exception) -> bool:
-        try:
+        with contained("the annotation that would help"):
             return self._annotate(error)
-        except Exception:  # noqa: BLE001 - then the error itself is what is told
-            return False
+        return False
 
     def _annotate(self, error: Exception) -> bool:
         """Write an annotation where JAX refused; False where none is found."""
