@@ -201,8 +201,8 @@ class _Explainer:
             consumer=consumer,
             spec=None if verdict.untold else verdict.actual or self._spec(graph, move.producer),
             own=move.own or verdict.own,
-            other=self.names.value(graph, verdict.other) if verdict.other else None,
-            other_spec=self._spec(graph, verdict.other),
+            other=self.names.value(*verdict.other) if verdict.other else None,
+            other_spec=self._spec(*verdict.other) if verdict.other else None,
         )
         told = node if node is not None else value
         name = told.op_name if told is not None else ""

@@ -153,7 +153,7 @@ class Meeting:
             "conflict",
             detail=kind,
             needed=self._needed(),
-            other=self._operands[other],
+            other=(self.graph, self._operands[other]),
             summed=summed,
         )
 
@@ -247,7 +247,8 @@ def declared(asked: Declared, needed: Spec | None) -> Verdict:
             if origin is not None and origin.stated:
                 return Verdict("conflict", detail=ELSEWHERE, needed=needed)
             if origin is not None:
-                return Verdict("conflict", detail=TWO_DIMS, needed=needed, other=origin.value)
+                other = origin.graph, origin.value
+                return Verdict("conflict", detail=TWO_DIMS, needed=needed, other=other)
     return UNKNOWN
 
 
@@ -265,7 +266,7 @@ def clash(asked: Declared, needed: Spec | None) -> Verdict:
         operand = graph.operands[node.name][at]
         own = (dim for dim, names in enumerate(dims) if made.isdisjoint(names))
         if wanted and any(asked.origins.grounded(graph, operand, dim, wanted) for dim in own):
-            return Verdict("conflict", detail=TWO_DIMS, needed=needed, other=operand)
+            return Verdict("conflict", detail=TWO_DIMS, needed=needed, other=(graph, operand))
     return UNKNOWN
 
 

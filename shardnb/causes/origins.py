@@ -25,9 +25,11 @@ _LIMIT = 400
 class Origin:
     """What decided a placement: the value that was stated to lie so, or that meets it.
 
-    `stated` says who stated it.
+    It may be in a loop's body, so `graph` says of which computation it is. `stated` says who stated
+    it.
     """
 
+    graph: Graph
     value: str
     stated: AskedBy | None = None
 
@@ -54,16 +56,16 @@ class Origins:
                 continue
             seen.add(place)
             if self.edges.is_result(graph, value):
-                return Origin(value, self.edges.result_asked_by)
+                return Origin(graph, value, self.edges.result_asked_by)
             for user in graph.users.get(value, ()):
                 node = graph.nodes[user]
                 if self.edges.is_edge(graph, node):
                     if self._is_split((graph, user, dim), parts) == split:
-                        return Origin(user, self.edges.asked_by(node))
+                        return Origin(graph, user, self.edges.asked_by(node))
                     continue
                 found = self._met(graph, node, value, dim, parts) if split else None
                 if found is not None:
-                    return Origin(found)
+                    return Origin(graph, found)
                 queue.extend(self._down(graph, node, value, dim))
         return None
 

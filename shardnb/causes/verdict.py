@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shardnb.report.model import AskedBy, Spec
+from shardnb.texts.graph import Graph
 
 DISAGREE = "operands disagree"
 TWO_DIMS = "one axis is wanted by two dimensions"
@@ -18,10 +19,10 @@ class Verdict:
     """Who asked (None: not known), why, and what the consumer needed.
 
     `dims` are the dimensions of the producer that are moved, `other` is the operand that disagrees,
-    `summed` the producer's dimensions that the consumer sums over. `own` says that the producer's
-    own operation is what needed it, `taker` which instruction takes it behind a copy that the
-    compiler put in, `actual` where the producer lay if not as declared, `untold` that it was not
-    as declared, and where is not known.
+    which may be in a loop's body, `summed` the producer's dimensions that the consumer sums over.
+    `own` says that the producer's own operation is what needed it, `taker` which instruction takes
+    it behind a copy that the compiler put in, `actual` where the producer lay if not as declared,
+    `untold` that it was not as declared, and where is not known.
     """
 
     reason: str | None
@@ -29,7 +30,7 @@ class Verdict:
     detail: str | None = None
     needed: Spec | None = None
     dims: tuple[int, ...] = ()
-    other: str | None = None
+    other: tuple[Graph, str] | None = None
     summed: frozenset[int] = frozenset()
     own: bool = False
     taker: str | None = None

@@ -236,3 +236,14 @@ def cosine_all_pairs_max(a, b):
 )
 def windows_of_two(x):
     return lax.reduce_window(x, 0.0, lax.add, (1, 3), (1, 1), "SAME")
+
+
+# What wants the axis elsewhere is in the loop's body, not beside what is moved.
+@case(
+    M42,
+    ((32, 32), P(None, "model")),
+    expect="all-to-all f32[2,16,16] | inferred conflict | w -> transpose",
+)
+def transposed_for_a_loop(w):
+    moved = w.T
+    return lax.fori_loop(0, 3, lambda _, carry: jnp.tanh(carry + moved), w)

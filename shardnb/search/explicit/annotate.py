@@ -213,7 +213,7 @@ class _Pass:
         place = next(iter(self.located.locate((Frame(file, text.line_of(span[0])),))), None)
         edit = _Edit(list(pieces), spec_text(wanted), from_auto=True)
         self._write(file, text, expression, edit, place)
-        program, _ = self._traced()
+        program = self._traced()[0] if self.texts.compiles(file) else None
         if program is None:
             self._undo(_Attempt((file, span), iter(()), [edit.pieces]))
         return program
@@ -242,7 +242,9 @@ class _Pass:
             if edit.pieces not in found.tried:
                 found.tried.append(edit.pieces)
                 self._write(file, text, expression, edit, evidence.location)
-                return True
+                if self.texts.compiles(file):
+                    return True
+                self._undo(found)
         self.last = None
         return False
 

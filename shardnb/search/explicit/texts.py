@@ -62,6 +62,15 @@ class Texts:
             if pieces
         )
 
+    def compiles(self, file: str) -> bool:
+        """Whether an edited text is Python: two edits of one call may repeat a keyword."""
+        text = self._texts[file].edited(self.pieces[file]).text
+        try:
+            compile(text, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        except SyntaxError:
+            return False
+        return True
+
     @contextmanager
     def running(self, fn: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
         """Give the program's function with the edits in it.
