@@ -179,6 +179,30 @@ def test_a_watched_cell_is_reported_at_its_lines(kernel):
     assert report["collectives"][0]["axes"] == ["model"]
 
 
+BROKEN = """
+import os
+from shardnb.causes.judge import Judge
+kept, strict = Judge.judge, os.environ.pop('SHARDNB_STRICT')
+def judge(*_): raise KeyError('add.1')
+Judge.judge = judge
+"""
+MENDED = "Judge.judge, os.environ['SHARDNB_STRICT'] = kept, strict"
+
+
+def test_a_bug_is_seen_below_the_cell_and_the_report_stands(kernel):
+    kernel.run(BROKEN)
+    outputs = kernel.run("%%shard x=P('data')\nx.sum()")
+    kernel.run(MENDED)
+    logged = "".join(c["text"] for kind, c in outputs if kind == "stream" and c["name"] == "stderr")
+    assert logged.startswith("a bug in shardnb: the cause of the all-reduce number 0 is not shown")
+    assert "in judge\n" in logged
+    report = next(content["data"][MIME] for kind, content in outputs if kind == "display_data")
+    assert [one["reason"] for one in report["collectives"]] == ["unknown"]
+    assert [c["data"]["text/plain"] for kind, c in outputs if kind == "execute_result"] == [
+        "Array(8128., dtype=float32)"
+    ]
+
+
 def test_loading_is_quick(kernel):
     kernel.run("%unload_ext shardnb")
     kernel.run(
