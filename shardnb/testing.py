@@ -14,9 +14,9 @@ from typing import Any
 
 import jax
 
-from shardnb.collectives.find import KINDS
 from shardnb.engine import explain
 from shardnb.report import Collective, Report
+from shardnb.terms.collectives import KINDS
 
 Tree = Any
 

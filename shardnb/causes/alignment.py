@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 from shardnb.causes.instruction_index import MOVERS, Index, Values
 from shardnb.causes.unpartitioned import Before
-from shardnb.collectives.find import KINDS
+from shardnb.collectives.find import is_generated
+from shardnb.terms.collectives import KINDS
 from shardnb.texts.graph import Graph, Key, is_pass
 from shardnb.texts.hlo import Instruction, parse_shape
 
-COLLECTIVES = frozenset(KINDS)
 _DATA = {"dynamic-slice": 1, "slice": 1, "dynamic-update-slice": 2, "pad": 1, "reduce": 1}
 """How many of the first operands of a helper carry data; the others say where."""
 
@@ -159,7 +159,7 @@ class _Aligner:
             return
         carried = self._carried(new, taken, key)
         self.found.carries[new.name] = carried
-        if new.opcode not in COLLECTIVES and key[0]:
+        if new.opcode not in KINDS and key[0]:
             self._last_step(new, key, carried)
 
     def _last_step(self, new: Instruction, key: Key, carried: Values) -> None:
@@ -326,9 +326,4 @@ def _name(value: str) -> str:
 
 
 def _is_generated(instruction: Instruction) -> bool:
-    return instruction.opcode in COLLECTIVES and is_generated(instruction)
-
-
-def is_generated(instruction: Instruction) -> bool:
-    """Whether the partitioner made an instruction."""
-    return 'is_spmd_generated="true"' in instruction.attributes
+    return instruction.opcode in KINDS and is_generated(instruction)

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from shardnb.causes.alignment import COLLECTIVES
 from shardnb.causes.parameters import Parameters
 from shardnb.collectives.fused import Fused, fused_collectives
 from shardnb.report.model import Collective, Groups
+from shardnb.terms.collectives import Kind, kind_of
 from shardnb.texts.graph import Key, key_of
 from shardnb.texts.hlo import Instruction, Module
 from shardnb.texts.replica_groups import AxisFinder
@@ -305,15 +305,15 @@ class Matcher:
 def _channels(module: Module) -> dict[int, list[Instruction]]:
     found: dict[int, list[Instruction]] = defaultdict(list)
     for instruction in module.instructions():
-        if instruction.opcode.removesuffix("-start") in COLLECTIVES:
+        if _kind(instruction):
             channel = instruction.integer("channel_id")
             if channel is not None:
                 found[channel].append(instruction)
     return found
 
 
-def _kind(instruction: Instruction) -> str:
-    return instruction.opcode.removesuffix("-start")
+def _kind(instruction: Instruction) -> Kind | None:
+    return kind_of(instruction.opcode)
 
 
 def _agree(collective: Collective, final: Instruction, made: Instruction) -> bool:

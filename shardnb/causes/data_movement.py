@@ -6,8 +6,10 @@ import math
 from collections import deque
 from dataclasses import dataclass, replace
 
-from shardnb.causes.alignment import COLLECTIVES, Alignment, is_generated
+from shardnb.causes.alignment import Alignment
 from shardnb.causes.instruction_index import MOVERS, Values
+from shardnb.collectives.find import is_generated
+from shardnb.terms.collectives import KINDS, reduces
 from shardnb.texts.graph import Graph, Key
 from shardnb.texts.hlo import Instruction
 
@@ -99,7 +101,7 @@ class _Walk:
         return not (gathered and self._before.nodes[name].opcode in MOVERS)
 
     def _sums(self) -> bool:
-        return self.collective.opcode in ("all-reduce", "reduce-scatter")
+        return reduces(self.collective.opcode)
 
     def _repeats(self, name: str) -> bool:
         """Whether the operation runs once more on what was gathered."""
@@ -166,7 +168,7 @@ class _Walk:
         after, chain = self.alignment.after, list[Instruction]()
         operand = after.operands[self.collective.name][0]
         while (node := after.nodes.get(operand)) is not None:
-            if node.opcode not in COLLECTIVES or not is_generated(node):
+            if node.opcode not in KINDS or not is_generated(node):
                 break
             chain.append(node)
             operand = after.operands[node.name][0]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from shardnb.bugs import contained
-from shardnb.causes.alignment import Alignment, align, is_generated
+from shardnb.causes.alignment import Alignment, align
 from shardnb.causes.channel_matching import Matcher
 from shardnb.causes.data_movement import Move, walk
 from shardnb.causes.judge import Judge
@@ -19,8 +19,11 @@ from shardnb.causes.stated_shardings import Edges, Stated
 from shardnb.causes.unpartitioned import Before
 from shardnb.causes.verdict import UNKNOWN, Verdict
 from shardnb.causes.windowed import IN_STEPS, Windowed
+from shardnb.collectives.find import is_generated
 from shardnb.compiler.dumps import Dumps
-from shardnb.report.model import AskedBy, Collective, Location, Mesh, Spec
+from shardnb.report.model import Collective, Location, Mesh, Spec
+from shardnb.terms.causes import AskedBy
+from shardnb.terms.collectives import KINDS, kind_of
 from shardnb.texts import hlo
 from shardnb.texts.graph import Graph, Key, graphs, key_of
 from shardnb.texts.replica_groups import AxisFinder
@@ -129,7 +132,7 @@ class _Explainer:
     def explain(self, collective: Collective, made: hlo.Instruction | None) -> Collective:
         """Explain a collective that was `made` by partitioning, None where that is not known."""
         if made is not None:
-            kind = made.opcode.removesuffix("-start")
+            kind = kind_of(made.opcode)
             collective = replace(collective, made_as=None if kind == collective.kind else kind)
         generated = is_generated(made) if made is not None else collective.generated
         if not generated:
@@ -174,7 +177,7 @@ class _Explainer:
 
     def _called(self, collective: Collective, made: hlo.Instruction | None) -> Collective:
         """Tell of what the program calls: its operand, and who takes its result."""
-        summed = collective.kind in ("all-reduce", "reduce-scatter")
+        summed = KINDS[collective.kind].reduces
         written = made is None or not self.judge.edges.is_of_a_type(made)
         asked_by: AskedBy = "called" if written else "requested"
         verdict = Verdict("partial-sum" if summed else None, asked_by)

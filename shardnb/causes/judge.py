@@ -12,7 +12,9 @@ from shardnb.causes.rule_factors import Factors, Split
 from shardnb.causes.stated_shardings import Edges
 from shardnb.causes.unpartitioned import Before
 from shardnb.causes.verdict import CARRY, ELSEWHERE, UNKNOWN, Verdict
-from shardnb.report.model import AskedBy, Spec
+from shardnb.report.model import Spec
+from shardnb.terms.causes import AskedBy
+from shardnb.terms.collectives import reduces
 from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import Instruction
 from shardnb.texts.sharding_rules import AMBIGUOUS, Rule, Rules
@@ -60,7 +62,7 @@ class Judge:
             moved = frozenset(self.factors.pieces(permuted))
         if move.own:
             return self._partial(move, moved)
-        if move.collective.opcode in ("all-reduce", "reduce-scatter"):
+        if reduces(move.collective.opcode):
             return UNKNOWN
         if not self._is_block(move, math.prod(piece[2] for piece in moved)):
             return UNKNOWN

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from shardnb.causes.rule_factors import Factors, results_of
 from shardnb.causes.stated_shardings import Edges
-from shardnb.report.model import AskedBy
+from shardnb.terms.causes import AskedBy
 from shardnb.texts.axis_factors import Piece
 from shardnb.texts.graph import Graph, is_pass
 from shardnb.texts.hlo import Instruction

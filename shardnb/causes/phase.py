@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-Phase = Literal["forward", "backward", "rematerialised"]
+from shardnb.terms.causes import Phase
 
 
 def phase_of(op_name: str, *, differentiated: bool) -> Phase | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import assert_never
 
 from shardnb.causes.verdict import CARRY, DISAGREE, ELSEWHERE, NO_FORM, TWO_DIMS, Verdict
 from shardnb.report.model import Collective, Spec
 from shardnb.report.spec import spec_text
+from shardnb.terms.causes import REASONS, Reason
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,10 @@ def sentence(collective: Collective, verdict: Verdict, facts: Facts) -> str:
     axes = f"[{', '.join(collective.axes)}]" if collective.axes else ""
     what = facts.producer or "a value"
     head = f"{collective.kind}{axes} of {what} {_size(collective)}{_target(facts)}"
-    because = _Because(collective, verdict, facts).text()
+    if verdict.reason is not None:
+        because = _Because(collective, verdict, facts).text(verdict.reason)
+    else:
+        because = "the program calls it" if verdict.asked_by == "called" else ""
     return f"{head}: {because}." if because else f"{head}."
 
 
@@ -69,15 +74,31 @@ class _Because:
     verdict: Verdict
     facts: Facts
 
-    def text(self) -> str:
-        reason = self.verdict.reason
-        if reason is None:
-            return "the program calls it" if self.verdict.asked_by == "called" else ""
-        if reason == "partial-sum":
-            return self._partial_sum()
-        if reason == "unknown":
-            return "why it is there is not known"
-        return f"{self._lies()}, {self._then()}"
+    def text(self, reason: Reason) -> str:
+        match reason:
+            case "unknown":
+                return REASONS[reason].clause
+            case "partial-sum":
+                return self._partial_sum()
+            case "conflict":
+                then = self._conflict()
+            case "output-spec":
+                then = f"a sharding that you wrote puts it elsewhere{self._needed()}"
+            case "whole-axis":
+                then = self._whole()
+            case "reshape":
+                then = "which does not fit the dimensions that a reshape joins or cuts"
+            case "uneven":
+                then = "and its size does not divide by the devices"
+            case "halo":
+                then = f"{self._consumer} takes elements that other devices hold"
+            case _:
+                assert_never(reason)
+        return f"{self._lies()}, {then}"
+
+    @property
+    def _consumer(self) -> str:
+        return self.facts.consumer or "its consumer"
 
     @property
     def _over(self) -> str:
@@ -117,22 +138,10 @@ class _Because:
             return "its contracting dim"
         return f"dim {' and '.join(map(str, dims))}" if dims else ""
 
-    def _then(self) -> str:
-        consumer = self.facts.consumer or "its consumer"
-        clauses = {
-            "conflict": self._conflict(),
-            "output-spec": f"a sharding that you wrote puts it elsewhere{self._needed()}",
-            "whole-axis": self._whole(consumer),
-            "reshape": "which does not fit the dimensions that a reshape joins or cuts",
-            "uneven": "and its size does not divide by the devices",
-            "halo": f"{consumer} takes elements that other devices hold",
-        }
-        return clauses[self.verdict.reason or ""]
-
-    def _whole(self, consumer: str) -> str:
+    def _whole(self) -> str:
         if self.verdict.detail == NO_FORM:
-            return f"the partitioner has no split form of {consumer} here"
-        return f"{consumer} needs all of it"
+            return f"the partitioner has no split form of {self._consumer} here"
+        return f"{self._consumer} needs all of it"
 
     def _conflict(self) -> str:
         other = self.facts.other or "what it meets"

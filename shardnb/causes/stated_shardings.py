@@ -6,31 +6,12 @@ import re
 from dataclasses import dataclass, field
 
 from shardnb.causes.unpartitioned import Before
-from shardnb.report.model import AskedBy
+from shardnb.terms.causes import AskedBy
+from shardnb.terms.primitives import primitive_of
 from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import Instruction
 
 _SHARDYS_BODY = "xla.sdy.inlinable_manual_computation_body"
-_CALLED = frozenset(
-    (
-        "psum",
-        "psum_invariant",
-        "pmax",
-        "pmin",
-        "all_gather",
-        "all_gather_invariant",
-        "all_gather_reduced",
-        "all_to_all",
-        "ragged_all_to_all",
-        "reduce_scatter",
-        "unreduced_psum",
-        "unreduced_reduce_scatter",
-        "ppermute",
-        "pbroadcast",
-    )
-)
-"""The primitives of JAX's that are collectives."""
-
 _EDGES = frozenset(("sharding_constraint", "reshard", "shard_map"))
 
 
@@ -110,7 +91,8 @@ class Edges:
         that is no collective.
         """
         shardys = made.computation.startswith(_SHARDYS_BODY)
-        return self.stated.explicit and shardys and primitive(made.op_name) not in _CALLED
+        row = primitive_of(primitive(made.op_name))
+        return self.stated.explicit and shardys and (row is None or row.kind is None)
 
     def asked_within(self, node: Instruction) -> AskedBy:
         """Say whether the user gave an operation its `out_sharding`, and so asked what it sends.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shardnb.report.model import AskedBy, Spec
+from shardnb.report.model import Spec
+from shardnb.terms.causes import AskedBy, Reason
 from shardnb.texts.graph import Graph
 
 DISAGREE = "operands disagree"
@@ -25,7 +26,7 @@ class Verdict:
     `untold` that it was not as declared, and where is not known.
     """
 
-    reason: str | None
+    reason: Reason | None
     asked_by: AskedBy | None = "inferred"
     detail: str | None = None
     needed: Spec | None = None

@@ -16,6 +16,7 @@ from shardnb.causes.data_movement import Move
 from shardnb.causes.origins import Pieces
 from shardnb.causes.parameters import Parameters
 from shardnb.causes.rule_factors import Factors
+from shardnb.terms.collectives import reduces
 from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import Instruction, Module
 
@@ -73,7 +74,7 @@ class Windowed:
     def sum(self, made: Instruction) -> Move | None:
         """Give the move of an all-reduce that adds up what such a loop made, None for another."""
         graph = self._after.get(made.computation)
-        if graph is None or made.opcode not in ("all-reduce", "reduce-scatter"):
+        if graph is None or not reduces(made.opcode):
             return None
         name = graph.operands[made.name][0].partition("#")[0]
         while (node := graph.nodes.get(name)) is not None and node.opcode in _VIEWS:

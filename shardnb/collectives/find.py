@@ -9,20 +9,18 @@ from dataclasses import dataclass, replace
 
 from shardnb.collectives.fused import Fused, algorithm_of, fused_collectives
 from shardnb.collectives.fused import Key as Chain
-from shardnb.collectives.kinds import KINDS, is_generated, kind_of
 from shardnb.collectives.overlap import overlaps
 from shardnb.collectives.trips import trip_count
 from shardnb.collectives.wire_bytes import wire_bytes
 from shardnb.report.model import Collective, Location, Mesh
+from shardnb.terms.collectives import KINDS, Kind, Within, kind_of
 from shardnb.texts.hlo import Array, Frame, Instruction, Module
 from shardnb.texts.replica_groups import AxisFinder
-
-__all__ = ["KINDS", "Place", "find_collectives"]
 
 _CALLERS = ("while", "conditional", "call", "fusion", "async", "custom-call")
 _INSTRUCTION_LIMIT = 2000
 
-Key = tuple[str, int]
+Key = tuple[Kind, int]
 """A kind and a channel."""
 
 Locate = Callable[[tuple[Frame, ...]], tuple[Location, ...]]
@@ -37,7 +35,7 @@ class Place:
 
     trips: int | None = 1
     least: int = 1
-    within: tuple[str, ...] = ()
+    within: tuple[Within, ...] = ()
 
 
 def find_collectives(
@@ -56,10 +54,10 @@ def find_collectives(
     between, made = overlaps(module, fused), _Made.of(partitioned)
     marked = {part.key for part in fused.values() if part.key and is_generated(part.fusion)}
     found: list[Collective] = []
-    for instruction in _once(_in_order(module), fused):
+    for kind, instruction in _once(_in_order(module), fused):
         place = places.get(instruction.computation, Place())
         base = replace(
-            _collective(instruction, finder, place),
+            _collective(kind, instruction, finder, place),
             frames=locate(module.frames(instruction)),
             overlap=between.get(instruction.name),
         )
@@ -90,18 +88,21 @@ def _in_fusion(
     return replace(base, kind="reduce-scatter", made_as=base.kind), scattered
 
 
-def _once(instructions: Iterable[Instruction], fused: Mapping[str, Fused]) -> Iterator[Instruction]:
+def _once(
+    instructions: Iterable[Instruction], fused: Mapping[str, Fused]
+) -> Iterator[tuple[Kind, Instruction]]:
     """Give the collectives: one that TPU runs in steps, each a fusion, only where it starts."""
     seen: set[Chain] = set()
     for instruction in instructions:
-        if kind_of(instruction) is None:
+        kind = kind_of(instruction.opcode)
+        if kind is None:
             continue
         part = fused.get(instruction.computation)
         if part is not None and part.key is not None:
             if part.key in seen:
                 continue
             seen.add(part.key)
-        yield instruction
+        yield kind, instruction
 
 
 @dataclass(frozen=True)
@@ -115,16 +116,16 @@ class _Made:
 
     all_to_alls: Mapping[int, list[Array]]
     generated: Mapping[Key, bool]
-    called: frozenset[str]
+    called: frozenset[Kind]
     nameless: frozenset[Key]
 
     @classmethod
     def of(cls, partitioned: Module | None) -> _Made:
         shapes: dict[int, list[Array]] = defaultdict(list)
         generated: dict[Key, bool] = {}
-        called, nameless = set[str](), set[Key]()
+        called, nameless = set[Kind](), set[Key]()
         for one in partitioned.instructions() if partitioned else ():
-            kind = kind_of(one)
+            kind = kind_of(one.opcode)
             channel = one.integer("channel_id") if kind else None
             if kind is None or channel is None:
                 continue
@@ -207,9 +208,15 @@ def _in_order(module: Module) -> Iterator[Instruction]:
                 stack.append(iter(module.computations[called]))
 
 
-def _collective(instruction: Instruction, finder: AxisFinder, place: Place) -> Collective:
-    kind = kind_of(instruction) or instruction.opcode
-    permute = kind == "collective-permute"
+def is_generated(instruction: Instruction) -> bool:
+    """Whether the partitioner made an instruction."""
+    return 'is_spmd_generated="true"' in instruction.attributes
+
+
+def _collective(
+    kind: Kind, instruction: Instruction, finder: AxisFinder, place: Place
+) -> Collective:
+    permute = KINDS[kind].in_pairs
     text = instruction.attribute("source_target_pairs" if permute else "replica_groups") or "{}"
     groups = finder.groups(text, permute=permute)
     axes = finder.axes(groups, permute=permute)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shardnb.collectives.kinds import kind_of
+from shardnb.terms.collectives import Kind, kind_of
 from shardnb.texts.hlo import Array, Instruction, Module
 
 _ALGORITHM = re.compile(r'"collective_algorithm_config":\{([^{}]*)')
@@ -15,7 +15,7 @@ _PASSED = ("bitcast", "copy", "reshape", "convert", "get-tuple-element")
 
 _CHAIN = re.compile(r'chain_id="(\d+)"')
 
-Key = tuple[str, int, str]
+Key = tuple[Kind, int, str]
 """What start, steps and end of a collective have in common: its kind, its channel, its chain.
 
 What a shard_map calls shares one channel.
@@ -33,7 +33,7 @@ class Fused:
     @property
     def key(self) -> Key | None:
         """Tells which start, steps and end are one."""
-        kind, channel = kind_of(self.collective), self.collective.integer("channel_id")
+        kind, channel = kind_of(self.collective.opcode), self.collective.integer("channel_id")
         if kind is None or channel is None:
             return None
         chain = _CHAIN.search(self.collective.attributes)
@@ -59,7 +59,7 @@ class Fused:
 
         TPU sends an all-reduce whose result is cut at once as a reduce-scatter.
         """
-        if kind_of(self.collective) != "all-reduce":
+        if kind_of(self.collective.opcode) != "all-reduce":
             return None
         uses = list(self._uses())
         if any(user.opcode != "dynamic-slice" for _, user in uses):
@@ -89,7 +89,7 @@ def fused_collectives(module: Module) -> dict[str, Fused]:
             continue
         for _, name in fusion.called:
             body = module.computations.get(name, [])
-            collective = next((one for one in body if kind_of(one)), None)
+            collective = next((one for one in body if kind_of(one.opcode)), None)
             if collective is not None:
                 found[name] = Fused(collective, tuple(body), fusion)
     return found

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from shardnb.collectives.fused import Fused, Key
-from shardnb.collectives.kinds import kind_of
 from shardnb.report.model import Overlap
+from shardnb.terms.collectives import kind_of
 from shardnb.texts.hlo import Instruction, Module
 
 _NAMED = 8
@@ -81,10 +81,10 @@ def _calls(instruction: Instruction) -> str:
 
 def _started(module: Module, start: Instruction) -> Instruction | None:
     """Give the collective that a start begins: itself, or the one in what it calls."""
-    if kind_of(start):
+    if kind_of(start.opcode):
         return start
     bodies = (module.computations.get(name, []) for _, name in start.called)
-    return next((one for body in bodies for one in body if kind_of(one)), None)
+    return next((one for body in bodies for one in body if kind_of(one.opcode)), None)
 
 
 def _is_work(instruction: Instruction) -> bool:

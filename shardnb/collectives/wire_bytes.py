@@ -1,4 +1,4 @@
-"""How many bytes one device sends for a collective, by the ring formula.
+"""How many bytes one device sends for a collective, by the ring formula of its kind.
 
 With n devices in a group and B the bytes of the result on one device: an all-gather or an
 all-to-all sends B·(n-1)/n, a reduce-scatter B·(n-1), an all-reduce 2·B·(n-1)/n, a permute or a
@@ -8,8 +8,12 @@ broadcast B. The ring is the assumption: what the hardware does is the runtime's
 
 from __future__ import annotations
 
+from typing import assert_never
 
-def wire_bytes(kind: str, result_bytes: int, group: int) -> int:
+from shardnb.terms.collectives import KINDS, Kind
+
+
+def wire_bytes(kind: Kind, result_bytes: int, group: int) -> int:
     """Give the bytes that one device sends for one execution, rounded up.
 
     For `ragged-all-to-all`, whose sizes are data, this is the most it can be.
@@ -19,9 +23,15 @@ def wire_bytes(kind: str, result_bytes: int, group: int) -> int:
     """
     if group <= 1:
         return 0
-    if kind in ("collective-permute", "collective-broadcast"):
-        return result_bytes
-    if kind == "reduce-scatter":
-        return result_bytes * (group - 1)
-    factor = 2 if kind == "all-reduce" else 1
-    return -(-factor * result_bytes * (group - 1) // group)
+    ring = KINDS[kind].ring
+    match ring:
+        case "all":
+            return result_bytes
+        case "a result for each other":
+            return result_bytes * (group - 1)
+        case "all but its own":
+            return -(-result_bytes * (group - 1) // group)
+        case "there and back":
+            return -(-2 * result_bytes * (group - 1) // group)
+        case _:
+            assert_never(ring)

@@ -79,8 +79,8 @@ def forbidden(reports: Sequence[Report], options: Sequence[str]) -> list[str]:
 
 def check_words(options: Sequence[str]) -> None:
     """Check that what `options` forbid is something that a report can have."""
-    from shardnb.collectives.kinds import KINDS
-    from shardnb.report.model import AskedBy
+    from shardnb.terms.causes import AskedBy
+    from shardnb.terms.collectives import KINDS
 
     known = (*get_args(AskedBy), *KINDS)
     for word in sorted(_words(options) - set(known)):

@@ -17,6 +17,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from shardnb.compiler import placement
 from shardnb.compiler.dumps import Dumps, pass_on, recording
 from shardnb.jax_compat import private
+from shardnb.terms.collectives import KINDS
 from shardnb.texts import shardy
 
 Tree = Any
@@ -24,10 +25,7 @@ Tree = Any
 # Seen with jaxlib 0.12: 256 CPU devices exchange data; 512 wait for ever, with about 255 threads of
 # XLA's, and it ends the process. No document says where the limit lies.
 MOST_THREADS = 256
-_EXCHANGE = re.compile(
-    r"\b(?:all-gather|all-reduce|all-to-all|collective-broadcast|collective-permute"
-    r"|ragged-all-to-all|reduce-scatter)(?:-start)?\("
-)
+_EXCHANGE = re.compile(rf"\b(?:{'|'.join(KINDS)})(?:-start)?\(")
 _TOPOLOGY = "a TPU topology is only compiled for"
 
 

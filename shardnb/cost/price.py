@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 
 from shardnb.cost.hardware import HARDWARE, Hardware, find_hardware
 from shardnb.cost.links import Torus, laid, topology
-from shardnb.cost.seconds import ON_SWITCH, ON_TORUS, Time, on_switch, on_torus
+from shardnb.cost.seconds import Time, on_switch, on_torus
 from shardnb.report.cost import Cost
 from shardnb.report.model import Collective, Mesh, Report
+from shardnb.terms.collectives import KINDS
 
 _PEAK = "compute: the operations at the peak for bf16; wider types take longer"
 _MEMORY = "memory: every operation reads and writes memory; what stays on the chip makes it less"
@@ -156,9 +157,8 @@ class _Pricing:
 def _formulas(
     collectives: Sequence[Collective], hardware: Hardware, torus: Torus | None
 ) -> Iterator[str]:
-    formulas = ON_SWITCH if torus is None else ON_TORUS
     for kind in sorted({c.kind for c in collectives}):
-        yield f"{kind}: {formulas.get(kind, 'no formula is known')}"
+        yield f"{kind}: {KINDS[kind].on_switch if torus is None else KINDS[kind].on_torus}"
     if hardware.link is not None:
         yield f"w, what a link carries one way: {hardware.link / 1e9:g} GB/s"
     if torus is not None:
@@ -174,7 +174,7 @@ def _formulas(
 
 def _is_no_box(collective: Collective, torus: Torus) -> bool:
     """Whether a collective goes around chips that are no box."""
-    permute = collective.kind == "collective-permute"
+    permute = KINDS[collective.kind].in_pairs
     return not permute and bool(collective.wire_bytes) and torus.route(collective.groups) is None
 
 
@@ -228,7 +228,7 @@ def _links(collectives: Sequence[Collective], torus: Torus | None) -> dict[str, 
         return {}
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for collective in collectives:
-        if collective.kind != "collective-permute" and collective.wire_bytes:
+        if not KINDS[collective.kind].in_pairs and collective.wire_bytes:
             route = torus.route(collective.groups)
             found[axes_label(collective)][str(route) if route else _NO_BOX] += 1
     return {axes: routes.most_common(1)[0][0] for axes, routes in found.items()}

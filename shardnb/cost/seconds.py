@@ -9,29 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import assert_never
 
 from shardnb.cost.hardware import Hardware
 from shardnb.cost.links import Line, Route, Torus
 from shardnb.report.model import Collective, Groups
-
-ON_TORUS = {
-    "all-gather": "V·(m-1)/m over the links of a chip",
-    "reduce-scatter": "V·(m-1)/m over the links of a chip",
-    "all-reduce": "2·V·(m-1)/m over the links of a chip",
-    "all-to-all": "V·l/m over 8w on a ring of l chips and over 4w on a line, the slowest counts",
-    "ragged-all-to-all": "that of an all-to-all, the most it can be",
-    "collective-permute": "bytes times the pairs that share a link, each the shortest way, over w",
-    "collective-broadcast": "bytes over w",
-}
-ON_SWITCH = {
-    "all-gather": "bytes sent by the ring formula over w",
-    "reduce-scatter": "bytes sent by the ring formula over w",
-    "all-reduce": "bytes sent by the ring formula over w",
-    "all-to-all": "bytes sent to others over w",
-    "ragged-all-to-all": "that of an all-to-all, the most it can be",
-    "collective-permute": "bytes over w",
-    "collective-broadcast": "bytes over w",
-}
+from shardnb.terms.collectives import KINDS
 
 
 @dataclass(frozen=True)
@@ -52,7 +35,7 @@ def on_torus(collective: Collective, torus: Torus, hardware: Hardware) -> Time |
     if hardware.link is None:
         return None
     hop = hardware.hop or 0.0
-    if collective.kind == "collective-permute":
+    if KINDS[collective.kind].in_pairs:
         hops, load = torus.permutation(collective.groups)
         return Time(collective.bytes * load / hardware.link, hops * hop) if load else None
     turns = 2 if collective.kind == "all-reduce" else 1
@@ -69,25 +52,29 @@ def _moving(collective: Collective, route: Route, link: float) -> float | None:
     kind, size, chips = collective.kind, collective.bytes, route.chips
     share = (chips - 1) / chips
     over = sum(_ways(line) for line in route.lines) * link / route.sharers
-    if kind == "all-gather":
-        return size * share / over
-    if kind == "reduce-scatter":
-        return size * chips * route.per_chip * share / over
-    if kind == "all-reduce":
-        return 2 * size * share / over
-    if kind in ("all-to-all", "ragged-all-to-all"):
-        held = size * route.per_chip * route.sharers
-        return max(held * line.size / (4 * _ways(line)) for line in route.lines) / link
-    if kind == "collective-broadcast":
-        return size * route.sharers / link
-    return None
+    match kind:
+        case "all-gather":
+            return size * share / over
+        case "reduce-scatter":
+            return size * chips * route.per_chip * share / over
+        case "all-reduce":
+            return 2 * size * share / over
+        case "all-to-all" | "ragged-all-to-all":
+            held = size * route.per_chip * route.sharers
+            return max(held * line.size / (4 * _ways(line)) for line in route.lines) / link
+        case "collective-broadcast":
+            return size * route.sharers / link
+        case "collective-permute":
+            return None
+        case _:
+            assert_never(kind)
 
 
 def _around(collective: Collective, torus: Torus, link: float, hop: float) -> Time | None:
     """Give the seconds around groups that are no box: each chip to the next of its group."""
     if len({torus.coords[at] for at in collective.groups[0]}) < len(collective.groups[0]):
         return None
-    if collective.kind not in ("all-gather", "reduce-scatter", "all-reduce"):
+    if not KINDS[collective.kind].to_neighbours:
         return None
     one, both = torus.ring_loads(collective.groups)
     chips = len(collective.groups[0])
@@ -103,7 +90,7 @@ def _ways(line: Line) -> float:
 
 def on_switch(collective: Collective, hardware: Hardware) -> Time | None:
     """Give the seconds of a collective between GPUs, some of them perhaps in other nodes."""
-    if hardware.link is None or collective.kind not in ON_SWITCH:
+    if hardware.link is None:
         return None
     inside = collective.wire_bytes / hardware.link
     nodes, members = _nodes(collective.groups, hardware.node)
@@ -130,10 +117,16 @@ def _abroad(collective: Collective, nodes: int, members: int) -> float:
     """Give the bytes that one GPU sends to other nodes, or takes from them."""
     kind, size = collective.kind, collective.bytes
     share = (nodes - 1) / nodes
-    if kind == "reduce-scatter":
-        return size * len(collective.groups[0]) * share / members
-    if kind == "all-gather":
-        return size * share / members
-    if kind == "all-reduce":
-        return 2 * size * share / members
-    return size * share if "all-to-all" in kind else size
+    match kind:
+        case "reduce-scatter":
+            return size * len(collective.groups[0]) * share / members
+        case "all-gather":
+            return size * share / members
+        case "all-reduce":
+            return 2 * size * share / members
+        case "all-to-all" | "ragged-all-to-all":
+            return size * share
+        case "collective-permute" | "collective-broadcast":
+            return size
+        case _:
+            assert_never(kind)

@@ -13,7 +13,6 @@ import jax
 from jax.sharding import PartitionSpec
 
 from shardnb.collectives.find import find_collectives
-from shardnb.collectives.named_axes import NAMED_COLLECTIVES
 from shardnb.compiler import placement
 from shardnb.compiler.divisibility import text as spec_text
 from shardnb.compiler.dumps import captured_fd2
@@ -27,6 +26,7 @@ from shardnb.propagation.typed_view import ordered
 from shardnb.report.model import Value
 from shardnb.report.types import Candidate
 from shardnb.rewrite.source_expressions import expression_of
+from shardnb.terms.primitives import FUNCTIONS
 from shardnb.texts import hlo
 
 _VARIES = re.compile(r"\{V:\(?([\w,]+)\)?")
@@ -118,9 +118,10 @@ def _compiled(
     """Compile the body with what it lacks at its results, and count what it sends."""
     where = grid if grid and grid.mesh.shape == found["mesh"].shape else _emulated(found["mesh"])
     for one, edits, number in missing:
-        if one.collective not in ("psum", "pmax", "pmin", "pmean") or len(missing) > 1:
+        function = FUNCTIONS[one.collective] if one.collective else None
+        if function is None or not function.reduces or len(missing) > 1:
             continue
-        call = getattr(jax.lax, one.collective)
+        call = getattr(jax.lax, function.name)
 
         def body(*args: Any, call: Any = call, one: Any = one, number: int = number) -> Any:
             results = list(core.jaxpr_as_fun(found["jaxpr"])(*args))
@@ -300,7 +301,7 @@ def _strange_axis(evidence: Evidence, axes: tuple[str, ...]) -> str | None:
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     texts = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant)]
     strange = [text for text in texts if isinstance(text, str) and text not in axes]
-    return strange[0] if name in NAMED_COLLECTIVES and strange and axes else None
+    return strange[0] if name in FUNCTIONS and strange and axes else None
 
 
 def _axes_of(evidence: Evidence, grid: Grid | None) -> tuple[str, ...]:

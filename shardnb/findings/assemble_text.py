@@ -18,6 +18,7 @@ from shardnb.findings.memory import memory_of, read_allocations
 from shardnb.findings.work import work_of
 from shardnb.report.model import Axis, Collective, Location, Mesh, Report, Source, Value
 from shardnb.sources.source_texts import Sources
+from shardnb.terms.primitives import PRIMITIVES
 from shardnb.texts import hlo
 from shardnb.texts.hlo import Instruction
 from shardnb.texts.shardings import Layout, LayoutReader
@@ -32,8 +33,7 @@ _UNPARTITIONED = re.compile(
 
 _JAX = re.compile(r'op_name="(jit|pjit|pmap|xmap)\(')
 _CALLED = re.compile(
-    r"(psum|pmax|pmin|pmean|all_gather|all_to_all|ppermute|psum_scatter|reduce_scatter|pbroadcast)"
-    r"\w*\)*$"
+    rf"({'|'.join(name for name, row in PRIMITIVES.items() if row.kind is not None)})\w*\)*$"
 )
 
 _BEFORE = (

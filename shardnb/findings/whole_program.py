@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from shardnb.report.model import UNUSED, Collective, Finding, Location, Mesh, Spec, Value
 from shardnb.report.spec import grid_of, padding_bytes, placed_value, spec_text
 from shardnb.report.types import SpecProblem
+from shardnb.terms.findings import FindingKind
 from shardnb.texts.hlo import Module
 
 _LARGE = 1 << 20
@@ -140,35 +141,34 @@ def _line(place: Location | None) -> tuple[int, int] | None:
     return None if place is None else (place.source, place.line)
 
 
-_LINE_OF = {
-    "no partitioned form": "{kind} of {producer} stands before {consumer}, which has no "
-    "partitioned form here: it runs whole on each device",
-    "uneven": "{producer} does not divide evenly: the compiler pads it or gives up its split"
-    "{padding}",
-    "output spec": "the output spec undoes a sharding: {producer} is {from_spec} and must be "
-    "{to_spec}",
-    "loop condition": "{kind} stands in the condition of a loop: it runs once a step, and the "
-    "loop waits for it",
-}
-
-
 def of_collectives(collectives: Sequence[Collective], mesh: Mesh) -> Iterator[Finding]:
     """Find what the reasons and places of collectives say, once for each line."""
-    groups: dict[tuple[str, str | None, Location | None], list[Collective]] = defaultdict(list)
-    for collective in collectives:
-        for kind in _kinds(collective):
-            groups[kind, collective.producer, location_of(collective)].append(collective)
-    for (kind, _, location), members in groups.items():
-        one = members[0]
-        message = _LINE_OF[kind].format(
-            kind=one.kind,
-            producer=one.producer or "a value",
-            consumer=one.consumer or "an operation",
-            from_spec=spec_text(one.producer_spec),
-            to_spec=spec_text(one.needed_spec),
-            padding=_padding_text(one, mesh),
-        )
-        yield Finding(kind, message, location, wasted_bytes=_padding(one, mesh) or None)
+    known = set[tuple[FindingKind, str | None, Location | None]]()
+    for one in collectives:
+        location = location_of(one)
+        for kind, message in _told(one, mesh):
+            if (kind, one.producer, location) not in known:
+                known.add((kind, one.producer, location))
+                yield Finding(kind, message, location, wasted_bytes=_padding(one, mesh) or None)
+
+
+def _told(one: Collective, mesh: Mesh) -> Iterator[tuple[FindingKind, str]]:
+    producer, consumer = one.producer or "a value", one.consumer or "an operation"
+    gathers = one.kind == "all-gather"
+    if one.reason == "whole-axis" and gathers:
+        before = f"{one.kind} of {producer} stands before {consumer}"
+        why = "which has no partitioned form here: it runs whole on each device"
+        yield "no partitioned form", f"{before}, {why}"
+    if one.reason == "uneven":
+        either = f"the compiler pads it or gives up its split{_padding_text(one, mesh)}"
+        yield "uneven", f"{producer} does not divide evenly: {either}"
+    if one.reason == "output-spec" and gathers and one.asked_by == "requested":
+        lies, needed = map(spec_text, (one.producer_spec, one.needed_spec))
+        both = f"{producer} is {lies} and must be {needed}"
+        yield "output spec", f"the output spec undoes a sharding: {both}"
+    if "while condition" in one.within:
+        often = "it runs once a step, and the loop waits for it"
+        yield "loop condition", f"{one.kind} stands in the condition of a loop: {often}"
 
 
 def _padding(one: Collective, mesh: Mesh) -> int:
@@ -189,18 +189,6 @@ def _padding_text(one: Collective, mesh: Mesh) -> str:
     uneven = [(size, parts, cut * parts) for size, cut, parts in sizes if size != cut * parts]
     said = (f"{size} over {parts} parts is padded to {whole}" for size, parts, whole in uneven)
     return f": {', '.join(said)}"
-
-
-def _kinds(collective: Collective) -> Iterator[str]:
-    gathers = collective.kind == "all-gather"
-    if collective.reason == "whole-axis" and gathers:
-        yield "no partitioned form"
-    if collective.reason == "uneven":
-        yield "uneven"
-    if collective.reason == "output-spec" and gathers and collective.asked_by == "requested":
-        yield "output spec"
-    if "while condition" in collective.within:
-        yield "loop condition"
 
 
 def location_of(collective: Collective) -> Location | None:

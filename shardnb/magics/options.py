@@ -11,19 +11,14 @@ import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import get_args
 
 from shardnb.mesh import TARGETS, axis_type
+from shardnb.terms.axis_types import AXIS_TYPES
+from shardnb.terms.causes import AskedBy
+from shardnb.terms.collectives import KINDS
 
-KINDS = (
-    "all-gather",
-    "all-reduce",
-    "all-to-all",
-    "collective-broadcast",
-    "collective-permute",
-    "ragged-all-to-all",
-    "reduce-scatter",
-)
-ASKED_BY = ("called", "requested", "inferred")
+ASKED_BY = get_args(AskedBy)
 SWITCH = ("on", "off")
 VIEWS = ("full", "brief", "none")
 
@@ -93,7 +88,7 @@ def _switch(value: str) -> str:
 
 
 MESH = Option("mesh", "data=4,model=2")
-AXES = Option("axes", "auto|explicit|manual", _axes, ("auto", "explicit", "manual"))
+AXES = Option("axes", "auto|explicit|manual", _axes, tuple(AXIS_TYPES))
 ON = Option("on", "cpu|attached|v5e:2x4", choices=TARGETS)
 NO_RUN = Option("no-run")
 WATCH = Option("watch")
@@ -101,7 +96,7 @@ SAVE = Option("save", "NAME", _name)
 FORBID = Option("forbid", "inferred|all-gather|...", _forbidden, (*ASKED_BY, *KINDS))
 FIX = Option("fix")
 CHECK = Option("check")
-COMPARE = Option("compare", "auto,explicit,manual", _modes, ("auto", "explicit", "manual"))
+COMPARE = Option("compare", "auto,explicit,manual", _modes, tuple(AXIS_TYPES))
 ERRORS = Option("errors", "on|off", _switch, SWITCH)
 VIEW = Option("view", "full|brief|none", _view, VIEWS)
 

@@ -13,6 +13,7 @@ from shardnb.propagation.typed_view import line_of
 from shardnb.report.types import MissingCollective
 from shardnb.rewrite.source_expressions import expression_of
 from shardnb.sources.source_texts import Sources
+from shardnb.terms.primitives import Function
 
 
 def state_of(
@@ -75,7 +76,7 @@ def _inside(
 
 def _ways(
     output: str, axis: str, state: varying.State, spec: Any, text: str
-) -> tuple[str | None, str, str, str]:
+) -> tuple[Function | None, str, str, str]:
     """Say which collective is missing, why, and how to write it."""
     of = state.origin.primitive.name if state.origin is not None else ""
     if state.kind in ("partial", "spent") and state.reducer:

@@ -13,6 +13,7 @@ from typing import Any
 
 from shardnb.jax_compat.jaxprs import bare, inner
 from shardnb.jax_compat.private import core
+from shardnb.terms.primitives import FUNCTIONS, Function, primitive_of
 
 
 @dataclass(frozen=True)
@@ -24,27 +25,20 @@ class State:
 
     kind: str = "same"
     dim: int | None = None
-    reducer: str = ""
+    reducer: Function | None = None
     origin: Any = None
     spender: Any = None
 
 
 SAME = State()
-_REDUCERS = {
-    "reduce_sum": "psum",
-    "reduce_max": "pmax",
-    "reduce_min": "pmin",
-    "argmax": "",
-    "argmin": "",
-    "reduce_prod": "",
-    "reduce_and": "pmin",
-    "reduce_or": "pmax",
+_REDUCERS: dict[str, Function | None] = {
+    **dict.fromkeys(("argmax", "argmin", "reduce_prod")),  # no function combines their results
+    **{reduction: row.name for row in FUNCTIONS.values() for reduction in row.combines},
 }
 _LINEAR = {"neg", "convert_element_type", "copy", "copy_p", "reduce_precision", "real", "imag"}
 _LINEAR |= {"slice", "dynamic_slice", "gather", "rev", "concatenate", "pad"}
 _SCALED = {"mul", "div"}
 _COMBINED = {"add", "sub", "add_any"}
-_REMOVES = {"psum_invariant", "pmax", "pmin", "psum", "all_gather_invariant", "all_gather_reduced"}
 
 
 def follow(jaxpr: Any, axis: str, states: Sequence[State]) -> list[State]:
@@ -82,7 +76,8 @@ def _collective(name: str, equation: Any, given: list[State]) -> State:
     if name == "pvary":
         known = given[0].kind != "same" or not isinstance(equation.invars[0], core.Literal)
         return given[0] if known else State(origin=equation)
-    if name in _REMOVES:
+    row = primitive_of(name)
+    if row is not None and row.makes_equal:
         return SAME
     if name == "all_gather":
         return State("gathered", origin=equation)
@@ -135,7 +130,7 @@ def _divided(state: State, equation: Any, by: State) -> State:
     return replace(state, reducer="pmean") if float(divisor.val) == count else state
 
 
-def _key(state: State) -> tuple[str, int | None, str]:
+def _key(state: State) -> tuple[str, int | None, Function | None]:
     return state.kind, state.dim, state.reducer
 
 

@@ -1,11 +1,10 @@
 """Meshes: their grammar, and the devices they are laid on."""
 
-from shardnb.mesh.grammar import AXIS_TYPES, MeshSpec, axis_type, parse_mesh
+from shardnb.mesh.grammar import MeshSpec, axis_type, parse_mesh
 from shardnb.mesh.grid import Grid, follow, make_grid, retyped, unfollow
 from shardnb.mesh.targets import TARGETS, devices_for
 
 __all__ = [
-    "AXIS_TYPES",
     "TARGETS",
     "Grid",
     "MeshSpec",

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import get_args
 
-from shardnb.report.model import Axis, AxisType
+from shardnb.report.model import Axis
+from shardnb.terms.axis_types import AXIS_TYPES, AxisType
 
-AXIS_TYPES: tuple[AxisType, ...] = get_args(AxisType)
 FORM = "a mesh is written as data=4,model=2 (a type may follow: data=4:explicit)"
 _AXIS = re.compile(r"\s*(\w+)\s*=\s*(\d+)\s*(?::\s*(\w+)\s*)?")
 

@@ -15,13 +15,9 @@ from shardnb.mesh.grammar import MeshSpec, axis_type, parse_mesh
 from shardnb.mesh.targets import devices_for, target_name
 from shardnb.mesh.topologies import is_topology
 from shardnb.report import model
+from shardnb.terms.axis_types import AXIS_TYPES
 
-_TYPES = {"auto": AxisType.Auto, "explicit": AxisType.Explicit, "manual": AxisType.Auto}
-_NAMES: dict[AxisType, model.AxisType] = {
-    AxisType.Auto: "auto",
-    AxisType.Explicit: "explicit",
-    AxisType.Manual: "manual",
-}
+_TYPES = {name: AxisType[row.of_mesh] for name, row in AXIS_TYPES.items()}
 
 Notebook = Callable[[str | None, str | None], "Grid | None"]
 _notebooks: list[Notebook] = []
@@ -73,7 +69,7 @@ class Grid:
         return self.mesh.axis_names, self.mesh.axis_sizes, self.mesh.axis_types
 
     def _axis(self, name: str, size: int, kind: AxisType) -> model.Axis:
-        return model.Axis(name, size, "manual" if name in self.manual else _NAMES[kind])
+        return model.Axis(name, size, "manual" if name in self.manual else axis_type(kind.name))
 
 
 def make_grid(
@@ -111,7 +107,8 @@ def make_grid(
 
 def _spec(mesh: jax.sharding.Mesh) -> MeshSpec:
     parts = zip(mesh.axis_names, mesh.axis_sizes, mesh.axis_types, strict=True)
-    return MeshSpec(tuple(model.Axis(name, size, _NAMES[kind]) for name, size, kind in parts))
+    axes = (model.Axis(name, size, axis_type(kind.name)) for name, size, kind in parts)
+    return MeshSpec(tuple(axes))
 
 
 @lru_cache(maxsize=64)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from shardnb.propagation.chains import Chains, flat
 from shardnb.report.model import Blocked, Spec
 from shardnb.report.spec import spec_text
+from shardnb.terms.origins import Stop
 from shardnb.texts import shardy
 
 
@@ -75,7 +76,7 @@ class _Result:
 
     def _why(
         self, axis: str, dim: int, factors: tuple[str, ...], name: str
-    ) -> tuple[str, str] | None:
+    ) -> tuple[Stop, str] | None:
         if len(factors) != 1:
             return self._part(factors)
         (factor,) = factors
@@ -91,7 +92,7 @@ class _Result:
             return f"dimension {dim} of {name} is contracted, so each device holds a partial sum"
         return f"dimension {dim} of {name} is reduced, so each device holds a partial result"
 
-    def _taken(self, axis: str, target: int, factor: str) -> tuple[str, str] | None:
+    def _taken(self, axis: str, target: int, factor: str) -> tuple[Stop, str] | None:
         other = next((d for d, axes in enumerate(self.spec) if axis in axes), None)
         if other is not None:
             return "conflict", f"{axis} already splits its dimension {other}"
@@ -113,7 +114,7 @@ class _Result:
                 if found == (factor,) and axes and axis not in axes:
                     yield axes, self.names(operand)
 
-    def _stated(self, axis: str, target: int) -> tuple[str, str] | None:
+    def _stated(self, axis: str, target: int) -> tuple[Stop, str] | None:
         """Say which constraint keeps a dimension as it is."""
         op = self.chains.constrained.get(self.value)
         if op is None or axis in flat(self.spec) or not self.closed or not self.closed[target]:
@@ -121,7 +122,7 @@ class _Result:
         said = spec_text(self.chains.module.values[op.results[0]].spec)
         return "constraint", f"the constraint {said} states dimension {target}"
 
-    def _part(self, factors: tuple[str, ...]) -> tuple[str, str] | None:
+    def _part(self, factors: tuple[str, ...]) -> tuple[Stop, str] | None:
         """A reshape splits a joined dimension from its first part on, without a gap."""
         if self.op.kind != "stablehlo.reshape" or not factors:
             return None

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from shardnb.report.model import Direction, OriginKind, Spec
+from shardnb.report.model import Spec
+from shardnb.terms.origins import Direction, OriginKind
 from shardnb.texts import shardy
 
 Node = tuple[int, str]

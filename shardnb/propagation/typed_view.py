@@ -22,8 +22,8 @@ from shardnb.report.typed import TypedLine, TypedValue
 from shardnb.report.types import TypedProgram
 from shardnb.sources import positions
 from shardnb.sources.source_texts import Sources
+from shardnb.terms.primitives import primitive_of
 
-_COERCIONS = {"pvary", "pcast", "preduced", "reduced_vary_cast", "vary_unreduced_cast"}
 _CASTS = {"pvary", "pcast"}
 _SHOWN = (
     "axes",
@@ -176,7 +176,8 @@ def line_of(equation: Any, sources: Sources) -> Location | None:
 
 def is_inserted(equation: Any) -> bool:
     """Whether an equation is a coercion that nobody wrote: JAX lets types meet by it."""
-    if equation.primitive.name not in _COERCIONS:
+    row = primitive_of(equation.primitive.name)
+    if row is None or not row.casts:
         return False
     called = _called_by_user(positions.of_equation(equation))
     return called is None or called not in _CASTS

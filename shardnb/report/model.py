@@ -10,11 +10,16 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from shardnb.report import dtypes, places, shown
 from shardnb.report.cost import Cost, Work
 from shardnb.report.typed import TypedLine
+from shardnb.terms.axis_types import AxisType
+from shardnb.terms.causes import AskedBy, Phase, Reason
+from shardnb.terms.collectives import Kind, Within
+from shardnb.terms.findings import FindingKind
+from shardnb.terms.origins import Direction, OriginKind, Stop
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +29,9 @@ if TYPE_CHECKING:
     from shardnb.report.diff import Diff
 
 SCHEMA_VERSION = 1
+"""What a reader has to know: a new field without a default, or a new member of a vocabulary of
+`terms`, is a new version, so that an older reader says so instead of refusing a word.
+"""
 
 UNUSED = "not used by the program"
 """What `Value.details` says of an input that the compiled program does not take."""
@@ -34,11 +42,6 @@ Source = places.Source
 
 Groups = tuple[tuple[int, ...], ...]
 """Positions of the devices that exchange; for a permute, its (source, target) pairs."""
-
-AxisType = Literal["auto", "explicit", "manual"]
-AskedBy = Literal["called", "requested", "inferred"]
-Direction = Literal["forward", "backward", "sideways"]
-OriginKind = Literal["input", "constraint", "output", "shard_map", "type", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -114,14 +117,11 @@ class Origin:
 
 @dataclass(frozen=True)
 class Blocked:
-    """A mesh axis that an operand has and the result of the op has not, and what stopped it.
-
-    `reason` is `reduction`, `whole-axis`, `conflict`, `constraint` or `reshape`.
-    """
+    """A mesh axis that an operand has and the result of the op has not, and what stopped it."""
 
     axis: str
     value: str
-    reason: str
+    reason: Stop
     why: str
 
 
@@ -206,7 +206,7 @@ class Collective:
     """
 
     id: int
-    kind: str
+    kind: Kind
     axes: tuple[str, ...] | None
     groups: Groups
     dtype: str
@@ -215,7 +215,7 @@ class Collective:
     trips: int | None = 1
     generated: bool | None = False
     asked_by: AskedBy | None = None
-    reason: str | None = None
+    reason: Reason | None = None
     why: str = ""
     detail: str | None = None
     full_remat: bool = False
@@ -224,16 +224,16 @@ class Collective:
     producer_shape: tuple[int, ...] | None = None
     consumer: str | None = None
     needed_spec: Spec | None = None
-    phase: str | None = None
+    phase: Phase | None = None
     seconds: float | None = None
     fixes: tuple[Fix, ...] | None = None
     combined_with: tuple[int, ...] = ()
     frames: tuple[Location, ...] = ()
-    within: tuple[str, ...] = ()
+    within: tuple[Within, ...] = ()
     op_name: str = ""
     instruction: str = ""
     channel: int | None = None
-    made_as: str | None = None
+    made_as: Kind | None = None
     algorithm: str | None = None
     overlap: Overlap | None = None
     least_trips: int = 0
@@ -275,7 +275,7 @@ class Finding:
     as it lies, and as it is needed.
     """
 
-    kind: str
+    kind: FindingKind
     message: str
     location: Location | None = None
     wasted_bytes: int | None = None

@@ -9,6 +9,8 @@ from typing import Any
 from shardnb.report import shown
 from shardnb.report.model import Location, Mesh, Report, Source, Value
 from shardnb.report.typed import TypedLine
+from shardnb.terms.collectives import Kind
+from shardnb.terms.primitives import Function
 
 
 class Explanation:
@@ -77,7 +79,7 @@ class Candidate:
 
     edit: str
     spec: str
-    collectives: tuple[tuple[str, tuple[str, ...]], ...]
+    collectives: tuple[tuple[Kind, tuple[str, ...]], ...]
     wire_bytes: int
     note: str = ""
     chosen: bool = False
@@ -141,7 +143,7 @@ class MissingCollective:
 
     output: str
     axes: tuple[str, ...]
-    collective: str | None
+    collective: Function | None
     why: str
     fix: str
     other_fix: str = ""

@@ -31,13 +31,12 @@ Phase = Literal["forward", "backward", "rematerialised"]
 
 @dataclass(frozen=True)
 class AskerTerm:
-    """Who asked: in a few words, in a sentence, and the colours of its label (ground and text)."""
+    """Who asked: in a few words, in a sentence, and the ground and text colours of its label."""
 
     name: Asker
     prose: str
     sentence: str
-    ground: str = "#dcdcdc"
-    text: str = "#222222"
+    colours: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -61,14 +60,14 @@ def _asker(name: Asker) -> AskerTerm:
     match name:
         case "called":
             prose, sentence = "you called this collective", "The program calls it."
-            return AskerTerm(name, prose, sentence, "#cfe2ff", "#0b2e66")
+            return AskerTerm(name, prose, sentence, ("#cfe2ff", "#0b2e66"))
         case "requested":
             prose = "a sharding that you wrote requires it"
             sentence = "A sharding that you wrote asks for it."
-            return AskerTerm(name, prose, sentence, "#fde7b0", "#4a3800")
+            return AskerTerm(name, prose, sentence, ("#fde7b0", "#4a3800"))
         case "inferred":
             prose, sentence = "inserted by the compiler", "Asked by nobody."
-            return AskerTerm(name, prose, sentence, "#f9d2cf", "#651410")
+            return AskerTerm(name, prose, sentence, ("#f9d2cf", "#651410"))
         case "made by the partitioner":
             sentence = "The partitioner made it; who asked for it is not known."
             return AskerTerm(name, "inserted by the compiler, origin unknown", sentence)

@@ -31,7 +31,8 @@ class CollectiveKind:
 
     `ring` is the formula of the bytes sent. `on_torus` and `on_switch` say the formula of the
     seconds, for chips with links and for GPUs behind a switch. `reduces` says that it combines
-    the devices' values, `in_pairs` that HLO states (source, target) pairs and not groups.
+    the devices' values, `in_pairs` that HLO states (source, target) pairs and not groups,
+    `to_neighbours` that a device need only ever send to the next one of its group.
     """
 
     name: Kind
@@ -40,6 +41,7 @@ class CollectiveKind:
     on_switch: str
     reduces: bool = False
     in_pairs: bool = False
+    to_neighbours: bool = False
 
 
 _GATHERED = "V·(m-1)/m over the links of a chip"
@@ -52,13 +54,15 @@ def _row(kind: Kind) -> CollectiveKind:
     match kind:
         case "all-reduce":
             twice = f"2·{_GATHERED}"
-            return CollectiveKind(kind, "there and back", twice, _BY_RING, reduces=True)
-        case "all-gather":
-            return CollectiveKind(kind, "all but its own", _GATHERED, _BY_RING)
-        case "reduce-scatter":
             return CollectiveKind(
-                kind, "a result for each other", _GATHERED, _BY_RING, reduces=True
+                kind, "there and back", twice, _BY_RING, reduces=True, to_neighbours=True
             )
+        case "all-gather":
+            ring: Ring = "all but its own"
+            return CollectiveKind(kind, ring, _GATHERED, _BY_RING, to_neighbours=True)
+        case "reduce-scatter":
+            ring = "a result for each other"
+            return CollectiveKind(kind, ring, _GATHERED, _BY_RING, reduces=True, to_neighbours=True)
         case "all-to-all":
             line = "V·l/m over 8w on a ring of l chips and over 4w on a line, the slowest counts"
             return CollectiveKind(kind, "all but its own", line, "bytes sent to others over w")
@@ -86,6 +90,16 @@ def kind_of(opcode: str) -> Kind | None:
     ('all-gather', None, None)
     """
     return _BY_OPCODE.get(opcode)
+
+
+def reduces(opcode: str) -> bool:
+    """Whether an opcode is that of a collective that combines the devices' values.
+
+    >>> reduces("reduce-scatter"), reduces("all-gather"), reduces("reduce")
+    (True, False, False)
+    """
+    kind = kind_of(opcode)
+    return kind is not None and KINDS[kind].reduces
 
 
 Within = Literal["while", "while condition", "conditional"]

@@ -85,10 +85,14 @@ class PrimitiveTerm:
 
 @dataclass(frozen=True)
 class FunctionTerm:
-    """A function of `jax.lax`, and the primitive that stands for it in a jaxpr, if one does."""
+    """A function of `jax.lax`, and the primitive that stands for it in a jaxpr, if one does.
+
+    `combines` are the primitives whose results over each device's own part it makes one of.
+    """
 
     name: Function
     primitive: Primitive | None
+    combines: tuple[str, ...] = ()
 
     @property
     def reduces(self) -> bool:
@@ -138,8 +142,14 @@ def _primitive(name: Primitive) -> PrimitiveTerm:
 
 def _function(name: Function) -> FunctionTerm:
     match name:
-        case "psum" | "pmean":
+        case "psum":
+            return FunctionTerm(name, "psum_invariant", ("reduce_sum",))
+        case "pmean":
             return FunctionTerm(name, "psum_invariant")
+        case "pmax":
+            return FunctionTerm(name, "pmax", ("reduce_max", "reduce_or"))
+        case "pmin":
+            return FunctionTerm(name, "pmin", ("reduce_min", "reduce_and"))
         case "psum_scatter" | "psum_scatter_start":
             return FunctionTerm(name, "reduce_scatter")
         case "pshuffle":

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from shardnb.report import Finding, Memory, Mesh, Report, Value
 from shardnb.report.model import UNUSED
 from shardnb.report.spec import spec_text, type_text
 from shardnb.report.why import explain
+from shardnb.terms.causes import ASKERS, AskedBy
 from shardnb.views import words
 from shardnb.views.code import Part, parts_of
 from shardnb.views.entries import Entries, tell
@@ -135,8 +137,8 @@ def _summary(report: Report) -> str:
     branched = words.branched(collectives)
     least = "at least " if unknown else "at most " if branched else ""
     who = Counter(map(words.asked, collectives))
-    made = tuple(word for word in (words.MADE, words.UNASKED) if who[word])
-    parts = [f"{who[asker]:,} {asker}" for asker in ("called", "requested", "inferred", *made)]
+    always = get_args(AskedBy)
+    parts = [f"{who[asker]:,} {asker}" for asker in ASKERS if asker in always or who[asker]]
     sent = f"{least}{size(report.wire_bytes)} sent by each device a run"
     loops = f"; {unknown:,} in loops whose trip count is not known" if unknown else ""
     loops += f"; {branched:,} in branches of which one runs, each counted" if branched else ""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from shardnb.report import Collective, Report
+from shardnb.terms.causes import ASKERS
 from shardnb.views import words
 from shardnb.views.formatting import clean, count, plural, size
 
@@ -144,7 +145,7 @@ def _because(group: Sequence[Collective]) -> str:
 def _further(group: Sequence[Collective]) -> tuple[str, ...]:
     if len(group) == 1:
         return words.further(group[0])
-    said = [words.ASKED[words.asked(group[0])].replace("it.", "them.").replace("it;", "them;")]
+    said = [ASKERS[words.asked(group[0])].sentence.replace("it.", "them.").replace("it;", "them;")]
     if unknown := words.unknown(group):
         said.append(f"{unknown:,} of them run in loops whose trip count is not known.")
     if together := sum(bool(c.combined_with) for c in group):

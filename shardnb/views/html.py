@@ -7,6 +7,7 @@ from pathlib import Path
 
 from shardnb.report import Collective, Mesh, Report, Value
 from shardnb.report.spec import spec_text
+from shardnb.terms.causes import ASKERS
 from shardnb.views import page, palette, typed, words
 from shardnb.views.code import Line, Part
 from shardnb.views.content import Content, Remark, Row, Table, content_of
@@ -126,7 +127,7 @@ def _line(line: Line) -> str:
 
 
 def _badge(entry: Entry) -> str:
-    colours = palette.ASKED.get(words.asked(entry.members[0]), palette.OTHER)
+    colours = ASKERS[words.asked(entry.members[0])].colours or palette.OTHER
     sends = tag("span", text(entry.sends), "white-space: nowrap", title=_RING)
     return (
         f"{mono(entry.head, _kept(entry.head))} &nbsp; {sends} &nbsp; {chip(entry.cause, colours)}"

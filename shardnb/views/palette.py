@@ -14,11 +14,6 @@ _SHADES = ((0, 0), (255, 0.5), (60, 0.25), (255, 0.75))
 _BORDERS = ("solid", "dashed", "dotted", "double")
 _HATCHES = ("", "..", "++", "oo")  # diagonal stripes mean a pending sum
 
-ASKED = {
-    "called": ("#cfe2ff", "#0b2e66"),
-    "requested": ("#fde7b0", "#4a3800"),
-    "inferred": ("#f9d2cf", "#651410"),
-}
 OTHER = ("#dcdcdc", "#222222")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from shardnb.report import Collective, Mesh, Report, Value
 from shardnb.report.spec import type_text
+from shardnb.terms.collectives import KINDS
 from shardnb.views import words
 from shardnb.views.formatting import clean, count, names, numbers
 from shardnb.views.layout import Bounds, Layout, index_of, layout_of, plane
@@ -127,7 +128,7 @@ def groups_picture(collective: Collective, mesh: Mesh, bounds: Bounds) -> Pictur
     title = f"{collective.kind}{words.over(collective)}"
     along = f" along {', '.join(collective.axes)}" if collective.axes else ""
     said = clean(f"{words.grouping(collective)}{along}.")
-    if collective.kind == "collective-permute":
+    if KINDS[collective.kind].in_pairs:
         return Picture(clean(title), "", "", (), (said, _pairs(collective, mesh)))
     shape = tuple(axis.size for axis in mesh.axes)
     member = {p: i for i, group in enumerate(collective.groups) for p in group}

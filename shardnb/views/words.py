@@ -7,31 +7,11 @@ from collections.abc import Mapping, Sequence
 from shardnb.report import Collective, Fix, Location, Report
 from shardnb.report.cost import Cost
 from shardnb.report.spec import spec_text
+from shardnb.terms.causes import ASKERS, REASONS, Asker
+from shardnb.terms.collectives import KINDS
 from shardnb.views.formatting import change, clean, count, seconds, size
 
-MADE = "made by the partitioner"
-UNASKED = "asker unknown"
-
-REASONS = {
-    "partial-sum": "each device holds a partial sum, and these are added up",
-    "conflict": "two placements disagree, so one side is moved",
-    "output-spec": "a stated placement wants the data elsewhere",
-    "whole-axis": "the operation needs the whole dimension on one device",
-    "reshape": "the reshape joins or cuts a dimension that is split",
-    "uneven": "the sizes do not divide by the devices",
-    "halo": "devices exchange elements with others along a split dimension",
-    "unknown": "why it is there is not known",
-}
-
 DERIVED = "JAX calls it in the derivative of what the program calls."
-
-ASKED = {
-    "called": "The program calls it.",
-    "requested": "A sharding that you wrote asks for it.",
-    "inferred": "Asked by nobody.",
-    MADE: "The partitioner made it; who asked for it is not known.",
-    UNASKED: "Who asked for it is not known.",
-}
 
 _PARTS = {
     "compute": "to compute at least",
@@ -40,11 +20,11 @@ _PARTS = {
 }
 
 
-def asked(collective: Collective) -> str:
+def asked(collective: Collective) -> Asker:
     """Say in a word who asked; where that is not known, whether the partitioner made it."""
     if collective.asked_by is None and collective.generated is None:
-        return UNASKED
-    return collective.asked_by or (MADE if collective.generated else "called")
+        return "asker unknown"
+    return collective.asked_by or ("made by the partitioner" if collective.generated else "called")
 
 
 def cause(collective: Collective) -> str:
@@ -64,7 +44,7 @@ def over(collective: Collective) -> str:
 def grouping(collective: Collective) -> str:
     """Say how many groups exchange: `4 groups of 2`, `8 pairs`, `2 groups of 1 to 3`."""
     groups = collective.groups
-    if collective.kind == "collective-permute":
+    if KINDS[collective.kind].in_pairs:
         return count(len(groups), "pair")
     sizes = sorted({len(group) for group in groups})
     if not sizes:
@@ -133,10 +113,10 @@ def because(collective: Collective) -> str:
     reason = collective.reason
     detail = f" ({clean(collective.detail)})" if collective.detail else ""
     if reason is not None:
-        return f"{REASONS.get(reason, clean(reason))}{detail}{_moved(collective)}."
+        return f"{REASONS[reason].clause}{detail}{_moved(collective)}."
     if asked(collective) == "called":
-        return ASKED["called"].lower()
-    return f"why it is there is not known{_moved(collective)}."
+        return ASKERS["called"].sentence.lower()
+    return f"{REASONS['unknown'].clause}{_moved(collective)}."
 
 
 def _closed(sentence: str) -> str:
@@ -195,7 +175,7 @@ def _asker(collective: Collective) -> str:
     """Say who asked in a sentence; what a derivative calls, nobody wrote as it is."""
     if asked(collective) == "called" and collective.phase == "backward":
         return DERIVED
-    return ASKED.get(asked(collective), "")
+    return ASKERS[asked(collective)].sentence
 
 
 def _sending(collective: Collective) -> list[str]:

@@ -10,6 +10,7 @@ from jax.sharding import PartitionSpec
 
 from shardnb.compiler import Program, placement
 from shardnb.report.spec import spec_text
+from shardnb.terms.axis_types import AXIS_TYPES
 from shardnb.widgets.exploration import Subject
 from shardnb.widgets.plan import Plan, in_specs
 
@@ -84,7 +85,7 @@ class _Texts:
     def _head(self) -> str:
         sizes = tuple(axis.size for axis in self.plan.axes)
         names = tuple(axis.name for axis in self.plan.axes)
-        kinds = ["Auto" if a.type == "manual" else a.type.capitalize() for a in self.plan.axes]
+        kinds = [AXIS_TYPES[axis.type].of_mesh for axis in self.plan.axes]
         types = ", ".join(f"AxisType.{kind}" for kind in kinds)
         trail = "," if len(kinds) == 1 else ""
         mesh = f"jax.make_mesh({sizes}, {names}, axis_types=({types}{trail}))"

@@ -13,9 +13,10 @@ import traitlets
 
 from shardnb.engine import _collector_paused
 from shardnb.errors import failures
-from shardnb.mesh import AXIS_TYPES, Grid, make_grid
+from shardnb.mesh import Grid, make_grid
 from shardnb.report import Report
 from shardnb.report.spec import spec_text
+from shardnb.terms.axis_types import AXIS_TYPES
 from shardnb.views import html, text
 from shardnb.widgets.base import Live, listening
 from shardnb.widgets.codes import codes_of

@@ -11,9 +11,9 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
-from shardnb.collectives.named_axes import NAMED_COLLECTIVES
 from shardnb.manual.checker import check_shard_map
 from shardnb.mesh import make_grid
+from shardnb.terms.primitives import FUNCTIONS
 
 X = jax.ShapeDtypeStruct((8, 16), jnp.float32)
 W = jax.ShapeDtypeStruct((16, 8), jnp.float32)
@@ -230,12 +230,10 @@ def one_call(name):
     return lambda x: function(x, axis, *more.get(name, ()))
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in NAMED_COLLECTIVES if not n.startswith(("psend", "precv"))]
-)
+@pytest.mark.parametrize("name", [n for n in FUNCTIONS if not n.startswith(("psend", "precv"))])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_what_a_collective_does_to_the_varying_set(name):
-    effect = NAMED_COLLECTIVES[name].effect
+    effect = FUNCTIONS[name].effect
     if not hasattr(lax, name):
         pytest.skip(f"needs jax 0.12: lax.{name} came with it")
     seen = []
@@ -255,7 +253,7 @@ def test_what_a_collective_does_to_the_varying_set(name):
 
 
 def test_every_named_axis_function_of_jax_is_known():
-    known = set(NAMED_COLLECTIVES)
+    known = set(FUNCTIONS)
     for name in dir(lax):
         function = getattr(lax, name)
         if name.startswith("_") or name.endswith("_p") or not inspect.isfunction(function):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from shardnb.report import Axis, Collective, Location, Mesh, Report, Run, Source, Value
 from shardnb.report.json import schema
+from shardnb.terms.collectives import KINDS
 
 PAIRS = tuple((i, i + 1) for i in range(0, 8, 2))
 REPORT = Report(
@@ -36,7 +37,7 @@ specs = st.none() | st.lists(st.lists(names, max_size=2).map(tuple), max_size=3)
 collectives = st.builds(
     Collective,
     id=st.integers(0, 10),
-    kind=names,
+    kind=st.sampled_from(list(KINDS)),
     axes=st.none() | st.lists(names, max_size=3).map(tuple),
     groups=st.lists(st.lists(st.integers(0, 99), max_size=3).map(tuple), max_size=3).map(tuple),
     dtype=st.sampled_from(["f32", "pred"]),
@@ -87,6 +88,12 @@ def test_texts_can_be_left_out():
         (REPORT.to_json().replace('[["data"],["model"]]', '[["data"]]'), "x has 2 dimensions"),
         (REPORT.to_json().replace('["model"]]', '["expert"]]', 1), "the mesh does not have"),
         (REPORT.to_json().replace('"groups":0', '"groups":7', 1), "no report"),
+        (REPORT.to_json().replace('"all-reduce"', '"gossip"'), "no report: .*'gossip'"),
+        (REPORT.to_json().replace('"type":"explicit"', '"type":"shy"'), "no report: .*'shy'"),
+        (
+            replace(REPORT, version=2).to_json().replace('"all-reduce"', '"gossip"'),
+            "version 2, and this shardnb reads up to 1: update shardnb",
+        ),
     ],
 )
 def test_another_text_is_refused(text, message):

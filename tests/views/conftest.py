@@ -114,7 +114,7 @@ def many(number: int = 5000) -> Report:
 
 def finding() -> Finding:
     """Give a finding with a line and a price."""
-    return Finding("silent-replication", "y is whole on every device", Location(0, 2), MiB)
+    return Finding("silent replication", "y is whole on every device", Location(0, 2), MiB)
 
 
 def rich() -> Report:

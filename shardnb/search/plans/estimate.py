@@ -22,6 +22,7 @@ from shardnb.compiler.shardy_passes import attribute, prepared
 from shardnb.jax_compat import private
 from shardnb.report.cost import Work
 from shardnb.report.model import Collective, Groups, Spec
+from shardnb.terms.collectives import KINDS, Kind, kind_of
 
 _PROPAGATE = "sdy-import-pipeline,sdy-apply-sharding-constraints,sdy-user-priority-propagate"
 _PIPELINE = (
@@ -29,15 +30,6 @@ _PIPELINE = (
     "func.func(sdy-insert-explicit-reshards{enable-full-version=true}),"
     "func.func(sdy-reshard-to-collectives),cse"
 )
-_KINDS = {
-    "all_gather": "all-gather",
-    "all_reduce": "all-reduce",
-    "reduce_scatter": "reduce-scatter",
-    "sharded_to_unreduced": "",
-    "all_to_all": "all-to-all",
-    "collective_permute": "collective-permute",
-    "all_slice": "",
-}
 _MESH = re.compile(r"sdy\.mesh (@\w+) =")
 _COLLECTIVE = re.compile(r"(\s*)%\S+ = sdy\.(\w+) (.*?)%\S+ out_sharding=<@\w+, (.*?)>.* : (.*)$")
 _QUOTED = re.compile(r'"([^"]+)"(?::\(\d+\)(\d+))?')
@@ -208,16 +200,16 @@ class _Text:
         for number, line in enumerate(self.text.splitlines()):
             if "sdy." not in line or (match := _COLLECTIVE.match(line)) is None:
                 continue
-            kind = _KINDS.get(match[2])
-            if kind:
+            kind = kind_of(match[2].replace("_", "-"))
+            if kind is not None:
                 yield self._collective(kind, match, self._trips(number))
 
-    def _collective(self, kind: str, match: re.Match[str], trips: int) -> Collective:
+    def _collective(self, kind: Kind, match: re.Match[str], trips: int) -> Collective:
         result = list(_TENSOR.finditer(match[5]))[-1]
         size = self._bytes(result) // self._parts(match[4])
         axes = tuple(dict.fromkeys(axis for axis, _ in _QUOTED.findall(match[3])))
         groups = _groups(self.sizes, axes)
-        if kind == "collective-permute":
+        if KINDS[kind].in_pairs:
             groups = tuple((a, b) for g in groups for a, b in zip(g, g[1:] + g[:1], strict=True))
         sent = wire_bytes(kind, size, self._parts(match[3]))
         return Collective(0, kind, axes or None, groups, "u8", (size,), sent, trips)
