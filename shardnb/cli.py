@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from shardnb import __version__
 from shardnb.commands.errors import CommandError
+from shardnb.terms.axis_types import AXIS_TYPES
 
 # Nothing here imports JAX or Jupyter before a command needs it: --help answers at once.
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def _add_explain(commands: Commands) -> None:
     explain.set_defaults(command=_explain)
     explain.add_argument("target", metavar="FILE.py:function | FILE.ipynb")
     explain.add_argument("--mesh", metavar="data=4,model=2", help="the mesh of devices")
-    explain.add_argument("--axes", metavar="auto|explicit|manual", help="the type of its axes")
+    explain.add_argument("--axes", metavar="|".join(AXIS_TYPES), help="the type of its axes")
     explain.add_argument("--on", metavar="cpu|attached|v5e:2x4", help="the devices it is laid on")
     explain.add_argument(
         "--arg",

@@ -88,7 +88,7 @@ def _switch(value: str) -> str:
 
 
 MESH = Option("mesh", "data=4,model=2")
-AXES = Option("axes", "auto|explicit|manual", _axes, tuple(AXIS_TYPES))
+AXES = Option("axes", "|".join(AXIS_TYPES), _axes, tuple(AXIS_TYPES))
 ON = Option("on", "cpu|attached|v5e:2x4", choices=TARGETS)
 NO_RUN = Option("no-run")
 WATCH = Option("watch")
@@ -96,7 +96,7 @@ SAVE = Option("save", "NAME", _name)
 FORBID = Option("forbid", "inferred|all-gather|...", _forbidden, (*ASKED_BY, *KINDS))
 FIX = Option("fix")
 CHECK = Option("check")
-COMPARE = Option("compare", "auto,explicit,manual", _modes, tuple(AXIS_TYPES))
+COMPARE = Option("compare", ",".join(AXIS_TYPES), _modes, tuple(AXIS_TYPES))
 ERRORS = Option("errors", "on|off", _switch, SWITCH)
 VIEW = Option("view", "full|brief|none", _view, VIEWS)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from shardnb.terms.table import table
+from shardnb.terms.table import Term, table, terms
 
 AskedBy = Literal["called", "requested", "inferred"]
 
@@ -46,14 +46,6 @@ class ReasonTerm:
     name: Reason
     prose: str
     clause: str
-
-
-@dataclass(frozen=True)
-class PhaseTerm:
-    """A pass of a training step; a collective outside of all has none."""
-
-    name: Phase
-    prose: str
 
 
 def _asker(name: Asker) -> AskerTerm:
@@ -102,16 +94,16 @@ def _reason(name: Reason) -> ReasonTerm:
             return ReasonTerm(name, "cause unknown", "why it is there is not known")
 
 
-def _phase(name: Phase) -> PhaseTerm:
+def _phase(name: Phase) -> str:
     match name:
         case "forward":
-            return PhaseTerm(name, "the forward pass")
+            return "the forward pass"
         case "backward":
-            return PhaseTerm(name, "the backward pass")
+            return "the backward pass"
         case "rematerialised":
-            return PhaseTerm(name, "computed again in the backward pass")
+            return "computed again in the backward pass"
 
 
 ASKERS: Mapping[Asker, AskerTerm] = table(Asker, _asker)
 REASONS: Mapping[Reason, ReasonTerm] = table(Reason, _reason)
-PHASES: Mapping[Phase, PhaseTerm] = table(Phase, _phase)
+PHASES: Mapping[Phase, Term[Phase]] = terms(Phase, _phase)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
-from shardnb.terms.table import table
+from shardnb.terms.table import Term, terms
 
 OriginKind = Literal["input", "constraint", "output", "shard_map", "type", "unknown"]
 
@@ -15,70 +14,46 @@ Direction = Literal["forward", "backward", "sideways"]
 Stop = Literal["reduction", "whole-axis", "conflict", "constraint", "reshape"]
 
 
-@dataclass(frozen=True)
-class OriginTerm:
-    """What put a mesh axis on a value."""
-
-    name: OriginKind
-    prose: str
-
-
-@dataclass(frozen=True)
-class DirectionTerm:
-    """Which way an op handed a mesh axis on."""
-
-    name: Direction
-    prose: str
-
-
-@dataclass(frozen=True)
-class StopTerm:
-    """Why a mesh axis of an operand did not reach the result of the op."""
-
-    name: Stop
-    prose: str
-
-
-def _origin(name: OriginKind) -> OriginTerm:
+def _origin(name: OriginKind) -> str:
     match name:
         case "input":
-            return OriginTerm(name, "the sharding of an input")
+            return "the sharding of an input"
         case "constraint":
-            return OriginTerm(name, "a sharding constraint")
+            return "a sharding constraint"
         case "output":
-            return OriginTerm(name, "the spec of an output")
+            return "the spec of an output"
         case "shard_map":
-            return OriginTerm(name, "the specs of a shard_map")
+            return "the specs of a shard_map"
         case "type":
-            return OriginTerm(name, "its type, as the mesh axis is Explicit")
+            return "its type, as the mesh axis is Explicit"
         case "unknown":
-            return OriginTerm(name, "origin unknown")
+            return "origin unknown"
 
 
-def _direction(name: Direction) -> DirectionTerm:
+def _direction(name: Direction) -> str:
     match name:
         case "forward":
-            return DirectionTerm(name, "from an operand to the result")
+            return "from an operand to the result"
         case "backward":
-            return DirectionTerm(name, "from the result to an operand")
+            return "from the result to an operand"
         case "sideways":
-            return DirectionTerm(name, "from one operand to another")
+            return "from one operand to another"
 
 
-def _stop(name: Stop) -> StopTerm:
+def _stop(name: Stop) -> str:
     match name:
         case "reduction":
-            return StopTerm(name, "the op sums over the dimension")
+            return "the op sums over the dimension"
         case "whole-axis":
-            return StopTerm(name, "the op needs the full dimension on each device")
+            return "the op needs the full dimension on each device"
         case "conflict":
-            return StopTerm(name, "another axis, or another dimension, has its place")
+            return "another axis, or another dimension, has its place"
         case "constraint":
-            return StopTerm(name, "a constraint states the dimension")
+            return "a constraint states the dimension"
         case "reshape":
-            return StopTerm(name, "the reshape crosses shard boundaries")
+            return "the reshape crosses shard boundaries"
 
 
-ORIGINS: Mapping[OriginKind, OriginTerm] = table(OriginKind, _origin)
-DIRECTIONS: Mapping[Direction, DirectionTerm] = table(Direction, _direction)
-STOPS: Mapping[Stop, StopTerm] = table(Stop, _stop)
+ORIGINS: Mapping[OriginKind, Term[OriginKind]] = terms(OriginKind, _origin)
+DIRECTIONS: Mapping[Direction, Term[Direction]] = terms(Direction, _direction)
+STOPS: Mapping[Stop, Term[Stop]] = terms(Stop, _stop)

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import get_args
+
+
+@dataclass(frozen=True)
+class Term[Name: str]:
+    """A member of a vocabulary of which no more is known than what it means."""
+
+    name: Name
+    prose: str
 
 
 def table[Name: str, Row](members: object, row: Callable[[Name], Row]) -> Mapping[Name, Row]:
@@ -13,3 +22,8 @@ def table[Name: str, Row](members: object, row: Callable[[Name], Row]) -> Mappin
     mypy reports a missing return where a member has no row.
     """
     return {name: row(name) for name in get_args(members)}
+
+
+def terms[Name: str](members: object, prose: Callable[[Name], str]) -> Mapping[Name, Term[Name]]:
+    """Give the terms of a vocabulary by name, in its order, as `table` does."""
+    return {name: Term(name, prose(name)) for name in get_args(members)}

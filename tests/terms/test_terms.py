@@ -8,25 +8,25 @@ import pytest
 from jax._src import core
 from jax._src.lax import parallel
 
-from shardnb import terms
 from shardnb.terms import axis_types, causes, collectives, findings, origins, primitives
 from shardnb.terms.collectives import kind_of
 from shardnb.terms.primitives import FUNCTIONS, PRIMITIVES, primitive_of
+from shardnb.terms.tables import TABLES
 
 MODULES = (axis_types, causes, collectives, findings, origins, primitives)
 
 
-@pytest.mark.parametrize("name", terms.TABLES)
+@pytest.mark.parametrize("name", TABLES)
 def test_a_table_has_a_row_for_each_member(name):
     literal = next(getattr(module, name) for module in MODULES if hasattr(module, name))
-    rows = terms.TABLES[name]
+    rows = TABLES[name]
     assert tuple(rows) == get_args(literal)
     assert [row.name for row in rows.values()] == list(rows)
 
 
-@pytest.mark.parametrize("name", terms.TABLES)
+@pytest.mark.parametrize("name", TABLES)
 def test_no_two_rows_read_alike(name):
-    prose = [row.prose for row in terms.TABLES[name].values() if hasattr(row, "prose")]
+    prose = [row.prose for row in TABLES[name].values() if hasattr(row, "prose")]
     assert all(prose)
     assert len(set(prose)) == len(prose)
 

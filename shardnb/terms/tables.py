@@ -1,0 +1,28 @@
+"""All vocabularies together, for what is made from each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from shardnb.terms.axis_types import AXIS_TYPES
+from shardnb.terms.causes import ASKERS, PHASES, REASONS
+from shardnb.terms.collectives import KINDS
+from shardnb.terms.findings import FINDINGS
+from shardnb.terms.origins import DIRECTIONS, ORIGINS, STOPS
+from shardnb.terms.primitives import FUNCTIONS, PRIMITIVES
+
+TABLES: Mapping[str, Mapping[Any, Any]] = {
+    "Kind": KINDS,
+    "Asker": ASKERS,
+    "Reason": REASONS,
+    "Phase": PHASES,
+    "FindingKind": FINDINGS,
+    "OriginKind": ORIGINS,
+    "Direction": DIRECTIONS,
+    "Stop": STOPS,
+    "AxisType": AXIS_TYPES,
+    "Primitive": PRIMITIVES,
+    "Function": FUNCTIONS,
+}
+"""The tables by the name of their `Literal`."""
