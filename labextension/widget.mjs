@@ -1,9 +1,9 @@
-// The same view as plain modules: shardnb/static/report.* shows a report, widgets.* are the widgets.
+// The widgets' module, shardnb/static/widgets.*, as anywidget loads it; it holds the same view.
 import { build } from 'esbuild';
 
 const outdir = process.argv[2] ?? '../shardnb/static';
 await build({
-  entryPoints: { report: 'src/view/index.ts', widgets: 'src/widget/index.ts' },
+  entryPoints: { widgets: 'src/widget/index.ts' },
   bundle: true,
   format: 'esm',
   target: 'es2022',
@@ -13,7 +13,7 @@ await build({
   outdir,
 });
 await build({
-  entryPoints: { report: 'style/report.css', widgets: 'style/widget.css' },
+  entryPoints: { widgets: 'style/widget.css' },
   bundle: true,
   outdir,
   target: 'es2022',

@@ -13,6 +13,7 @@ import { ILauncher } from '@jupyterlab/launcher';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 
+import { EDITOR } from './generated/vocabulary';
 import { cellBadges } from './lab/badges';
 import { Mark } from './lab/notes';
 import { chooseIn } from './lab/open';
@@ -21,7 +22,6 @@ import { Reports } from './lab/reports';
 import { Settings, Wish } from './lab/settings';
 
 const ID = 'shardnb:plugin';
-const CATEGORY = 'Sharding';
 
 /** The commands' names. */
 export const COMMANDS = {
@@ -32,7 +32,7 @@ export const COMMANDS = {
 
 const plugin: JupyterFrontEndPlugin<void> = {
   id: ID,
-  description: 'Shows what a cell sends between devices at its lines and in a panel.',
+  description: EDITOR.purpose,
   autoStart: true,
   requires: [INotebookTracker, IEditorExtensionRegistry],
   optional: [ISettingRegistry, ICommandPalette, ILauncher, ILabShell, ILayoutRestorer],
@@ -55,7 +55,7 @@ function activate(
   tracker.forEach(found => void reports.adopt(found));
   tracker.widgetAdded.connect((_, found) => void reports.adopt(found));
   if (registry) {
-    settings.follow(registry, ID).catch(error => console.error('shardnb: no settings', error));
+    settings.follow(registry, ID).catch(error => console.error(EDITOR.noSettings, error));
   }
   const open = (mark: Mark): void => void openMark(mark, tracker, reports, panel);
   editors.addExtension({
@@ -80,13 +80,13 @@ function addCommands(
   launcher: ILauncher | null
 ): void {
   app.commands.addCommand(COMMANDS.open, {
-    label: args => (args.isLauncher ? 'Sharding report' : 'Show the Last Sharding Report'),
-    caption: 'What the last %%shard cell sends between devices, who asked for it, and why',
+    label: args => (args.isLauncher ? EDITOR.panel : EDITOR.openCommand),
+    caption: EDITOR.openCaption,
     execute: () => void panel.open()
   });
   const toggles: [string, Wish, string][] = [
-    [COMMANDS.badges, 'badges', 'Show Collectives at Their Lines'],
-    [COMMANDS.types, 'types', 'Show Placements behind Names']
+    [COMMANDS.badges, 'badges', EDITOR.badgesCommand],
+    [COMMANDS.types, 'types', EDITOR.typesCommand]
   ];
   for (const [command, wish, label] of toggles) {
     app.commands.addCommand(command, {
@@ -96,7 +96,7 @@ function addCommands(
     });
   }
   settings.changed.connect(() => app.commands.notifyCommandChanged());
-  Object.values(COMMANDS).forEach(command => palette?.addItem({ command, category: CATEGORY }));
+  Object.values(COMMANDS).forEach(command => palette?.addItem({ command, category: EDITOR.category }));
   launcher?.add({ command: COMMANDS.open, args: { isLauncher: true }, category: 'Other' });
 }
 

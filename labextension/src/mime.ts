@@ -3,6 +3,7 @@
 import { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import { Widget } from '@lumino/widgets';
 
+import { EDITOR } from './generated/vocabulary';
 import { CHOOSE } from './lab/open';
 import { MIME_TYPE, View, mount } from './view';
 
@@ -30,7 +31,7 @@ class RenderedReport extends Widget implements IRenderMime.IRenderer {
 
 const extension: IRenderMime.IExtension = {
   id: 'shardnb:report',
-  description: 'Shows a shardnb report, live.',
+  description: EDITOR.rendererPurpose,
   rendererFactory: {
     safe: true,
     mimeTypes: [MIME_TYPE],

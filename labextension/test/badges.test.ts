@@ -6,10 +6,10 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { Mark, Note, behind, notesOf } from '../src/lab/notes';
 import { feed, field } from '../src/lab/badges';
 import { readReport } from '../src/view';
-import { allReduce, array, many, sketch } from './samples';
+import { allReduce, array, sketch, spoken } from './samples';
 
 function notes(data: object, cell = 'here'): Map<string, Note[]> {
-  return notesOf({ cell, output: 0, report: readReport(data) });
+  return notesOf({ cell, output: 0, report: readReport(spoken(data)) });
 }
 
 describe('the notes of a report', () => {
@@ -17,7 +17,12 @@ describe('the notes of a report', () => {
     const found = notes(sketch());
     expect([...found.keys()]).toEqual(['cell-a']);
     expect(found.get('cell-a')![0]).toMatchObject({ line: 1, code: 'h = x @ W' });
-    expect(found.get('cell-a')![0].marks[0].text).toBe('all-reduce 256 KiB model');
+    expect(found.get('cell-a')![0].marks[0]).toMatchObject({
+      text: 'mark of 0',
+      title: 'head of 0: sends of 0; cause of 0',
+      asked: 'inferred',
+      id: 0
+    });
   });
 
   it('stand in the cell of the output where the report names no cell', () => {
@@ -25,18 +30,12 @@ describe('the notes of a report', () => {
     expect([...found.keys()]).toEqual(['here']);
   });
 
-  it('say the trips', () => {
-    const found = notes({ ...sketch(), collectives: [{ ...allReduce(), trips: 4 }] });
-    expect(found.get('cell-a')![0].marks[0].text).toBe('all-reduce 256 KiB model x4');
-  });
-
-  it('tell many alike together', () => {
-    const first = notes(many(60)).get('here')![0];
-    expect(first.marks.map(mark => mark.text)).toEqual([
-      '2 all-gathers 52 KiB model', // ids 10 and 40: 11 + 41 KiB
-      '2 reduce-scatters 72 KiB model', // ids 20 and 50: 21 + 51 KiB
-      'and 2 more collectives'
-    ]);
+  it('are others than in the report where Python gives others', () => {
+    const few = { id: 0, head: '', sends: 'and 2 more', mark: 'two more' };
+    const badges = [0, 1, 2].map(id => ({ id, head: 'h', sends: 's', mark: `mark of ${id}` }));
+    const found = notes({ ...sketch(), said: { lines: [[{ line: 1, badges, marks: [few] }]] } });
+    const [{ marks }] = found.get('cell-a')!;
+    expect(marks).toMatchObject([{ text: 'two more', title: 'two more', asked: 'other', id: 0 }]);
   });
 
   it('stand in other cells that the program calls, and in no library', () => {
@@ -50,7 +49,10 @@ describe('the notes of a report', () => {
       { source: 1, line: 2 },
       { source: 0, line: 1 }
     ];
-    const found = notes({ ...sketch(), sources, collectives: [{ ...allReduce(), frames }] });
+    const badges = [{ id: 0, head: 'h', sends: 's', mark: 'm' }];
+    const led = (line: number): object[] => [{ line, badges }];
+    const said = { lines: [led(1), led(2), led(1)] };
+    const found = notes({ ...sketch(), sources, said, collectives: [{ ...allReduce(), frames }] });
     expect([...found.keys()].sort()).toEqual(['cell-a', 'cell-b']);
     expect(found.get('cell-b')![0].line).toBe(2);
   });
@@ -60,7 +62,7 @@ describe('the notes of a report', () => {
     const y = { ...array('y', [256, 1024], [['data'], []], [64, 1024]), location };
     const found = notes({ ...sketch(), values: [y], outputs: [y] });
     expect(found.get('cell-a')!.find(note => note.line === 2)!.types).toEqual([
-      { name: 'y', text: 'f32[256@data, 1024]' }
+      { name: 'y', text: 'type of y' }
     ]);
   });
 });

@@ -1,15 +1,14 @@
 import { describe, expect, it } from 'vitest';
 
-import { copies, layoutOf, neighbours, plane, sliceText } from '../src/view/layout';
+import { layoutOf, neighbours, plane, sliceText } from '../src/view/layout';
 import { readReport } from '../src/view/report';
-import { specText, typeText } from '../src/view/spec';
-import { array, sketch } from './samples';
+import { array, sketch, spoken } from './samples';
 
-const report = readReport(sketch());
+const report = readReport(spoken(sketch()));
 const [x, W] = report.inputs;
 
 function read(data: object): ReturnType<typeof readReport>['inputs'][number] {
-  return readReport({ ...sketch(), inputs: [data] }).inputs[0];
+  return readReport(spoken({ ...sketch(), inputs: [data] })).inputs[0];
 }
 
 describe('a layout', () => {
@@ -33,11 +32,6 @@ describe('a layout', () => {
     expect(layoutOf(read({ ...array('z', [8], null, [8]) }), report.mesh)).toBeNull();
   });
 
-  it('says the copies', () => {
-    expect(copies(W, report.mesh)).toBe('x4 copies over data');
-    expect(copies(x, report.mesh)).toBe('');
-  });
-
   it('says the slice of a block, and cuts the last one', () => {
     const layout = layoutOf(x, report.mesh)!;
     expect(sliceText(x, layout, 3)).toBe('[64:128, 256:512]');
@@ -59,13 +53,5 @@ describe('a layout', () => {
       [0, 1],
       [0, 2]
     ]);
-  });
-});
-
-describe('a placement in words', () => {
-  it('is written as JAX writes it', () => {
-    expect(specText([['data'], [], ['x', 'y']])).toBe("P('data', None, ('x', 'y'))");
-    expect(specText([[], []])).toBe('P()');
-    expect(typeText(x)).toBe('f32[256@data, 512@model]');
   });
 });

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 
 import { passes, sorted } from '../src/view/list';
 import { readReport } from '../src/view/report';
-import { many } from './samples';
+import { many, spoken } from './samples';
 
-const report = readReport(many(20));
+const report = readReport(spoken(many(20)));
 const all = [...report.collectives];
 const NONE = { kind: '', axis: '', asked: '', least: 0 };
 

@@ -2,11 +2,13 @@ import { describe, expect, it } from 'vitest';
 
 import { readReport } from '../src/view/report';
 import { Frame, Play, ring } from '../src/view/ring';
-import { allReduce, sketch } from './samples';
+import { allReduce, sketch, spoken } from './samples';
 
 function play(kind: string, groups: number[][]): Play {
   const one = { ...allReduce(), kind };
-  const report = readReport({ ...sketch(), collectives: [one], group_table: [groups] });
+  const report = readReport(
+    spoken({ ...sketch(), collectives: [one], group_table: [groups] })
+  );
   return ring(report.collectives[0], report.mesh) as Play;
 }
 
@@ -78,7 +80,7 @@ describe('an exchange step by step', () => {
     const one = { ...allReduce(), kind: 'all-gather' };
     const mesh = { axes: [{ name: 'data', size: 256 }], device_ids: group };
     const plain = { version: 1, mesh, collectives: [one], group_table: [[group]] };
-    const report = readReport(plain);
+    const report = readReport(spoken({ inputs: [], ...plain }));
     const found = ring(report.collectives[0], report.mesh) as Play;
     expect(found.members.length).toBe(16);
     expect(found.all).toBe(256);
@@ -86,7 +88,7 @@ describe('an exchange step by step', () => {
   });
 
   it('has nothing to play where no device sends, or no ring explains it', () => {
-    const report = readReport({ ...sketch(), group_table: [[[0], [1]]] });
+    const report = readReport(spoken({ ...sketch(), group_table: [[[0], [1]]] }));
     expect(ring(report.collectives[0], report.mesh)).toBeNull();
     expect(play('ragged-all-to-all', [[0, 1]])).toBeNull();
     expect(play('<script>', [[0, 1]])).toBeNull();

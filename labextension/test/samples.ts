@@ -1,6 +1,63 @@
-/** Reports written by hand, as the data that their JSON holds. */
+/** Reports written by hand, as the data that their JSON holds, with words that only name things. */
 
 type Data = Record<string, any>;
+
+/** Give a report's data with a text for each thing that has one: its kind and what it is of. */
+export function spoken(data: Data): Data {
+  const arrays = [...data.inputs, ...(data.outputs ?? []), ...(data.values ?? [])];
+  arrays.push(...(data.findings ?? []).flatMap((one: Data) => one.values ?? []));
+  const found: Data[] = data.collectives ?? [];
+  const told = (text: string) => found.map(one => `${text} of ${one.id}`);
+  const lines = new Map<number, Data[]>();
+  for (const one of found) {
+    const line = one.frames[0]?.line ?? 0;
+    lines.set(line, [...(lines.get(line) ?? []), one]);
+  }
+  return {
+    ...data,
+    said: {
+      header: ['mesh', 'devices'],
+      summary: 'the summary',
+      filtered: '{shown} of all, {share} %',
+      memory: ['an', 'o', 't'],
+      about: 'about it',
+      findings: (data.findings ?? []).map((one: Data) => [one.kind, one.message]),
+      lines: [
+        [...lines].map(([line, led]) => ({
+          line,
+          badges: led.slice(0, 4).map(one => badge(one.id))
+        }))
+      ],
+      arrays: {
+        type: column(arrays.map(one => `type of ${one.name}`)),
+        held: column(['held']),
+        why: column(arrays.map(() => '{name} is {type}, from {from}'))
+      },
+      collectives: {
+        name: column(told('name')),
+        asked: column(found.map(one => one.asked_by)),
+        cause: column(told('cause')),
+        at: column(told('at')),
+        because: column(found.map(one => (one.why ? '{why}' : 'because of {producer}'))),
+        made: column(['{producer} lies']),
+        size: column(told('size')),
+        trips: column([' x4']),
+        grouping: column(['4 groups']),
+        effects: column(['the effect'])
+      },
+      ...data.said
+    }
+  };
+}
+
+function badge(id: number): Data {
+  return { id, head: `head of ${id}`, sends: `sends of ${id}`, mark: `mark of ${id}` };
+}
+
+function column(all: string[]): Data {
+  const texts = [...new Set(all)];
+  return { texts, ...(texts.length > 1 && { at: all.map(text => texts.indexOf(text)) }) };
+}
 
 /** One all-reduce at the first line, on a mesh of 4 x 2. */
 export function sketch(): Data {

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import widget from '../src/widget';
 import { judged, questions } from '../src/widget/predict';
 import { readReport } from '../src/view/report';
-import { HOSTILE, array, sketch } from './samples';
+import { HOSTILE, array, sketch, spoken } from './samples';
 
 /** The kernel's side: holds state, keeps what is sent. */
 class Kernel {
@@ -52,9 +52,14 @@ const INPUTS = [
   { label: 'W', names: ['W'], shape: [512, 1024], dtype: 'f32' }
 ];
 
+function written(report: object): string {
+  return JSON.stringify(spoken(report));
+}
+
 function compiled(number: number, report = sketch()): object {
   const codes = [{ title: '%%shard', text: '%%shard x=P()' }];
-  return { number, plan: PLAN, report: JSON.stringify(report), codes, differs: [] };
+  const specs = { x: "P('data', 'model')", W: 'P()' };
+  return { number, plan: PLAN, report: written(report), codes, specs, said: 'all is compiled' };
 }
 
 function exploring(report = sketch()): Kernel {
@@ -96,7 +101,7 @@ describe('the explorer', () => {
     choose('x, dimension 1', 0);
     expect(kernel.sent.map(one => one.kind)).toEqual(['preview']);
     expect(kernel.sent[0].plan.specs.x).toEqual([['data'], []]);
-    kernel.set('answer', { number: 1, kind: 'preview', report: JSON.stringify(sketch()), seconds: 0.002 });
+    kernel.set('answer', { number: 1, kind: 'preview', report: written(sketch()), said: 'an answer' });
     expect(text('.shardnb-state .shardnb-chip')).toBe('preview');
     vi.advanceTimersByTime(200);
     expect(kernel.sent.map(one => one.kind)).toEqual(['preview', 'compile']);
@@ -110,7 +115,7 @@ describe('the explorer', () => {
     choose('x, dimension 0', 0);
     choose('W, dimension 0', 0);
     expect(kernel.sent.length).toBe(1);
-    kernel.set('answer', { number: 1, kind: 'preview', report: JSON.stringify(sketch()), seconds: 0.002 });
+    kernel.set('answer', { number: 1, kind: 'preview', report: written(sketch()), said: 'an answer' });
     expect(kernel.sent.map(one => one.number)).toEqual([1, 3]);
     expect(kernel.sent[1].plan.specs).toEqual({ x: [[], []], W: [[], []] });
   });
@@ -129,8 +134,9 @@ describe('the explorer', () => {
   it('compiles where there is no preview, and says why there is none', () => {
     const kernel = show(exploring());
     choose('x, dimension 1', 0);
-    kernel.set('answer', { number: 1, kind: 'none', said: 'placements are types' });
-    expect(text('.shardnb-status')).toContain('No preview: placements are types');
+    kernel.set('answer', { number: 1, kind: 'none', said: 'No preview.', specs: { x: 'P(x)' } });
+    expect(text('.shardnb-status')).toBe('No preview.');
+    expect(text('.shardnb-what')).toContain('P(x)');
     vi.advanceTimersByTime(200);
     expect(kernel.sent.map(one => one.kind)).toEqual(['preview', 'compile']);
   });
@@ -138,7 +144,7 @@ describe('the explorer', () => {
   it('shows no program of an older plan', () => {
     const kernel = show(exploring());
     choose('x, dimension 1', 0);
-    kernel.set('answer', { number: 1, kind: 'preview', report: JSON.stringify(sketch()), seconds: 0.002 });
+    kernel.set('answer', { number: 1, kind: 'preview', report: written(sketch()), said: 'an answer' });
     choose('x, dimension 1', 1);
     kernel.set('compiled', compiled(1));
     expect(text('.shardnb-state .shardnb-chip')).toBe('asked');
@@ -170,32 +176,36 @@ describe('the explorer', () => {
   });
 
   it('compares pinned plans and marks the least', () => {
-    const pin = { plan: PLAN, title: 'f', arguments: 1, temporaries: 0, untold: 0, seconds: null };
+    const pin = (memory: number, sent: number | null): object => ({
+      plan: PLAN,
+      text: 'a plan',
+      figures: [
+        { name: 'memory', text: `${memory} held`, value: memory },
+        { name: 'sent', text: `${sent} sent`, value: sent }
+      ]
+    });
     const kernel = show(exploring());
-    kernel.set('pins', [
-      { ...pin, memory: 4096, wire_bytes: 262144, kinds: { 'all-reduce': 1 } },
-      { ...pin, memory: 8192, wire_bytes: 0, kinds: {} }
-    ]);
+    kernel.set('pins', [pin(4096, null), pin(8192, 0), pin(8192, 7)]);
     const cells = [...host.querySelectorAll('.shardnb-pins tbody td')].map(one => one.textContent);
-    expect(cells[0]).toBe("data=4,model=2  x=P('data', 'model')  W=P('model')");
-    expect(cells.slice(1, 4)).toEqual(['4.0 KiBleast', '256 KiB', '1 all-reduce']);
-    expect(cells.slice(6, 9)).toEqual(['8.0 KiB', '0 Bleast', 'noneleast']);
+    expect(cells.slice(0, 3)).toEqual(['a plan', '4096 heldleast', 'null sent']);
+    expect(cells.slice(4, 7)).toEqual(['a plan', '8192 held', '0 sentleast']);
+    expect(cells.slice(8, 11)).toEqual(['a plan', '8192 held', '7 sent']);
     host.querySelectorAll<HTMLElement>('.shardnb-pins button')[3].click();
     expect(kernel.sent[0]).toEqual({ kind: 'unpin', index: 1 });
   });
 
   it('says of a report alone what it cannot do', () => {
-    const plain = { number: 0, plan: null, report: JSON.stringify(sketch()), codes: [], differs: [] };
+    const plain = { number: 0, plan: null, report: written(sketch()), codes: [], specs: {}, said: '' };
     show(new Kernel({ view: 'explorer', compiled: plain, pins: [] }));
     expect(text('.shardnb-header')).toContain('sn.explore(fn, *args, mesh=...)');
     expect(host.querySelector('.shardnb-picker')).toBeNull();
-    expect(text('.shardnb-summary')).toContain('1 collective');
+    expect(text('.shardnb-summary')).toContain('the summary');
   });
 
   it('follows another view of the same widget', () => {
     const kernel = show(exploring());
     const plan = { ...PLAN, specs: { x: [[], []], W: [[], []] } };
-    kernel.set('compiled', { ...compiled(4), plan });
+    kernel.set('compiled', { ...compiled(4), plan, specs: { x: 'P()', W: 'P()' } });
     expect(text('.shardnb-what')).toContain('P()');
     expect(text('.shardnb-state .shardnb-chip')).toBe('compiled');
   });
@@ -224,7 +234,7 @@ describe('the explorer', () => {
     show(kernel);
     kernel.set('answer', { number: 0, kind: 'refused', said: HOSTILE });
     kernel.set('pins', [
-      { plan: kernel.state.plan, title: HOSTILE, memory: 1, wire_bytes: 1, untold: 0, kinds: { [HOSTILE]: 1 }, seconds: null }
+      { plan: kernel.state.plan, text: HOSTILE, figures: [{ name: HOSTILE, text: HOSTILE, value: 1 }] }
     ]);
     expect(text('.shardnb-picker')).toContain(HOSTILE);
     expect(host.querySelector('img, script')).toBeNull();
@@ -244,13 +254,13 @@ describe('playing a collective', () => {
     expect(text('.shardnb-player .shardnb-caption')).toContain('step 1 of 2: each device sends a block');
     on.click();
     expect(text('.shardnb-player .shardnb-caption')).toContain('that is all');
-    expect(text('.shardnb-player')).toContain('Each device sends 2 blocks of 128 KiB');
+    expect(text('.shardnb-player')).toContain('Each device sends 2 blocks, size of 0 in all.');
   });
 });
 
 describe('predict, then reveal', () => {
   it('asks for each collective once, and judges kind and axes apart', () => {
-    const [one] = questions(readReport(sketch()));
+    const [one] = questions(readReport(spoken(sketch())));
     expect(one.text).toBe('h = x @ W');
     expect(judged(one.one, 'all-reduce', new Set(['model']))).toEqual({ kind: true, axes: true });
     expect(judged(one.one, 'all-reduce', new Set(['data', 'model']))).toEqual({ kind: true, axes: false });
@@ -259,12 +269,12 @@ describe('predict, then reveal', () => {
   });
 
   it('hides the answer until it is asked for, then tells why', () => {
-    show(new Kernel({ view: 'predict', data: JSON.stringify(sketch()) }));
-    expect(host.textContent).not.toContain('partial-sum');
+    show(new Kernel({ view: 'predict', data: written(sketch()) }));
+    expect(host.textContent).not.toContain('cause of 0');
     choose('which collective', 1);
     host.querySelectorAll<HTMLInputElement>('input[type=checkbox]')[1].click();
     host.querySelector<HTMLElement>('.shardnb-play')!.click();
-    expect(text('.shardnb-truth')).toContain('Right. It is all-reduce[model], 4 groups.');
+    expect(text('.shardnb-truth')).toContain('Right. It is name of 0, 4 groups.');
     expect(text('.shardnb-truth')).toContain('both operands of x @ W are split over model'.slice(1));
     expect(text('.shardnb-quiz')).toContain('start again');
   });
@@ -274,7 +284,13 @@ describe('the check of a shard_map', () => {
   const data = {
     number: 0,
     accepted: false,
-    mesh: { ...sketch().mesh, kind: 'cpu', target: 'cpu' },
+    said: {
+      mesh: 'mesh data=4',
+      verdict: 'refused',
+      sentence: 'JAX refuses it',
+      inputs: ["P('data')"],
+      outputs: []
+    },
     error: 'ValueError',
     message: HOSTILE,
     steps: [{ name: 'no spec uses an axis twice', passed: true, message: '' }],
@@ -300,7 +316,8 @@ describe('the check of a shard_map', () => {
 
   it('shows the verdict, the shapes of one device and what varies at each line', () => {
     show(new Kernel({ view: 'check', data, pick }));
-    expect(text('.shardnb-header')).toContain('JAX refuses this shard_map: ValueError');
+    expect(text('.shardnb-header')).toContain('mesh data=4refusedJAX refuses it');
+    expect(text('.shardnb-picker .shardnb-faint')).toBe("P('data')");
     expect(text('tbody')).toContain("inxP('data')[8][2]data");
     expect([...host.querySelectorAll('.shardnb-line')].map(one => one.textContent)).toEqual([
       '2    return jnp.tanh(x)',
@@ -314,7 +331,9 @@ describe('the check of a shard_map', () => {
     const kernel = show(new Kernel({ view: 'check', data, pick }));
     choose('x, dimension 0', 0);
     expect(kernel.sent).toEqual([{ kind: 'check', number: 1, inputs: [[[]]], outputs: [] }]);
-    kernel.set('data', { ...data, number: 1, accepted: true });
-    expect(text('.shardnb-header')).toContain('JAX accepts');
+    const said = { ...data.said, verdict: 'accepted', inputs: ['P()'] };
+    kernel.set('data', { ...data, number: 1, accepted: true, said });
+    expect(text('.shardnb-header [data-kind=accepted]')).toBe('accepted');
+    expect(text('.shardnb-picker .shardnb-faint')).toBe('P()');
   });
 });

@@ -17,7 +17,11 @@ from shardnb.report.model import SCHEMA_VERSION, Report
 
 def encode(report: Report, *, texts: bool = True) -> str:
     """Write a report as JSON."""
-    data = to_data(report, texts=texts)
+    return encoded(to_data(report, texts=texts))
+
+
+def encoded(data: Any) -> str:
+    """Write plain data as JSON."""
     try:
         return msgspec.json.encode(data).decode()
     except UnicodeEncodeError:

@@ -28,6 +28,34 @@ def explain(report: Report, name: str | None = None, line: int | None = None) ->
     return "\n".join(dict.fromkeys(said))
 
 
+def explain_each(report: Report) -> Iterator[str]:
+    """Say for each of `report.values` why it has its sharding."""
+    return (_value(report, index) for index in range(len(report.values)))
+
+
+def arrivals(report: Report, index: int) -> dict[str, int | None]:
+    """Give for each axis of a value the number of the step that brought it.
+
+    0 for an axis that was there before the first step, None where that is not known.
+    """
+    value = report.values[index]
+    return {axis: _arrival(report, index, axis) for axes in value.spec or () for axis in axes}
+
+
+def _arrival(report: Report, index: int, axis: str) -> int | None:
+    at: int | None = index
+    seen: set[int] = set()
+    while at is not None and at not in seen:
+        seen.add(at)
+        origin = _origin(report.values[at], axis)
+        if origin is None or origin.steps is None:
+            return None
+        if origin.steps:
+            return origin.steps[-1].number
+        at, axis = origin.after, origin.axis
+    return 0
+
+
 def chain(report: Report, value: int, axis: str) -> tuple[Step, ...] | None:
     """Give all the steps from the origin of an axis to a value of `report.values`.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from shardnb.report import Collective, Report, Source
@@ -41,12 +42,12 @@ class Part:
 
 def parts_of(report: Report) -> tuple[Part, ...]:
     """Give the explained text first, then the lines of other sources that led to collectives."""
-    led = _led(report)
+    led = led_by(report)
     parts = [_part(i, source, led.get(i, {}), report) for i, source in enumerate(report.sources)]
     return tuple(part for part in parts if part.lines)
 
 
-def _led(report: Report) -> dict[int, Led]:
+def led_by(report: Report) -> dict[int, Led]:
     """Give for each source the collectives by line: the innermost line of each source counts.
 
     What stands outside the explained text, such as the call that explains it, led to nothing.
@@ -62,7 +63,7 @@ def _led(report: Report) -> dict[int, Led]:
 
 
 def _part(index: int, source: Source, led: Led, report: Report) -> Part:
-    heavy = sorted(led, key=lambda number: _weight(led[number]), reverse=True)
+    heavy = sorted(led, key=lambda number: weight(led[number]), reverse=True)
     texts = source.text.splitlines()
     last = source.first_line + len(texts)
     whole = index == 0 and len(texts) <= _WHOLE
@@ -86,7 +87,8 @@ def _entries(led: Led, number: int, report: Report) -> Entries:
     return tell(led.get(number, ()), report, single=_SINGLE, limit=_GROUPS)
 
 
-def _weight(collectives: list[Collective]) -> int:
+def weight(collectives: Iterable[Collective]) -> int:
+    """Give the bytes by which lines are told first: of a run, or of one execution."""
     return sum(c.total_wire_bytes or c.wire_bytes for c in collectives)
 
 

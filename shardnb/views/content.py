@@ -83,24 +83,25 @@ class Content:
 def content_of(report: Report) -> Content:
     """Put a report into words."""
     return Content(
-        header=_header(report),
+        header=header(report),
         code=parts_of(report),
-        summary=_summary(report),
+        summary=summary(report),
         entries=tell(report.collectives, report, single=_SINGLE, limit=_GROUPS),
         inputs=_edge(report, report.inputs, "input"),
         outputs=_edge(report, report.outputs, "output"),
         values=_table(report.values, report.mesh, "value"),
         reasons=_reasons(report),
-        memory=_memory(report.memory, len(report.outputs)),
+        memory=", ".join(memory_parts(report.memory, len(report.outputs))),
         cost=words.bound(report.cost) if report.cost else "",
         assumptions=words.estimated(report.cost) if report.cost else (),
         findings=_findings(report),
         notes=tuple(map(clean, report.notes)),
-        about=_about(report),
+        about=about(report),
     )
 
 
-def _header(report: Report) -> tuple[str, ...]:
+def header(report: Report) -> tuple[str, ...]:
+    """Say what the program ran or would run on, part by part."""
     run, version = report.run, report.versions.get("jax")
     parts = [mesh_text(report.mesh), devices_text(report.mesh)]
     if version:
@@ -129,7 +130,8 @@ def devices_text(mesh: Mesh) -> str:
     return clean(f"{count(mesh.size, f'{kind} device')}{target}")
 
 
-def _summary(report: Report) -> str:
+def summary(report: Report) -> str:
+    """Say what is sent and who asked, in one line."""
     collectives = report.collectives
     if not collectives:
         return NOTHING
@@ -162,13 +164,18 @@ def _table(values: Sequence[Value], mesh: Mesh, noun: str) -> Table:
     left = [value for i in heavy[_ROWS:] for value in groups[i]]
     if not left:
         return Table(rows)
-    return Table(rows, f"and {count(len(left), f'smaller {noun}')}, {size(_held(left))} a device")
+    return Table(rows, smaller(len(left), _held(left), noun))
+
+
+def smaller(number: int, held: int, noun: str) -> str:
+    """Say what is not shown: `and 3 smaller inputs, 12 KiB a device`."""
+    return f"and {count(number, f'smaller {noun}')}, {size(held)} a device"
 
 
 def _alike(values: Sequence[Value], mesh: Mesh) -> Iterable[list[Value]]:
     groups: dict[tuple[object, ...], list[Value]] = {}
     for value in values:
-        key = type_text(value), value.shard_shape, *_remarks(value, mesh)
+        key = type_text(value), value.shard_shape, copies(value, mesh), *remarks(value, mesh)
         groups.setdefault(key, []).append(value)
     return groups.values()
 
@@ -185,12 +192,13 @@ def _row(alike: Sequence[Value], mesh: Mesh) -> Row:
         type=clean(type_text(value)),
         shard=f"{dims(value.shard_shape)} a device",
         size=f"{number}{size(value.shard_bytes)}",
-        remarks=tuple(_remarks(value, mesh)),
+        remarks=tuple(filter(None, (clean(copies(value, mesh)), *remarks(value, mesh)))),
     )
 
 
-def _remarks(value: Value, mesh: Mesh) -> list[str]:
-    said = [copies(value, mesh)]
+def remarks(value: Value, mesh: Mesh) -> list[str]:
+    """Say what else holds of an array: partial sums, what was asked for."""
+    said = []
     if value.unreduced:
         said.append(f"partial sums over {', '.join(value.unreduced)}")
     if value.spec is None:
@@ -202,7 +210,7 @@ def _remarks(value: Value, mesh: Mesh) -> list[str]:
         said.append("closed over")
     if value.details == UNUSED:
         said.append(UNUSED)
-    return [clean(text) for text in said if text]
+    return list(map(clean, said))
 
 
 def _reasons(report: Report) -> tuple[str, ...]:
@@ -215,21 +223,21 @@ def _reasons(report: Report) -> tuple[str, ...]:
     return (*said[:_REASONS], *more)
 
 
-def _memory(memory: Memory | None, outputs: int) -> str:
+def memory_parts(memory: Memory | None, outputs: int) -> tuple[str, ...]:
+    """Say what one device holds at once, part by part."""
     if memory is None:
-        return "not known: the compiler gave no analysis"
+        return ("not known: the compiler gave no analysis",)
     noun = "output" if outputs == 1 else "outputs"
-    parts = [
+    reused = f"; {size(memory.aliased)} of it reused from donated inputs" if memory.aliased else ""
+    return (
         f"{size(memory.arguments)} arguments",
         f"{size(memory.outputs)} {noun}",
-        f"{size(memory.temporaries)} temporaries a device",
-    ]
-    reused = f"; {size(memory.aliased)} of it reused from donated inputs" if memory.aliased else ""
-    return ", ".join(parts) + reused
+        f"{size(memory.temporaries)} temporaries a device{reused}",
+    )
 
 
 def _findings(report: Report) -> tuple[Remark, ...]:
-    shown = [_finding(finding, report) for finding in report.findings[:_FINDINGS]]
+    shown = [finding(one, report) for one in report.findings[:_FINDINGS]]
     left = len(report.findings) - len(shown)
     if left:
         more = count(left, "more finding")
@@ -237,15 +245,17 @@ def _findings(report: Report) -> tuple[Remark, ...]:
     return tuple(shown)
 
 
-def _finding(finding: Finding, report: Report) -> Remark:
-    place = f" {words.at(finding.location, report)}" if finding.location else ""
-    price = "" if finding.wasted_bytes is None else f"  ({size(finding.wasted_bytes)} wasted)"
-    details = "\n".join(map(clean, finding.details.splitlines()))
-    head = f"{clean(finding.kind)}{place}"
-    return Remark(head, clean(finding.message) + price, details, finding.values)
+def finding(one: Finding, report: Report) -> Remark:
+    """Put a finding into words, with its line and its price."""
+    place = f" {words.at(one.location, report)}" if one.location else ""
+    price = "" if one.wasted_bytes is None else f"  ({size(one.wasted_bytes)} wasted)"
+    details = "\n".join(map(clean, one.details.splitlines()))
+    head = f"{clean(one.kind)}{place}"
+    return Remark(head, clean(one.message) + price, details, one.values)
 
 
-def _about(report: Report) -> tuple[str, ...]:
+def about(report: Report) -> tuple[str, ...]:
+    """Say what holds of all numbers of a report."""
     said = []
     if report.collectives:
         said.append("Bytes sent are by the ring formula; what the hardware does may differ.")

@@ -42,10 +42,19 @@ class Entry:
 
 @dataclass(frozen=True)
 class Entries:
-    """The entries that are shown, and a sentence on those that are not ("" where all are)."""
+    """The entries that are shown, and the collectives that are not."""
 
     shown: tuple[Entry, ...]
-    rest: str = ""
+    left: tuple[Collective, ...] = ()
+
+    @property
+    def rest(self) -> str:
+        """A sentence on the collectives that are not shown, "" where all are."""
+        if not self.left:
+            return ""
+        sent = size(sum(c.least_wire_bytes for c in self.left))
+        more = count(len(self.left), "more collective")
+        return f"and {more}, {sent}: all are in report.collectives"
 
 
 def tell(collectives: Sequence[Collective], report: Report, *, single: int, limit: int) -> Entries:
@@ -59,7 +68,7 @@ def tell(collectives: Sequence[Collective], report: Report, *, single: int, limi
     order = sorted(range(len(groups)), key=lambda i: _weight(groups[i]), reverse=True)
     left = [collective for i in order[limit:] for collective in groups[i]]
     kept = [groups[i] for i in sorted(order[:limit])]
-    return Entries(_without_echo([_entry(group, report) for group in kept]), _rest(left))
+    return Entries(_without_echo([_entry(group, report) for group in kept]), tuple(left))
 
 
 def _without_echo(entries: Sequence[Entry]) -> tuple[Entry, ...]:
@@ -93,13 +102,6 @@ def _likeness(collective: Collective, report: Report) -> Hashable:
 
 def _weight(group: Sequence[Collective]) -> int:
     return sum(c.total_wire_bytes or c.wire_bytes for c in group)
-
-
-def _rest(left: Sequence[Collective]) -> str:
-    if not left:
-        return ""
-    sent = size(sum(c.least_wire_bytes for c in left))
-    return f"and {count(len(left), 'more collective')}, {sent}: all are in report.collectives"
 
 
 def _entry(group: tuple[Collective, ...], report: Report) -> Entry:

@@ -9,7 +9,7 @@ TEXT = "#1b1b1b"
 EMPTY = "#c8c8c8"
 STRIPE = "rgba(0,0,0,0.22)"
 
-_HUES = ("#8ecae6", "#ffc75f", "#a8d98a", "#f2a0a0", "#cdb4f0", "#f7b6d9", "#b8b8a0", "#7fd6c2")
+HUES = ("#8ecae6", "#ffc75f", "#a8d98a", "#f2a0a0", "#cdb4f0", "#f7b6d9", "#b8b8a0", "#7fd6c2")
 _SHADES = ((0, 0), (255, 0.5), (60, 0.25), (255, 0.75))
 _BORDERS = ("solid", "dashed", "dotted", "double")
 _HATCHES = ("", "..", "++", "oo")  # diagonal stripes mean a pending sum
@@ -35,9 +35,9 @@ def tint(rank: int, total: int, down: float = 0, across: float = 0) -> Tint:
     >>> tint(0, 4).ground != tint(1, 4).ground, tint(0, 16).border, tint(8, 16).border
     (True, 'solid', 'dashed')
     """
-    if total <= len(_HUES) * len(_BORDERS):
-        style, hue = divmod(rank, len(_HUES))
-        return Tint(_mixed(_HUES[hue], *_SHADES[style]), _BORDERS[style], _HATCHES[style])
+    if total <= len(HUES) * len(_BORDERS):
+        style, hue = divmod(rank, len(HUES))
+        return Tint(_mixed(HUES[hue], *_SHADES[style]), _BORDERS[style], _HATCHES[style])
     return Tint(_shade(0.85 * down, 0.66 + 0.24 * across))
 
 

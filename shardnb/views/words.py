@@ -70,8 +70,13 @@ def sends(collectives: Sequence[Collective]) -> str:
     """Say what one device sends for these, in a run."""
     if len(collectives) == 1:
         return f"sends {size(collectives[0].wire_bytes)}{trips(collectives[0])}"
+    return f"sends {sent(collectives)} in all"
+
+
+def sent(collectives: Sequence[Collective]) -> str:
+    """Say how many bytes one device sends for these in a run, at least where trips are unknown."""
     known = size(sum(c.least_wire_bytes for c in collectives))
-    return f"sends {'at least ' if unknown(collectives) else ''}{known} in all"
+    return f"{'at least ' if unknown(collectives) else ''}{known}"
 
 
 def branched(collectives: Sequence[Collective]) -> int:
@@ -125,14 +130,22 @@ def _closed(sentence: str) -> str:
 
 def _moved(collective: Collective) -> str:
     """Say what is moved for whom, as far as that is known."""
-    parts = []
-    if collective.producer:
-        parts.append(f"{clean(collective.producer)}{_lies(collective)}")
-    needed = collective.needed_spec
-    if collective.consumer and not (needed is None and _own_result(collective)):
-        spec = f" needs it as {clean(spec_text(needed))}" if needed is not None else " uses it"
-        parts.append(clean(collective.consumer) + spec)
+    parts = [part for part in (made(collective), used(collective)) if part]
     return f": {', '.join(parts)}" if parts else ""
+
+
+def made(collective: Collective) -> str:
+    """Say what is moved and how it lies: `h lies as P('data')`; "" where that is not known."""
+    return f"{clean(collective.producer)}{_lies(collective)}" if collective.producer else ""
+
+
+def used(collective: Collective) -> str:
+    """Say who uses it and how it must lie there: `y needs it as P()`; "" where nobody is known."""
+    needed = collective.needed_spec
+    if not collective.consumer or (needed is None and _own_result(collective)):
+        return ""
+    spec = f" needs it as {clean(spec_text(needed))}" if needed is not None else " uses it"
+    return clean(collective.consumer) + spec
 
 
 def _own_result(collective: Collective) -> bool:
@@ -195,12 +208,17 @@ def _sending(collective: Collective) -> list[str]:
 
 def fix(edit: Fix) -> str:
     """Write a compiled edit with what it changes."""
+    return f"{clean(edit.edit)}  ({effect(edit)})"
+
+
+def effect(edit: Fix) -> str:
+    """Say what a compiled edit changes: `no collective, +128 KiB a device; compiled`."""
     before, after = edit.collectives
-    sent = f"sends {size(edit.wire_bytes[1])}, not {size(edit.wire_bytes[0])}"
+    sends = f"sends {size(edit.wire_bytes[1])}, not {size(edit.wire_bytes[0])}"
     fewer = "" if after == before else f", not {before:,}"
-    left = "no collective" if not after else f"{count(after, 'collective')}{fewer}, {sent}"
+    left = "no collective" if not after else f"{count(after, 'collective')}{fewer}, {sends}"
     memory = change(edit.memory_bytes[1] - edit.memory_bytes[0])
-    return f"{clean(edit.edit)}  ({left}, {memory} a device; compiled)"
+    return f"{left}, {memory} a device; compiled"
 
 
 def bound(cost: Cost) -> str:

@@ -16,10 +16,13 @@ from shardnb.manual import checker
 from shardnb.mesh import Grid
 from shardnb.report import Source
 from shardnb.report.model import Spec
+from shardnb.report.spec import spec_text
 from shardnb.report.types import ShardMapCheck
 from shardnb.rewrite.retrace import quiet_retrace
 from shardnb.sources.source_texts import Sources
-from shardnb.views import explanations
+from shardnb.views import explanations, live
+from shardnb.views.content import mesh_text
+from shardnb.views.formatting import clean
 from shardnb.widgets import in_kernel
 from shardnb.widgets.base import Live, listening
 from shardnb.widgets.plan import partition_spec
@@ -78,7 +81,9 @@ class CheckView(Live):
         self.check = check = replace(check, again=None)
         self._body = body
         pick = {} if body is None else _pickers(check, body)
-        super().__init__(view="check", data={"number": 0, **_plain(check)}, pick=pick)
+        chosen = [[one["spec"] for one in pick.get(part, ())] for part in ("inputs", "outputs")]
+        data = {"number": 0, **_plain(check), "said": _said(check, *chosen)}
+        super().__init__(view="check", data=data, pick=pick)
         listening(self, self._hear)
 
     def text(self) -> str:
@@ -111,7 +116,8 @@ class CheckView(Live):
             }
             return
         self.check = check
-        self.data = {"number": number, **_plain(check)}
+        said = _said(check, ins, outs)
+        self.data = {"number": number, **_plain(check), "said": said}
 
 
 def widget_of(check: ShardMapCheck) -> CheckView:
@@ -130,7 +136,19 @@ def _plain(check: ShardMapCheck) -> dict[str, Any]:
     """Give a check as plain data, its report as JSON."""
     report = check.report
     data: dict[str, Any] = msgspec.to_builtins(replace(check, report=None))
-    return {**data, "report": report.to_json(texts=False) if report else None}
+    return {**data, "report": live.to_json(report) if report else None}
+
+
+def _said(check: ShardMapCheck, ins: Sequence[Any], outs: Sequence[Any]) -> dict[str, Any]:
+    """Give the verdict in words, and how the specs that are chosen are written."""
+    refused = f"JAX refuses this shard_map: {check.error}"
+    return {
+        "mesh": mesh_text(check.mesh),
+        "verdict": "accepted" if check.accepted else "refused",
+        "sentence": "JAX accepts this shard_map" if check.accepted else refused,
+        "inputs": [clean(spec_text(_spec(one))) for one in ins],
+        "outputs": [clean(spec_text(_spec(one))) for one in outs],
+    }
 
 
 def _pickers(check: ShardMapCheck, body: Body) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a compiled plan costs, in the numbers by which plans are compared."""
+"""What a compiled plan costs, in the figures by which pinned plans are compared."""
 
 from __future__ import annotations
 
@@ -6,23 +6,47 @@ from collections import Counter
 from typing import Any
 
 from shardnb.report import Report
+from shardnb.report.spec import spec_text
+from shardnb.views import words
+from shardnb.views.formatting import clean, count, seconds, size
+from shardnb.widgets.plan import Plan
+
+Figure = dict[str, Any]
 
 
-def cost_of(report: Report) -> dict[str, Any]:
-    """Give memory and traffic of one device, its collectives by kind, and seconds where known.
+def pin_of(plan: Plan | None, report: Report) -> dict[str, Any]:
+    """Give a pin: a plan, how it is written, and its figures."""
+    text = clean(report.title) if plan is None else _written(plan)
+    data = None if plan is None else plan.data
+    return {"plan": data, "text": text, "figures": figures_of(report)}
 
-    `seconds` are those of the collectives of one run, None unless the hardware's are known.
+
+def figures_of(report: Report) -> list[Figure]:
+    """Give memory and traffic of one device, seconds where known, and collectives by kind.
+
+    Each has its name, its text, and a value to compare by, None where that is not known.
     """
-    memory = report.memory
-    return {
-        "memory": memory.total if memory else None,
-        "arguments": memory.arguments if memory else None,
-        "temporaries": memory.temporaries if memory else None,
-        "wire_bytes": report.wire_bytes,
-        "untold": sum(c.trips is None for c in report.collectives),
-        "kinds": dict(Counter(c.kind for c in report.collectives)),
-        "seconds": _seconds(report),
-    }
+    memory, took = report.memory, _seconds(report)
+    sent = None if words.unknown(report.collectives) else report.wire_bytes
+    kinds = Counter(one.kind for one in report.collectives)
+    by_kind = ", ".join(count(number, clean(kind)) for kind, number in kinds.items())
+    held = None if memory is None else memory.total
+    return [
+        _figure("memory a device", "not known" if held is None else size(held), held),
+        _figure("sends a run", words.sent(report.collectives), sent),
+        *([] if took is None else [_figure("seconds sending", seconds(took), took)]),
+        _figure("collectives", by_kind or "none", kinds.total()),
+    ]
+
+
+def _figure(name: str, text: str, value: float | None) -> Figure:
+    return {"name": name, "text": text, "value": value}
+
+
+def _written(plan: Plan) -> str:
+    """Write a plan in a line; whole inputs go without saying."""
+    specs = [f"{name}={spec_text(spec)}" for name, spec in plan.specs if any(spec)]
+    return clean("  ".join([plan.mesh, *(specs or ["all whole"])]))
 
 
 def _seconds(report: Report) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,10 +17,12 @@ from shardnb.mesh import Grid, make_grid
 from shardnb.report import Report
 from shardnb.report.spec import spec_text
 from shardnb.terms.axis_types import AXIS_TYPES
-from shardnb.views import html, text
+from shardnb.views import html, live, text
+from shardnb.views.content import summary
+from shardnb.views.formatting import clean, seconds, size
 from shardnb.widgets.base import Live, listening
 from shardnb.widgets.codes import codes_of
-from shardnb.widgets.cost import cost_of
+from shardnb.widgets.cost import pin_of
 from shardnb.widgets.exploration import Subject, subject_of
 from shardnb.widgets.latest_job import Newest
 from shardnb.widgets.plan import Plan
@@ -112,9 +114,10 @@ class Compiled:
         """Give it as the front end reads it."""
         return {
             "plan": self.plan.data,
-            "report": self.report.to_json(texts=False),
+            "report": live.to_json(self.report),
             "codes": list(self.codes),
-            "differs": list(self.differs),
+            "specs": _specs(self.plan),
+            "said": _told(self.report, self.differs),
         }
 
 
@@ -147,8 +150,14 @@ class Explorer(Live):
             self._shell = _listen_to_interrupts(self._after_cell)
         elif report is not None:
             self.report = report
-            shown = {"number": 0, "plan": None, "report": report.to_json(texts=False)}
-            super().__init__(view="explorer", compiled={**shown, "codes": [], "differs": []})
+            shown: dict[str, Any] = {
+                "number": 0,
+                "plan": None,
+                "report": live.to_json(report),
+                "specs": {},
+            }
+            shown |= {"codes": [], "said": _told(report, ())}
+            super().__init__(view="explorer", compiled=shown)
             listening(self, self._hear)
             self._shell = None
 
@@ -197,7 +206,8 @@ class Explorer(Live):
             subject.check(plan)
         # Whatever the front end sent: data that is no plan, or a plan that does not fit.
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            self.answer = {"number": number, "kind": "refused", "said": str(error)}
+            said = f"This plan cannot be: {error}"
+            self.answer = {"number": number, "kind": "refused", "said": said}
             return
         if plan in self._done:
             self._show(number, self._done[plan])
@@ -209,14 +219,16 @@ class Explorer(Live):
 
     def _previewed(self, plan: Plan, start: float) -> dict[str, Any]:
         if self._base is None:
-            return {"kind": "none", "said": "the first program left no module of Shardy's"}
+            return _no_preview("the first program left no module of Shardy's", plan)
         try:
             with _collector_paused():
                 report = self._base.preview(plan)
         except NoPreview as error:
-            return {"kind": "none", "said": str(error)}
-        seconds = time.perf_counter() - start
-        return {"kind": "preview", "report": report.to_json(texts=False), "seconds": seconds}
+            return _no_preview(str(error), plan)
+        took = seconds(time.perf_counter() - start)
+        said = f"Shardy's answer in {took}: where arrays lie. Compiling ..."
+        answer = {"kind": "preview", "report": live.to_json(report)}
+        return {**answer, "said": said, "specs": _specs(plan)}
 
     def _show(self, number: int, found: Compiled) -> None:
         self.report = found.report
@@ -263,7 +275,8 @@ class Explorer(Live):
         return found
 
     def _fail(self, number: int, plan: Plan, error: Exception) -> None:
-        said = self._subject.explained(error, plan) if self._subject else str(error)
+        why = self._subject.explained(error, plan) if self._subject else str(error)
+        said = f"JAX does not compile this plan. {why}"
         self.answer = {"number": number, "kind": "failed", "said": said}
 
     # Pins
@@ -274,12 +287,29 @@ class Explorer(Live):
             return
         found = self._done.get(Plan.of(data))
         if found is not None:
-            self._add_pin(found.plan.data, found.report)
+            self._add_pin(found.plan, found.report)
 
-    def _add_pin(self, plan: dict[str, Any] | None, report: Report) -> None:
-        pin = {"plan": plan, "title": report.title, **cost_of(report)}
+    def _add_pin(self, plan: Plan | None, report: Report) -> None:
+        pin = pin_of(plan, report)
         if pin not in self.pins:
             self.pins = [*self.pins, pin]
+
+
+def _specs(plan: Plan) -> dict[str, str]:
+    """Give how the specs of a plan are written."""
+    return {name: clean(spec_text(spec)) for name, spec in plan.specs}
+
+
+def _no_preview(why: str, plan: Plan) -> dict[str, Any]:
+    said = f"No preview: {why}. Compiling ..."
+    return {"kind": "none", "said": said, "specs": _specs(plan)}
+
+
+def _told(report: Report, differs: Sequence[str]) -> str:
+    """Say what a device sends and holds, in a line, and what the preview said otherwise."""
+    held = f"; a device holds {size(report.memory.total)}" if report.memory else ""
+    other = f" The preview said otherwise: {'; '.join(differs)}." if differs else ""
+    return f"{summary(report)}{held}.{other}"
 
 
 def _differences(base: Base | None, plan: Plan, report: Report) -> list[str]:

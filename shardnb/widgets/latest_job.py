@@ -18,11 +18,6 @@ class Newest:
         self._waiting: Job | None = None
         self._thread: threading.Thread | None = None
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether a job is being done or waits."""
-        return self._thread is not None
-
     def submit(self, job: Job) -> None:
         """Do a job after the present one, in the place of any that waits."""
         context = contextvars.copy_context()

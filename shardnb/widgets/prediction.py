@@ -9,7 +9,7 @@ import traitlets
 
 from shardnb import engine
 from shardnb.report import Report
-from shardnb.views import html, markup, text
+from shardnb.views import html, live, markup, text
 from shardnb.widgets.base import Live
 
 Tree = Any
@@ -42,7 +42,7 @@ class Prediction(Live):
     def __init__(self, report: Report) -> None:
         """Take the report whose collectives are to be guessed."""
         self.report = report
-        super().__init__(view="predict", data=report.to_json(texts=False))
+        super().__init__(view="predict", data=live.to_json(report))
 
     def text(self) -> str:
         """Give the report, which is the answer, as text."""

@@ -1,4 +1,4 @@
-"""A plain page with the view's own module on it, as a widget has it: no JupyterLab, no server."""
+"""A plain page with the widgets' module on it, as a kernel gives it: no JupyterLab, no server."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from playwright.sync_api import Page, Route
 
 from tests.browser.lab import ROOT
+from tests.browser.reports import spoken
 
 STATIC = ROOT / "shardnb" / "static"
 HOST = "http://view.test"
@@ -15,13 +16,13 @@ THEMES = {"light": ("#fff", "#222"), "dark": ("#111", "#ddd")}
 
 _PAGE = """<!doctype html>
 <meta charset="utf-8">
-<link rel="stylesheet" href="/report.css">
+<link rel="stylesheet" href="/widgets.css">
 <style>
 body {{ margin: 0; padding: 12px; background: {ground}; color: {ink}; }}
 </style>
 <div id="host"></div>
 <script type="module">
-import {{ mount }} from '/report.js';
+import {{ mount }} from '/widgets.js';
 window.mount = mount;
 </script>
 """
@@ -50,4 +51,4 @@ def show(page: Page, data: dict[str, Any], theme: str = "light") -> float:
     page.route(f"{HOST}/**", answer)
     page.goto(f"{HOST}/")
     page.wait_for_function("Boolean(window.mount)")
-    return float(page.evaluate(MOUNT, json.dumps(data)))
+    return float(page.evaluate(MOUNT, json.dumps(spoken(data))))

@@ -1,13 +1,28 @@
-"""Reports written by hand as the data of their JSON, small and as large as they come."""
+"""Reports written by hand as the data of their JSON, small and as large as they come.
+
+They are shown as `spoken` gives them: with the words that Python has for them.
+"""
 
 from __future__ import annotations
 
+import json
 from typing import Any
+
+from shardnb.report import Report
+from shardnb.views import live
 
 Data = dict[str, Any]
 
 CELL = "%%shard x=P('data', 'model') W=P('model')\nh = x @ W\ny = jnp.tanh(h)"
 HOSTILE = '<img src=x onerror="window.harmed=1"><script>window.harmed=1</script>'
+
+
+def spoken(data: Data) -> Data:
+    """Give a report's data with its words, as a notebook keeps it."""
+    if "said" in data:
+        return data
+    report = Report.from_json(json.dumps(data))
+    return live.to_data(report)
 
 
 def sketch(cell: str = CELL) -> Data:

@@ -63,7 +63,7 @@ def test_what_is_committed_is_what_it_builds(labextension, tmp_path):
     call([TOOLS / "jupyter-builder", "build", "."], built)
     call(["node", "widget.mjs", tmp_path / "static"], built)
     assert differences(built / "dist", labextension / "dist") == []
-    for name in ("report.js", "report.css", "widgets.js", "widgets.css"):
+    for name in ("widgets.js", "widgets.css"):
         committed = (ROOT / "shardnb" / "static" / name).read_text(encoding="utf-8")
         assert (tmp_path / "static" / name).read_text(encoding="utf-8") == committed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.browser.lab import command, report_output
-from tests.browser.reports import CELL, hostile, large, sketch
+from tests.browser.reports import CELL, hostile, large, sketch, spoken
 
 LINES = "[...document.querySelectorAll('.jp-Notebook .cm-line')].map(line => line.textContent)"
 BRIGHTNESS = """selector => {
@@ -21,7 +21,7 @@ def saved(lab, page):
 
     def show(*cells):
         parts = [
-            {"source": source, "id": f"cell-{i}", "outputs": [report_output(data)]}
+            {"source": source, "id": f"cell-{i}", "outputs": [report_output(spoken(data))]}
             for i, (source, data) in enumerate(cells)
         ]
         lab.open(page, lab.write("saved", parts, kernel=False), kernel=False)
@@ -120,7 +120,7 @@ def test_hostile_text_is_shown_and_not_run(saved):
 
 
 def test_a_newer_report_says_so(saved):
-    page = saved((CELL, sketch() | {"version": 2}))
+    page = saved((CELL, spoken(sketch()) | {"version": 2}))
     assert "update shardnb to see it" in page.inner_text(".shardnb-error")
 
 

@@ -229,6 +229,12 @@ def test_arrays_are_not_kept():
     explorer.close()
 
 
+def figures(pin, *names):
+    """Give the text and the value of a pin's figures."""
+    found = {one["name"]: (one["text"], one["value"]) for one in pin["figures"]}
+    return [found[name] for name in names]
+
+
 def test_pins_hold_what_plans_cost(front):
     front.ask("pin", front.explorer.plan)
     other = front.plan(x=[["data"], []], W=[[], ["model"]])
@@ -239,11 +245,16 @@ def test_pins_hold_what_plans_cost(front):
     front.ask("pin", other)
     first, second = front.explorer.pins
     # An all-reduce of f32[64, 1024] over 2 devices sends 2 * 256 KiB * (2 - 1) / 2 = 256 KiB.
-    assert (first["wire_bytes"], first["kinds"]) == (262144, {"all-reduce": 1})
-    assert (second["wire_bytes"], second["kinds"]) == (0, {})
-    # x 64 x 512 and W 512 x 512 of 4 bytes; the result is 64 x 512.
-    assert second["arguments"] == 4 * (64 * 512 + 512 * 512)
-    assert first["seconds"] is None
+    assert first["text"] == "data=4,model=2  x=P('data', 'model')  W=P('model')"
+    assert figures(first, "sends a run", "collectives") == [
+        ("256 KiB", 262144),
+        ("1 all-reduce", 1),
+    ]
+    assert figures(second, "sends a run", "collectives") == [("0 B", 0), ("none", 0)]
+    # x 64 x 512 and W 512 x 512 of 4 bytes, the result 64 x 512, and what is held meanwhile.
+    least = 4 * (64 * 512 + 512 * 512 + 64 * 512)
+    assert figures(second, "memory a device")[0][1] >= least
+    assert "seconds sending" not in [one["name"] for one in first["figures"]]
     front.ask("unpin", index=0)
     assert front.explorer.pins == [second]
 
@@ -343,7 +354,8 @@ def test_a_program_that_names_axes_itself_has_no_preview_without_them():
     explorer = explore(constrained, shape(8, 8), mesh="data=4,model=2")
     front = Front(explorer)
     answer = front.preview(front.plan(axes=[("data", 4, "auto"), ("tp", 2, "auto")]))
-    assert answer["said"] == "the program itself names model"
+    assert answer["said"] == "No preview: the program itself names model. Compiling ..."
+    assert answer["specs"] == {"x": "P()"}
     answer = front.compile(front.plan(axes=[("data", 4, "auto"), ("tp", 2, "auto")]))
     assert (answer["kind"], "model" in answer["said"]) == ("failed", True)
     explorer.close()

@@ -5,6 +5,8 @@ import { Decoration, DecorationSet, EditorView, ViewPlugin, WidgetType } from '@
 import { ICodeCellModel } from '@jupyterlab/cells';
 import { ISignal } from '@lumino/signaling';
 
+import { EDITOR } from '../generated/vocabulary';
+import { fill } from '../view/slots';
 import { Mark, Note, behind } from './notes';
 import { Reports } from './reports';
 
@@ -181,7 +183,7 @@ class BadgeWidget extends WidgetType {
     button.dataset.asked = mark.asked;
     button.textContent = mark.text;
     button.title = mark.title;
-    button.setAttribute('aria-label', `${mark.title}. Show it in the report.`);
+    button.setAttribute('aria-label', fill(EDITOR.markLabel, { title: mark.title }));
     button.addEventListener('click', () => this.open(mark));
     return button;
   }

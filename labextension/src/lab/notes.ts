@@ -1,11 +1,9 @@
 /** What a report says at the lines of a notebook's cells. */
 
-import { tell } from '../view/entries';
-import { ledBy } from '../view/code';
-import { valueType } from '../view/content';
+import type { Badge, LedLine } from '../generated/report';
+import { EDITOR } from '../generated/vocabulary';
 import { Collective, Report, Value } from '../view/report';
-import { clean, count, size } from '../view/units';
-import * as words from '../view/words';
+import { fill } from '../view/slots';
 
 /** A collective, or some alike, at the end of a line. */
 export interface Mark {
@@ -39,15 +37,13 @@ export interface Shown {
   report: Report;
 }
 
-const SINGLE = 2;
-
 /**
  * Give what a report says of cells, by cell id: the explained text is the cell that has the
  * output, unless the report says another; library files are no cells.
  */
 export function notesOf(shown: Shown): Map<string, Note[]> {
   const { report, cell } = shown;
-  const led = ledBy(report);
+  const byId = new Map(report.collectives.map(one => [one.id, one]));
   const notes = new Map<string, Note[]>();
   report.sources.forEach((source, i) => {
     const home = source.cell_id ?? (i === 0 ? cell : null);
@@ -56,13 +52,14 @@ export function notesOf(shown: Shown): Map<string, Note[]> {
     }
     const codes = source.text.split('\n');
     const types = typesAt(report, i);
-    const lines = new Set([...led[i].keys(), ...types.keys()]);
+    const led = new Map((report.said.lines[i] ?? []).map(one => [one.line, one]));
+    const lines = new Set([...led.keys(), ...types.keys()]);
     const found = [...lines]
       .filter(line => codes[line - source.first_line] !== undefined)
       .map(line => ({
         line,
         code: codes[line - source.first_line],
-        marks: marks(led[i].get(line) ?? [], shown),
+        marks: badges(led.get(line)).map(badge => mark(badge, byId.get(badge.id), shown)),
         types: types.get(line) ?? []
       }));
     notes.set(home, [...(notes.get(home) ?? []), ...found]);
@@ -70,33 +67,16 @@ export function notesOf(shown: Shown): Map<string, Note[]> {
   return notes;
 }
 
-function marks(collectives: readonly Collective[], { report, cell, output }: Shown): Mark[] {
-  const { shown, left } = tell(collectives, report, SINGLE, SINGLE);
-  const told = shown.map(({ members, name, array, sends, cause }) => ({
-    text: badgeText(members),
-    title: `${name} ${array}: ${sends}; ${cause}`,
-    asked: members[0].asked_by ?? 'other',
-    cell,
-    output,
-    id: members[0].id
-  }));
-  if (!left.length) {
-    return told;
-  }
-  const text = `and ${count(left.length, 'more collective')}`;
-  return [...told, { text, title: text, asked: 'other', cell, output, id: left[0].id }];
+/** Give the badges of a line in the editor. */
+function badges(led: LedLine | undefined): readonly Badge[] {
+  return led?.marks.length ? led.marks : (led?.badges ?? []);
 }
 
-/** Write a badge: `all-reduce 256 KiB model x4`, `17 all-reduces 3.2 MiB model`. */
-export function badgeText(members: readonly Collective[]): string {
-  const [first] = members;
-  const axes = first.axes ? clean(first.axes.join(', ')) : words.grouping(first);
-  const end = axes && ` ${axes}`;
-  if (members.length === 1) {
-    return `${first.kind} ${size(first.wire_bytes)}${end}${words.trips(first)}`;
-  }
-  const least = words.unknown(members) ? 'at least ' : '';
-  return `${count(members.length, first.kind)} ${least}${size(words.sent(members))}${end}`;
+function mark(badge: Badge, one: Collective | undefined, { cell, output }: Shown): Mark {
+  const { id, head, sends, mark: text } = badge;
+  const title = head && fill(EDITOR.markTitle, { head, sends, cause: one?.say('cause') ?? '' });
+  const asked = (head && one?.asked_by) || 'other';
+  return { text, title: title || text, asked, cell, output, id };
 }
 
 /** Give the types by line; where a line gives a name twice, the program's own array counts. */
@@ -114,7 +94,7 @@ function typesAt({ values, outputs }: Report, source: number): Map<number, Type[
 }
 
 function typed(value: Value): Type {
-  return { name: value.name, text: valueType(value) };
+  return { name: value.name, text: value.say('type') };
 }
 
 /** Give the place behind a name that a line assigns, or null: behind `h` in `h = x @ W`. */

@@ -2,6 +2,7 @@
 
 import { Widget } from '@lumino/widgets';
 
+import { EDITOR } from '../generated/vocabulary';
 import { Report, View, mountReport } from '../view';
 import { h, mono } from '../view/dom';
 
@@ -9,8 +10,8 @@ export class ReportPanel extends Widget {
   constructor() {
     super();
     this.id = 'shardnb-report-panel';
-    this.title.label = 'Sharding report';
-    this.title.caption = 'The last sharding report of the notebook';
+    this.title.label = EDITOR.panel;
+    this.title.caption = EDITOR.panelCaption;
     this.title.closable = true;
     this.addClass('shardnb-panel');
     this.put(null);
@@ -47,11 +48,7 @@ function nothingYet(): HTMLElement {
   return h(
     'div',
     { class: 'report' },
-    h('p', null, 'No report in this notebook yet. Run a cell that begins with ', mono('%%shard'), ':'),
-    h(
-      'pre',
-      { class: 'raw' },
-      "%load_ext shardnb\n%mesh data=4,model=2\n\n%%shard x=P('data', 'model') W=P('model')\ny = x @ W"
-    )
+    h('p', null, EDITOR.noReport, mono('%%shard'), ':'),
+    h('pre', { class: 'raw' }, EDITOR.example)
   );
 }

@@ -1,53 +1,48 @@
 /** Arrays as cards: how each is cut into blocks, and which devices hold them. */
 
-import { remarks, shard, valueType } from './content';
+import type { Drawn } from '../generated/report';
+import { REPORT } from '../generated/vocabulary';
 import { h, heading, mono, whenSeen } from './dom';
 import { Layout, layoutOf } from './layout';
 import { blockText, blocksBesideText, valuePicture } from './pictures';
 import { Report, Value } from './report';
+import { clean } from './slots';
 import { Store } from './store';
 import { Picture, Tiles } from './tiles';
-import { clean, count, size } from './units';
-import { shardBytes } from './weights';
 
 const BOX = { width: 222, height: 208 };
-const MOST = 40;
 
 /** The cards of the inputs and outputs; of many, the heaviest first and the others on demand. */
 export function arrays(report: Report, store: Store): HTMLElement {
   const cards = h('div', { class: 'cards' });
-  for (const [role, values] of [
-    ['input', report.inputs],
-    ['output', report.outputs]
+  for (const [role, values, drawn] of [
+    [REPORT.input, report.inputs, report.said.inputs],
+    [REPORT.output, report.outputs, report.said.outputs]
   ] as const) {
     const draw = (i: number): HTMLElement => new Card(role, values[i], report, store).element;
-    const order = values.map((_, i) => i);
-    order.sort((a, b) => shardBytes(values[b]) - shardBytes(values[a]));
-    const kept = order.slice(0, MOST).sort((a, b) => a - b);
-    cards.append(...kept.map(draw));
-    if (order.length > MOST) {
-      cards.append(rest(order.slice(MOST), role, values, draw));
+    const all = values.map((_, i) => i);
+    cards.append(...(drawn.rest ? drawn.kept : all).map(draw));
+    if (drawn.rest) {
+      cards.append(rest(all, drawn, draw));
     }
   }
   const empty = !report.inputs.length && !report.outputs.length;
-  const none = h('div', { class: 'faint' }, empty ? 'not known' : 'none');
+  const none = h('div', { class: 'faint' }, empty ? REPORT.notKnown : REPORT.none);
   return h(
     'div',
     { class: 'arrays' },
-    heading('Where the arrays lie'),
+    heading(REPORT.arrays),
     cards.childElementCount ? cards : none
   );
 }
 
 /** A button that says what is not drawn, and draws it. */
 function rest(
-  left: readonly number[],
-  role: string,
-  values: readonly Value[],
+  all: readonly number[],
+  { kept, rest: text }: Drawn,
   draw: (i: number) => HTMLElement
 ): HTMLElement {
-  const held = size(left.reduce((total, i) => total + shardBytes(values[i]), 0));
-  const text = `and ${count(left.length, `smaller ${role}`)}, ${held} a device`;
+  const left = all.filter(i => !kept.includes(i));
   const more = h('button', { type: 'button', class: 'more' }, text);
   more.addEventListener('click', () => more.replaceWith(...left.map(draw)));
   return more;
@@ -69,7 +64,7 @@ export class Card {
     this._layout = layoutOf(value, mesh);
     this._picture = this._layout && picture(value, report, this._layout);
     this._tiles = new Tiles(BOX, block => this._point(block));
-    const held = `${shard(value)}, ${size(shardBytes(value))}`;
+    const said = (['held', 'copies', 'remarks'] as const).map(text => value.say(text));
     this.element = h(
       'div',
       {
@@ -82,8 +77,8 @@ export class Card {
         }
       },
       h('div', { class: 'role' }, role),
-      h('div', { class: 'name' }, h('b', null, clean(value.name)), ' ', mono(valueType(value))),
-      h('div', { class: 'faint' }, [held, ...remarks(value, mesh)].join('; ')),
+      h('div', { class: 'name' }, h('b', null, clean(value.name)), ' ', mono(value.say('type'))),
+      h('div', { class: 'faint' }, said.filter(Boolean).join('; ')),
       this._picture && this._tiles.element
     );
     if (this._picture) {

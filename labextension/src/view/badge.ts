@@ -1,33 +1,31 @@
 /** A badge: what a line sends, at its end; it leads to the collective. */
 
+import { REPORT } from '../generated/vocabulary';
+import type { Badge } from '../generated/report';
 import { h } from './dom';
-import { Entry, restText } from './entries';
 import { Collective } from './report';
+import { fill } from './slots';
 import { Store } from './store';
-import * as words from './words';
 
 /** Make a badge: `all-reduce[model] f32[64, 1024] sends 256 KiB [inferred, partial-sum]`. */
-export function badge(entry: Entry, store: Store): HTMLElement {
-  const first = entry.members[0];
-  return h(
-    'button',
-    { class: 'badge', type: 'button', on: leads(first, store) },
-    h('code', { class: 'mono' }, `${entry.name} ${entry.array}`),
-    ` ${entry.sends} `,
-    chip(first)
-  );
-}
-
-/** Make the badge of those that are not told one by one. */
-export function restBadge(left: readonly Collective[], store: Store): HTMLElement {
-  return h('button', { class: 'badge', type: 'button', on: leads(left[0], store) }, restText(left));
+export function badge({ head, sends }: Badge, one: Collective, store: Store): HTMLElement {
+  const props = { class: 'badge', type: 'button', on: leads(one, store) };
+  // Without a head, it stands for those that are not told.
+  return head
+    ? h('button', props, h('code', { class: 'mono' }, head), ` ${sends} `, chip(one))
+    : h('button', props, sends);
 }
 
 /** Make the mark that says who asked, in words and in a colour. */
 export function chip(collective: Collective): HTMLElement {
   const asker = collective.asked_by ?? 'other';
-  const cause = words.cause(collective);
+  const cause = collective.say('cause');
   return h('span', { class: 'chip', 'data-asked': asker, title: cause }, cause);
+}
+
+/** Write what one sends: `sends 256 KiB x4`. */
+export function sends(one: Collective): string {
+  return fill(REPORT.sends, { size: one.say('size'), trips: one.say('trips') });
 }
 
 function leads(collective: Collective, store: Store): Record<string, () => void> {

@@ -1,18 +1,15 @@
 /** The user's own lines, each with the collectives that it led to at its end. */
 
-import { badge, restBadge } from './badge';
+import { REPORT } from '../generated/vocabulary';
+import { badge } from './badge';
 import { h } from './dom';
-import { tell } from './entries';
-import { Collective, Report, Source } from './report';
+import { Collective, LedLine, Report, Source, home } from './report';
+import { clean, numbered } from './slots';
 import { Store } from './store';
-import { clean, count } from './units';
-import * as words from './words';
 
 const WHOLE = 200;
 const LINES = 16;
 const AROUND = 2;
-
-type Led = Map<number, Collective[]>;
 
 /** Draw the sources' lines; a line is marked while its collective or array is looked at. */
 export class Code {
@@ -22,19 +19,21 @@ export class Code {
     private readonly report: Report,
     private readonly store: Store
   ) {
-    const led = ledBy(report);
+    const { lines: led } = report.said;
+    report.collectives.forEach(one => this._byId.set(one.id, one));
     report.sources.forEach((source, i) => {
-      const lines = this._lines(source, i, led[i]);
+      const lines = this._lines(source, i, led[i] ?? []);
       if (lines.length) {
         this.element.append(...(i ? [h('div', { class: 'faint' }, clean(source.name))] : []));
-        this.element.append(h('ol', { class: 'lines', 'aria-label': 'Source lines' }, ...lines));
+        this.element.append(h('ol', { class: 'lines', 'aria-label': REPORT.sourceLines }, ...lines));
       }
     });
     store.subscribe(() => this._mark());
   }
 
-  private _lines(source: Source, index: number, led: Led): HTMLElement[] {
+  private _lines(source: Source, index: number, led: readonly LedLine[]): HTMLElement[] {
     const { shown, rest } = chosenLines(source, index, led);
+    const badges = new Map(led.map(one => [one.line, one]));
     const texts = source.text.split('\n');
     const items: HTMLElement[] = [];
     shown.forEach((number, i) => {
@@ -42,17 +41,19 @@ export class Code {
         items.push(h('li', { class: 'line gap', 'aria-hidden': 'true' }, '\u22ee'));
       }
       const text = clean(texts[number - source.first_line] ?? '');
-      items.push(this._line(`${index}:${number}`, number, text, led.get(number) ?? []));
+      items.push(this._line(`${index}:${number}`, number, text, badges.get(number)));
     });
     if (rest) {
-      const more = `and ${count(rest, 'more line')} with collectives`;
-      items.push(h('li', { class: 'line faint' }, more));
+      items.push(h('li', { class: 'line faint' }, numbered(REPORT.moreLines, rest)));
     }
     return items;
   }
 
-  private _line(key: string, number: number, text: string, led: Collective[]): HTMLElement {
-    const { shown, left } = tell(led, this.report);
+  private _line(key: string, number: number, text: string, led?: LedLine): HTMLElement {
+    const badges = (led?.badges ?? []).map(one => {
+      const leads = this._byId.get(one.id);
+      return leads ? badge(one, leads, this.store) : null;
+    });
     const line = h(
       'li',
       { class: 'line', value: number },
@@ -61,8 +62,7 @@ export class Code {
       h(
         'span',
         { class: 'badges' },
-        ...shown.map(entry => badge(entry, this.store)),
-        left.length > 0 && restBadge(left, this.store)
+        ...badges
       )
     );
     this._rows.set(key, line);
@@ -71,7 +71,7 @@ export class Code {
 
   private _mark(): void {
     const { chosen, pointed, value } = this.store.focus;
-    const place = value?.location ?? words.home(pointed ?? chosen ?? NONE, this.report);
+    const place = value?.location ?? home(pointed ?? chosen ?? NONE, this.report);
     const line = place ? this._rows.get(`${place.source}:${place.line}`) : undefined;
     if (line !== this._marked) {
       this._marked?.removeAttribute('data-marked');
@@ -80,32 +80,20 @@ export class Code {
     }
   }
 
+  private readonly _byId = new Map<number, Collective>();
   private readonly _rows = new Map<string, HTMLElement>();
   private _marked: HTMLElement | undefined;
 }
 
 const NONE = { frames: [] } as unknown as Collective;
 
-/** Give for each source the collectives by line: the innermost line of each source counts. */
-export function ledBy(report: Report): Led[] {
-  const led: Led[] = report.sources.map(() => new Map());
-  for (const collective of report.collectives) {
-    const seen = new Set<number>();
-    for (const frame of collective.frames) {
-      const lines = led[frame.source];
-      if (lines && !seen.has(frame.source) && words.isShown(frame, report)) {
-        seen.add(frame.source);
-        const found = lines.get(frame.line);
-        found ? found.push(collective) : lines.set(frame.line, [collective]);
-      }
-    }
-  }
-  return led;
-}
-
 /** Choose the lines to show: the explained text whole or around its lines, else the heaviest. */
-function chosenLines(source: Source, index: number, led: Led): { shown: number[]; rest: number } {
-  const heaviest = [...led.keys()].sort((a, b) => heavy(led.get(b)) - heavy(led.get(a)));
+function chosenLines(
+  source: Source,
+  index: number,
+  led: readonly LedLine[]
+): { shown: number[]; rest: number } {
+  const heaviest = led.map(one => one.line);
   if (index > 0) {
     const kept = heaviest.slice(0, LINES).sort((a, b) => a - b);
     return { shown: kept, rest: heaviest.length - kept.length };
@@ -120,10 +108,6 @@ function chosenLines(source: Source, index: number, led: Led): { shown: number[]
   const last = whole[whole.length - 1];
   const near = kept.flatMap(line => range(Math.max(first, line - AROUND), line + AROUND));
   return { shown: union(near.filter(line => line <= last), kept), rest: heaviest.length - kept.length };
-}
-
-function heavy(collectives: readonly Collective[] = []): number {
-  return collectives.reduce((sum, one) => sum + words.weight(one), 0);
 }
 
 function union(some: readonly number[], others: readonly number[]): number[] {

@@ -1,18 +1,7 @@
-/** Colours that tell blocks apart, each with a pattern: the same as `shardnb.views.palette`. */
+/** Colours that tell blocks apart, each with a pattern. */
 
-export const INK = '#1b1b1b';
-export const EMPTY = '#c8c8c8';
+import { EMPTY, HUES } from '../generated/vocabulary';
 
-const HUES = [
-  '#8ecae6',
-  '#ffc75f',
-  '#a8d98a',
-  '#f2a0a0',
-  '#cdb4f0',
-  '#f7b6d9',
-  '#b8b8a0',
-  '#7fd6c2'
-];
 const PATTERNS = ['', 'dots', 'plus', 'rings'] as const; // stripes mean a pending sum
 
 export type Pattern = (typeof PATTERNS)[number];

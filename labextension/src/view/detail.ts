@@ -1,15 +1,13 @@
 /** One collective at length: where, who asked, why, what would remove it, and the raw text. */
 
+import { REPORT } from '../generated/vocabulary';
 import { chip } from './badge';
 import { h, mono } from './dom';
 import { Player } from './player';
 import { Collective, Fix, Report } from './report';
 import { ring } from './ring';
+import { clean, fill } from './slots';
 import { Store } from './store';
-import { clean, size } from './units';
-import * as words from './words';
-
-const HINT = 'Point at an array: the mesh shows which block of it each device holds.';
 
 export class Detail {
   readonly element = h('div', { class: 'detail', 'aria-live': 'polite' });
@@ -24,26 +22,25 @@ export class Detail {
       }
     });
     if (!report.collectives.length) {
-      this.element.append(h('p', { class: 'faint' }, HINT));
+      this.element.append(h('p', { class: 'faint' }, REPORT.hint));
     }
   }
 
   private _parts(one: Collective): HTMLElement[] {
-    const place = words.at(words.home(one, this.report), this.report);
-    const phase = one.phase ? `, ${clean(one.phase)}` : '';
+    const effects = one.say('effects').split('\n');
     return [
       h(
         'div',
         { class: 'title' },
-        mono(one.kind + words.over(one)),
-        ` ${place}${phase} `,
+        mono(one.say('name')),
+        ` ${one.say('at')} `,
         chip(one)
       ),
-      h('p', { class: 'because' }, sentence(words.because(one))),
+      h('p', { class: 'because' }, one.say('because')),
       chain(one),
       ...playing(one, this.report.mesh),
-      h('p', null, words.further(one).join(' ')),
-      ...(one.fixes ?? []).map(fix => tried(fix)),
+      h('p', null, one.say('further')),
+      ...(one.fixes ?? []).map((fix, i) => tried(fix, effects[i])),
       this._calls(one),
       raw(one)
     ];
@@ -54,19 +51,18 @@ export class Detail {
     const lines = one.frames.map(frame => {
       const source = this.report.sources[frame.source];
       const text = source?.text.split('\n')[frame.line - source.first_line] ?? '';
-      const name = frame.function ? ` in ${clean(frame.function)}` : '';
-      return h(
-        'li',
-        null,
-        `${words.at(frame, this.report).replace(/^at /, '')}${name} `,
-        text && mono(clean(text.trim()))
-      );
+      const name = frame.source ? source?.name : undefined;
+      const at = { line: frame.line, source: clean(name ?? '') };
+      const line = fill(name === undefined ? REPORT.line : REPORT.lineIn, at);
+      const call = { line, function: clean(frame.function) };
+      const said = frame.function ? fill(REPORT.call, call) : line;
+      return h('li', null, `${said} `, text && mono(clean(text.trim())));
     });
-    const within = one.within.map(part => h('li', null, `inside ${clean(part)}`));
+    const within = one.within.map(part => h('li', null, fill(REPORT.inside, { part: clean(part) })));
     return h(
       'details',
       { hidden: !lines.length && !within.length },
-      h('summary', null, 'How the program gets there'),
+      h('summary', null, REPORT.calls),
       h('ol', { class: 'calls' }, ...lines, ...within)
     );
   }
@@ -74,9 +70,13 @@ export class Detail {
 
 /** What it moves, the exchange, and who needs it so: as far as it is known. */
 function chain(one: Collective): HTMLElement {
-  const sends = `${words.array(one)} on each device, sends ${size(one.wire_bytes)}`;
-  const exchange = `${words.grouping(one)}: ${sends}${words.trips(one)}`;
-  const steps = [words.made(one), exchange, words.used(one)].filter(Boolean);
+  const exchange = fill(REPORT.exchange, {
+    grouping: one.say('grouping'),
+    array: one.say('array'),
+    size: one.say('size'),
+    trips: one.say('trips')
+  });
+  const steps = [one.say('made'), exchange, one.say('used')].filter(Boolean);
   return h('ol', { class: 'chain' }, ...steps.map(step => h('li', null, step)));
 }
 
@@ -87,47 +87,46 @@ function playing(one: Collective, mesh: Report['mesh']): HTMLElement[] {
     return [];
   }
   const stage = h('div', { class: 'played' });
-  const label = `Play ${clean(one.kind)}`;
+  const label = fill(REPORT.play, { kind: clean(one.kind) });
   const button = h('button', { type: 'button', class: 'play', 'aria-expanded': 'false' }, label);
   let player: Player | null = null;
   button.addEventListener('click', () => {
     player?.dispose();
     player = player ? null : new Player(play, one, mesh);
     stage.replaceChildren(...(player ? [player.element] : []));
-    button.textContent = player ? 'Close' : label;
+    button.textContent = player ? REPORT.close : label;
     button.setAttribute('aria-expanded', String(player !== null));
     player?.start();
   });
   return [button, stage];
 }
 
-function tried(fix: Fix): HTMLElement {
+function tried(fix: Fix, effect: string): HTMLElement {
   const edit = clean(fix.edit);
-  return h('div', { class: 'fix' }, 'Try: ', mono(edit), ` (${words.effect(fix)}) `, copier(edit));
+  return h('div', { class: 'fix' }, REPORT.try, mono(edit), ` (${effect}) `, copier(edit));
 }
 
 /** A button that copies a text. */
 export function copier(text: string): HTMLElement {
-  const button = h('button', { type: 'button', class: 'copy' }, 'copy');
+  const button = h('button', { type: 'button', class: 'copy' }, REPORT.copy);
   button.addEventListener('click', () => {
     void navigator.clipboard.writeText(text).then(
-      () => (button.textContent = 'copied'),
-      () => (button.textContent = 'not allowed')
+      () => (button.textContent = REPORT.copied),
+      () => (button.textContent = REPORT.notAllowed)
     );
   });
   return button;
 }
 
 function raw(one: Collective): HTMLElement {
-  const text = [one.op_name && `operation ${one.op_name}`, one.instruction].filter(Boolean);
+  const text = [
+    one.op_name && fill(REPORT.operation, { name: one.op_name }),
+    one.instruction
+  ].filter(Boolean);
   return h(
     'details',
     { hidden: !text.length },
-    h('summary', null, 'As the compiler writes it'),
+    h('summary', null, REPORT.raw),
     h('pre', { class: 'raw' }, text.map(clean).join('\n'))
   );
-}
-
-function sentence(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

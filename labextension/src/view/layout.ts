@@ -1,7 +1,7 @@
 /** How an array lies on a mesh: its blocks, who holds each, and where a block begins and ends. */
 
+import { blocksOf, gridOf } from './blocks';
 import { Mesh, Value } from './report';
-import { blocksOf, gridOf, sizeOf, wholeAxis } from './spec';
 
 /** The blocks of an array: `holders` gives for each block the positions that hold it. */
 export interface Layout {
@@ -22,29 +22,6 @@ export function layoutOf(value: Value, mesh: Mesh): Layout | null {
     found ? found.push(position) : holders.set(block, [position]);
   });
   return { grid: gridOf(value, mesh), blocks, holders };
-}
-
-/** Say how many devices hold each block alike, and along which axes; "" where it is one. */
-export function copies(value: Value, mesh: Mesh): string {
-  if (value.spec === null) {
-    const layout = layoutOf(value, mesh);
-    const counts = new Set([...(layout?.holders.values() ?? [])].map(found => found.length));
-    const sorted = [...counts].sort((a, b) => a - b);
-    return !layout || sorted.join() === '1' ? '' : `x${sorted.join(' or x')} copies`;
-  }
-  const pending = value.unreduced.reduce((product, axis) => product * sizeOf(axis, mesh), 1);
-  const blocks = gridOf(value, mesh).reduce((product, size) => product * size, 1);
-  const number = Math.floor(mesh.device_ids.length / (blocks * pending));
-  return number > 1 ? `x${number} copies over ${free(value, mesh).join(', ')}` : '';
-}
-
-/** Name the axes along which the devices hold the same. */
-function free(value: Value, mesh: Mesh): string[] {
-  const used = new Set([...value.unreduced, ...(value.spec ?? []).flat()]);
-  const parts = new Set([...used].filter(axis => wholeAxis(axis) !== axis).map(wholeAxis));
-  return mesh.axes
-    .filter(axis => axis.size > 1 && !used.has(axis.name))
-    .map(axis => (parts.has(axis.name) ? `the rest of ${axis.name}` : axis.name));
 }
 
 /** Give the place in a grid of a row-major number. */

@@ -1,12 +1,12 @@
 /** The list of collectives: filtered, sorted, and drawn only where it is seen. */
 
+import { REPORT, SIZES } from '../generated/vocabulary';
 import { chip } from './badge';
+import { wholeAxis } from './blocks';
 import { OWN_KEYS, h, whenSeen } from './dom';
-import { Collective, Report } from './report';
-import { wholeAxis } from './spec';
+import { Collective, Report, home, sent, weight } from './report';
+import { fill, grouped } from './slots';
 import { Store } from './store';
-import { count, grouped, size } from './units';
-import * as words from './words';
 
 const ROW = 30;
 const SEEN = 8;
@@ -23,15 +23,14 @@ export interface Filter {
 }
 
 const ALL: Filter = { kind: '', axis: '', asked: '', least: 0 };
-const STEPS = [1024, 65536, 1 << 20, 1 << 24, 1 << 28, 1 << 30];
 
 /** Whether a collective passes the filters. */
 export function passes(one: Collective, filter: Filter): boolean {
   return (
     (!filter.kind || one.kind === filter.kind) &&
     (!filter.axis || (one.axes ?? []).map(wholeAxis).includes(filter.axis)) &&
-    (!filter.asked || words.asked(one) === filter.asked) &&
-    words.weight(one) >= filter.least
+    (!filter.asked || one.say('asked') === filter.asked) &&
+    weight(one) >= filter.least
   );
 }
 
@@ -48,26 +47,26 @@ export function sorted(found: Collective[], key: Key, up: boolean, report: Repor
 function rank(one: Collective, key: Key, report: Report): number | string {
   switch (key) {
     case 'kind':
-      return one.kind + words.over(one);
+      return one.say('name');
     case 'result':
       return one.shape.reduce((product, dim) => product * dim, 1);
     case 'sends':
-      return words.weight(one);
+      return weight(one);
     case 'asked':
-      return words.cause(one);
+      return one.say('cause');
     default: {
-      const place = words.home(one, report);
+      const place = home(one, report);
       return place ? place.source * 1e7 + place.line : Infinity;
     }
   }
 }
 
 const COLUMNS: readonly (readonly [Key, string])[] = [
-  ['kind', 'collective'],
-  ['result', 'result'],
-  ['sends', 'sends'],
-  ['asked', 'asked by, why'],
-  ['line', 'line']
+  ['kind', REPORT.columnKind],
+  ['result', REPORT.columnResult],
+  ['sends', REPORT.columnSends],
+  ['asked', REPORT.columnAsked],
+  ['line', REPORT.columnLine]
 ];
 
 export class List {
@@ -86,7 +85,7 @@ export class List {
         role: 'listbox',
         tabindex: 0,
         ...OWN_KEYS,
-        'aria-label': 'Collectives',
+        'aria-label': REPORT.collectives,
         on: {
           scroll: () => this._scrolled(),
           keydown: (event: KeyboardEvent) => this._key(event),
@@ -112,32 +111,32 @@ export class List {
 
   private _filters(): HTMLElement {
     const { collectives } = this.report;
-    const most = Math.max(...collectives.map(words.weight));
-    const steps = STEPS.filter(step => step <= most);
+    const most = Math.max(...collectives.map(weight));
+    const steps = SIZES.filter(([step]) => step <= most);
+    const same = (options: readonly string[]): Option[] => options.map(one => [one, one]);
     return h(
       'div',
       { class: 'filters' },
-      this._select('kind', distinct(collectives.map(one => one.kind))),
-      this._select('axis', distinct(collectives.flatMap(one => (one.axes ?? []).map(wholeAxis)))),
-      this._select('asked', distinct(collectives.map(words.asked)), 'asked by'),
-      this._select('least', steps.map(String), 'sends at least', step => size(Number(step))),
+      this._select('kind', same(distinct(collectives.map(one => one.kind)))),
+      this._select('axis', same(distinct(collectives.flatMap(axes)))),
+      this._select('asked', same(distinct(collectives.map(one => one.say('asked'))))),
+      this._select('least', steps.map(([step, text]) => [String(step), text])),
       this._count
     );
   }
 
   private _select(
     key: keyof Filter,
-    options: readonly string[],
-    label: string = key,
-    write: (option: string) => string = String
+    options: readonly Option[]
   ): HTMLElement {
-    const choices = options.map(option => h('option', { value: option }, write(option)));
+    const label = REPORT[key];
+    const choices = options.map(([value, text]) => h('option', { value }, text));
     const change = (event: Event): void => {
       const { value } = event.target as HTMLSelectElement;
       this._filter = { ...this._filter, [key]: key === 'least' ? Number(value) : value };
       this._update();
     };
-    const any = h('option', { value: '' }, 'any');
+    const any = h('option', { value: '' }, REPORT.any);
     const select = h('select', { on: { change }, 'aria-label': label, ...OWN_KEYS }, any, ...choices);
     return h('label', { class: 'filter' }, `${label} `, select);
   }
@@ -174,10 +173,10 @@ export class List {
       const arrow = column === key ? (up ? ' \u2191' : ' \u2193') : '';
       button.textContent = `${COLUMNS.find(([name]) => name === column)?.[1]}${arrow}`;
     });
-    const least = words.unknown(found) ? 'at least ' : '';
-    const all = count(this.report.collectives.length, 'collective');
-    const sum = `${least}${size(words.sent(found))}`;
-    this._count.textContent = `${grouped(found.length)} of ${all}, ${sum} a run`;
+    this._count.textContent = fill(this.report.said.filtered, {
+      shown: grouped(found.length),
+      share: percent(sum(found), sum(this.report.collectives))
+    });
     this._body.style.height = `${this._shown.length * ROW}px`;
     this._scroll.style.height = `${Math.min(SEEN, Math.max(1, this._shown.length)) * ROW}px`;
     this._scroll.scrollTop = this._top = 0;
@@ -199,12 +198,12 @@ export class List {
     }
     this._drawn = [first, last];
     const rows = this._shown.slice(first, last).map((one, i) => this._row(one, first + i));
-    this._body.replaceChildren(...(rows.length ? rows : [h('div', { class: 'faint' }, 'none')]));
+    this._body.replaceChildren(...(rows.length ? rows : [h('div', { class: 'faint' }, REPORT.none)]));
     this._choose();
   }
 
   private _row(one: Collective, index: number): HTMLElement {
-    const place = words.home(one, this.report);
+    const place = home(one, this.report);
     const row = h(
       'div',
       {
@@ -218,15 +217,15 @@ export class List {
           pointerenter: () => this.store.set({ pointed: one })
         }
       },
-      h('code', { class: 'mono' }, one.kind + words.over(one)),
-      h('code', { class: 'mono' }, words.array(one)),
-      h('span', null, size(one.wire_bytes) + words.trips(one)),
+      h('code', { class: 'mono' }, one.say('name')),
+      h('code', { class: 'mono' }, one.say('array')),
+      h('span', null, one.say('size') + one.say('trips')),
       h('span', null, chip(one)),
       h('span', { class: 'place' }, place ? String(place.line) : '?')
     );
     row.style.top = `${index * ROW}px`;
     if (place && place.source > 0) {
-      row.lastElementChild?.setAttribute('title', words.at(place, this.report));
+      row.lastElementChild?.setAttribute('title', one.say('at'));
     }
     return row;
   }
@@ -282,6 +281,23 @@ export class List {
   private _filter: Filter = ALL;
   private _sort: { key: Key; up: boolean } = { key: 'order', up: true };
   private _drawn: [number, number] = [-1, -1];
+}
+
+/** An option's value, and the text that stands for it. */
+type Option = readonly [string, string];
+
+function axes(one: Collective): readonly string[] {
+  return (one.axes ?? []).map(wholeAxis);
+}
+
+function sum(found: readonly Collective[]): number {
+  return found.reduce((bytes, one) => bytes + sent(one), 0);
+}
+
+/** Write a part in hundredths: what is little is not written as nothing. */
+function percent(part: number, all: number): string {
+  const share = all ? (100 * part) / all : 100;
+  return part && share < 0.95 ? share.toPrecision(1) : String(Math.round(share));
 }
 
 function distinct(items: readonly string[]): string[] {

@@ -1,7 +1,8 @@
 /** The mesh: the groups of the collective, or the blocks of the array, that is looked at. */
 
+import { REPORT } from '../generated/vocabulary';
 import { h, heading } from './dom';
-import { copies, layoutOf } from './layout';
+import { layoutOf } from './layout';
 import {
   besideText,
   deviceText,
@@ -10,13 +11,14 @@ import {
   groupsPicture,
   groupsText,
   holdersPicture,
+  listed,
   meshPicture,
   blockText
 } from './pictures';
 import { Collective, Report, Value } from './report';
+import { clean, fill } from './slots';
 import { Focus, Store } from './store';
 import { Tiles } from './tiles';
-import { clean, numbers } from './units';
 
 const BOX = { width: 316, height: 250 };
 
@@ -29,7 +31,7 @@ export class MeshPanel {
   ) {
     this._tiles = new Tiles(BOX, device => store.set({ device }));
     this._caption = h('div', { class: 'caption' });
-    this._title = heading('Mesh');
+    this._title = heading(REPORT.mesh);
     this.element = h(
       'div',
       { class: 'mesh' },
@@ -66,7 +68,7 @@ export class MeshPanel {
   private _showGroups(collective: Collective): void {
     const { mesh } = this.report;
     this._tiles.show(groupsPicture(collective, mesh));
-    this._title.textContent = 'Who exchanges';
+    this._title.textContent = REPORT.whoExchanges;
     this._caption.textContent = `${groupsText(collective)}${members(collective, mesh.device_ids)}`;
   }
 
@@ -74,10 +76,9 @@ export class MeshPanel {
     const { mesh } = this.report;
     const layout = layoutOf(value, mesh);
     this._tiles.show(layout ? holdersPicture(value, mesh, layout) : meshPicture(mesh));
-    this._title.textContent = 'Who holds what';
-    const times = copies(value, mesh);
-    const said = layout ? 'by the block that each device holds' : 'where it lies is not known';
-    this._caption.textContent = clean(`${value.name}: ${said}${times && `; ${times}`}`);
+    this._title.textContent = REPORT.whoHolds;
+    const said = fill(layout ? REPORT.byBlock : REPORT.byNothing, { name: clean(value.name) });
+    this._caption.textContent = [said, value.say('copies')].filter(Boolean).join('; ');
   }
 
   private _mark({ chosen, pointed, value, device }: Focus): void {
@@ -94,7 +95,8 @@ export class MeshPanel {
     if (collective) {
       parts.push(exchangeText(device, collective, mesh));
     } else if (value && layout) {
-      parts.push(`holds ${blockText(layout.blocks[device], value, mesh, layout)}`);
+      const block = blockText(layout.blocks[device], value, mesh, layout);
+      parts.push(fill(REPORT.holds, { block }));
     }
     parts.push(besideText(device, mesh));
     this._tiles.say(parts.filter(Boolean).join('; '));
@@ -122,6 +124,6 @@ function members({ groups, kind }: Collective, ids: readonly number[]): string {
   if (groups.length > LISTED || kind === 'collective-permute') {
     return '';
   }
-  const listed = groups.map(group => `{${numbers(group.map(place => ids[place]))}}`);
-  return `: ${listed.join(' ')}`;
+  const found = groups.map(group => `{${listed(group.map(place => ids[place]))}}`);
+  return `: ${found.join(' ')}`;
 }

@@ -1,28 +1,39 @@
 /** What the grids draw: an array's blocks, the mesh by its groups, the mesh by an array's blocks. */
 
+import { REPORT } from '../generated/vocabulary';
+import { coordinates } from './blocks';
 import { NOBODY, Tint, letter, tint } from './colours';
 import { Layout, indexOf, neighbours, plane, sliceText } from './layout';
 import { Collective, Mesh, Value } from './report';
-import { coordinates } from './spec';
+import { clean, fill, numbered } from './slots';
 import { Link, Picture } from './tiles';
-import { clean, numbers } from './units';
-import { valueType } from './content';
-import * as words from './words';
 
 const LINKED = 64;
+const LISTED = 8;
+
+/** List numbers briefly: as they are, as a range, or the first and the last with how many. */
+export function listed(values: readonly number[], limit = LISTED, many: string = REPORT.some): string {
+  const last = values[values.length - 1];
+  if (values.length > 2 && values.every((value, i) => value === values[0] + i)) {
+    return `${values[0]}-${last}`;
+  }
+  const first = values.slice(0, 3).join(' ');
+  const brief = values.length <= limit;
+  return brief ? values.join(' ') : fill(many, { first, last, number: values.length });
+}
 
 /** Draw an array cut into blocks, each with the devices that hold it. */
 export function valuePicture(value: Value, mesh: Mesh, layout: Layout): Picture {
   const [down, across] = plane(layout.grid);
-  const title = clean(`${value.name} ${valueType(value)}`);
+  const array = `${clean(value.name)} ${value.say('type')}`;
   return {
     grid: layout.grid,
     down: edge(value, mesh, layout, down),
     across: edge(value, mesh, layout, across),
-    title: `${title}: ${layout.holders.size} blocks`,
+    title: fill(REPORT.blocks, { array, number: layout.holders.size }),
     tint: blockTint(layout),
     labels: block => blockLabels(block, value, mesh, layout),
-    caption: (dim, place) => `dim ${dim}: ${place}`,
+    caption: (dim, place) => fill(REPORT.dim, { dim, place }),
     striped: value.unreduced.length > 0
   };
 }
@@ -33,13 +44,14 @@ function edge(value: Value, mesh: Mesh, layout: Layout, dim: number | null): str
     return '';
   }
   if (value.spec === null || !value.spec[dim].length) {
-    return layout.grid[dim] > 1 ? `dim ${dim} in ${layout.grid[dim]}` : `dim ${dim} whole`;
+    const parts = layout.grid[dim];
+    return fill(parts > 1 ? REPORT.dimIn : REPORT.dimWhole, { dim, parts });
   }
   const axes = value.spec[dim].map(axis => {
     const whole = mesh.axes.find(one => one.name === axis);
     return whole ? `${axis}=${whole.size}` : axis;
   });
-  return clean(`dim ${dim} over ${axes.join(' x ')}`);
+  return clean(fill(REPORT.dimOver, { dim, axes: axes.join(' x ') }));
 }
 
 function blockTint(layout: Layout): (block: number) => Tint {
@@ -63,14 +75,17 @@ function blockTint(layout: Layout): (block: number) => Tint {
 function blockLabels(block: number, value: Value, mesh: Mesh, layout: Layout): string[] {
   const holders = (layout.holders.get(block) ?? []).map(position => mesh.device_ids[position]);
   if (!holders.length) {
-    return ['none'];
+    return [REPORT.nobody];
   }
-  const listed = numbers(holders, 4).replace(/ \(\d+\)$/, '');
+  const brief = listed(holders, 4, REPORT.someOf);
   if (holders.length === 1) {
-    return [listed];
+    return [brief];
   }
-  const times = `x${holders.length}`;
-  return value.unreduced.length ? [listed, times] : [`${listed} (${times})`, listed, times];
+  const slots = { listed: brief, number: holders.length };
+  const times = fill(REPORT.times, slots);
+  return value.unreduced.length
+    ? [brief, times]
+    : [fill(REPORT.listedTimes, slots), brief, times];
 }
 
 /** Draw the mesh with a letter and a tint for each group of devices that exchange. */
@@ -89,7 +104,7 @@ export function groupsPicture(collective: Collective, mesh: Mesh): Picture {
   };
   return {
     ...meshEdges(mesh),
-    title: `${groupsText(collective)}`,
+    title: groupsText(collective),
     tint: permute ? place => (group[place] < 0 ? NOBODY : tint(0, 1)) : shade,
     labels: permute ? place => [String(mesh.device_ids[place])] : marked,
     links: links(collective, mesh)
@@ -105,8 +120,12 @@ export function groupOf(collective: Collective, mesh: Mesh): Int32Array {
 
 /** Say which devices exchange: `4 groups of 2 along model`. */
 export function groupsText(collective: Collective): string {
-  const along = collective.axes?.length ? ` along ${collective.axes.join(', ')}` : '';
-  return clean(`${collective.kind}${words.over(collective)}: ${words.grouping(collective)}${along}`);
+  const axes = collective.axes?.join(', ') ?? '';
+  return fill(axes ? REPORT.groupsAlong : REPORT.groups, {
+    name: collective.say('name'),
+    grouping: collective.say('grouping'),
+    axes: clean(axes)
+  });
 }
 
 function links({ kind, groups }: Collective, mesh: Mesh): Link[] {
@@ -131,7 +150,7 @@ export function holdersPicture(value: Value, mesh: Mesh, layout: Layout): Pictur
   const shade = blockTint(layout);
   return {
     ...meshEdges(mesh),
-    title: `Each device by the block of ${clean(value.name)} that it holds`,
+    title: fill(REPORT.holdersTitle, { name: clean(value.name) }),
     tint: place => shade(layout.blocks[place]),
     labels: place => [String(mesh.device_ids[place])],
     striped: value.unreduced.length > 0
@@ -142,7 +161,7 @@ export function holdersPicture(value: Value, mesh: Mesh, layout: Layout): Pictur
 export function meshPicture(mesh: Mesh): Picture {
   return {
     ...meshEdges(mesh),
-    title: 'The devices of the mesh',
+    title: REPORT.meshTitle,
     tint: () => tint(6, 8),
     labels: place => [String(mesh.device_ids[place])]
   };
@@ -161,9 +180,9 @@ function meshEdges(mesh: Mesh): Pick<Picture, 'grid' | 'down' | 'across' | 'capt
 export function deviceText(position: number, mesh: Mesh): string {
   const along = coordinates(position, mesh).map((at, dim) => `${mesh.axes[dim].name} ${at}`);
   const physical = mesh.coords?.[position];
-  const chip = physical ? `, at (${physical.join(', ')})` : '';
-  const place = along.length ? ` (${along.join(', ')}${chip})` : '';
-  return clean(`device ${mesh.device_ids[position]}${place}`);
+  const chip = physical ? [fill(REPORT.chip, { coords: physical.join(', ') })] : [];
+  const slots = { id: mesh.device_ids[position], place: [...along, ...chip].join(', ') };
+  return clean(fill(along.length ? REPORT.deviceAt : REPORT.device, slots));
 }
 
 /** Say who is next to a device along each axis: `next to it: 3 and 7 along data`. */
@@ -171,42 +190,52 @@ export function besideText(position: number, mesh: Mesh): string {
   const grid = mesh.axes.map(axis => axis.size);
   const parts = neighbours(grid, position).map(([dim, before, after]) => {
     const found = [before, after].filter(place => place !== null);
-    const ids = found.map(place => mesh.device_ids[place]).join(' and ');
-    return `${ids} along ${mesh.axes[dim].name}`;
+    const [one, other] = found.map(place => mesh.device_ids[place]);
+    const devices = other === undefined ? one : fill(REPORT.both, { one, other });
+    return fill(REPORT.alongAxis, { devices, axis: mesh.axes[dim].name });
   });
-  return parts.length ? clean(`next to it: ${parts.join(', ')}`) : '';
+  return together(parts);
 }
 
 /** Say with whom a device exchanges. */
 export function exchangeText(position: number, collective: Collective, mesh: Mesh): string {
   const ids = (places: readonly number[]): string =>
-    numbers(places.map(place => mesh.device_ids[place]));
+    listed(places.map(place => mesh.device_ids[place]));
   if (collective.kind === 'collective-permute') {
     const to = collective.groups.filter(([from]) => from === position).map(pair => pair[1]);
     const from = collective.groups.filter(pair => pair[1] === position).map(pair => pair[0]);
-    const said = [to.length && `sends to ${ids(to)}`, from.length && `receives from ${ids(from)}`];
-    return said.filter(Boolean).join(', ') || 'takes no part';
+    const said = [
+      to.length && fill(REPORT.sendsTo, { devices: ids(to) }),
+      from.length && fill(REPORT.receives, { devices: ids(from) })
+    ];
+    return said.filter(Boolean).join(', ') || REPORT.noPart;
   }
   const number = groupOf(collective, mesh)[position];
-  const name = number >= 0 && `in group ${letter(number)}`;
-  return name ? `${name}: ${ids(collective.groups[number])}` : 'takes no part';
+  const devices = number < 0 ? '' : ids(collective.groups[number]);
+  return number < 0 ? REPORT.noPart : fill(REPORT.group, { name: letter(number), devices });
 }
 
 /** Say what a block is and who holds it: `x[64:128, 0:256], 64 KiB, on devices 2 3`. */
 export function blockText(block: number, value: Value, mesh: Mesh, layout: Layout): string {
   const holders = (layout.holders.get(block) ?? []).map(position => mesh.device_ids[position]);
-  const noun = holders.length === 1 ? 'device' : 'devices';
-  const where = holders.length ? `on ${noun} ${numbers(holders)}` : 'on no device';
-  const what = value.unreduced.length ? 'partial sums of ' : '';
-  return clean(`${what}${value.name}${sliceText(value, layout, block)} ${where}`);
+  const part = value.name + sliceText(value, layout, block);
+  const what = value.unreduced.length ? fill(REPORT.partial, { block: part }) : part;
+  const slots = { block: what, devices: listed(holders) };
+  const on = holders.length ? numbered(REPORT.block, holders.length, slots) : fill(REPORT.nowhere, slots);
+  return clean(on);
 }
 
 /** Say which devices hold the blocks next to one. */
 export function blocksBesideText(block: number, mesh: Mesh, layout: Layout): string {
   const parts = neighbours(layout.grid, block).map(([dim, before, after]) => {
     const found = [before, after].flatMap(place => layout.holders.get(place ?? -1) ?? []);
-    return `${numbers(found.map(position => mesh.device_ids[position]))} along dim ${dim}`;
+    const devices = listed(found.map(position => mesh.device_ids[position]));
+    return fill(REPORT.alongDim, { devices, dim });
   });
-  return parts.length ? `next to it: ${parts.join(', ')}` : '';
+  return together(parts);
+}
+
+function together(parts: readonly string[]): string {
+  return parts.length ? clean(fill(REPORT.beside, { parts: parts.join(', ') })) : '';
 }
 

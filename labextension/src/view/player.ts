@@ -1,10 +1,11 @@
 /** Plays a collective: blocks move between devices, the stripes of a partial sum turn solid. */
 
-import { INK, tint } from './colours';
+import { INK, REPORT } from '../generated/vocabulary';
+import { tint } from './colours';
 import { OWN_KEYS, h } from './dom';
 import { Collective, Mesh } from './report';
 import { Cell, Play } from './ring';
-import { count, size } from './units';
+import { fill, numbered } from './slots';
 
 const STEP = 900;
 const STILL = 1400;
@@ -28,14 +29,14 @@ export class Player {
     this._height = play.members.length * (this._side + GAP);
     this._canvas = h('canvas', { class: 'canvas still', role: 'img' });
     this._said = h('div', { class: 'caption', 'aria-live': 'polite' });
-    this._toggle = button('pause', () => (this._running ? this.pause() : this.start()));
+    this._toggle = button(REPORT.pause, () => (this._running ? this.pause() : this.start()));
     this._slider = h('input', {
       type: 'range',
       ...OWN_KEYS,
       class: 'slider',
       min: 0,
       max: this._steps,
-      'aria-label': 'Step of the exchange',
+      'aria-label': REPORT.exchangeStep,
       on: {
         input: () => {
           this.pause();
@@ -49,9 +50,9 @@ export class Player {
       h(
         'div',
         { class: 'stepper' },
-        button('\u2190', () => this._by(-1), 'step back'),
+        button('\u2190', () => this._by(-1), REPORT.back),
         this._toggle,
-        button('\u2192', () => this._by(1), 'step on'),
+        button('\u2192', () => this._by(1), REPORT.on),
         this._slider,
         this._said
       ),
@@ -69,14 +70,14 @@ export class Player {
     }
     this._running = true;
     this._tell();
-    this._toggle.textContent = 'pause';
+    this._toggle.textContent = REPORT.pause;
     this._began = performance.now();
     this._frame = requestAnimationFrame(now => this._tick(now));
   }
 
   pause(): void {
     this._running = false;
-    this._toggle.textContent = 'play';
+    this._toggle.textContent = REPORT.playOn;
     cancelAnimationFrame(this._frame);
     this._tell();
     this._draw(0);
@@ -133,25 +134,25 @@ export class Player {
   private _text(made: number): string {
     if (made === 0) {
       const partial = this.play.whole > 1 && this.play.frames[0][0].every(Boolean);
-      return partial ? 'before: each device holds a partial sum of every block' : 'before the exchange';
+      return partial ? REPORT.beforeSums : REPORT.before;
     }
-    const step = `step ${made} of ${this._steps}: ${this.play.said[made - 1]}`;
-    return this._at === this._steps ? `${step}; that is all` : step;
+    const slots = { step: made, all: this._steps, said: this.play.said[made - 1] };
+    return fill(this._at === this._steps ? REPORT.lastStep : REPORT.step, slots);
   }
 
   private _about(): string {
     const { play, one } = this;
     const permute = one.kind === 'collective-permute';
-    const each = size(Math.ceil(one.wire_bytes / play.sends));
-    const stand = `${count(play.members.length, 'device')} stand for the ${play.all} of a group. `;
-    const said = `${permute ? 'A' : 'Each'} device sends ${count(play.sends, 'block')} of ${each}. `;
-    const groups = permute || one.groups.length < 2 ? '' : 'All groups do the same at once. ';
-    return (
-      (play.all > play.members.length ? stand : '') +
-      said +
-      groups +
-      'This is the way that the numbers assume; the hardware may take another.'
-    );
+    const drawn = play.members.length;
+    const who = permute ? REPORT.sentA : REPORT.sentEach;
+    return [
+      play.all > drawn && fill(REPORT.standFor, { drawn, all: play.all }),
+      numbered(who, play.sends, { size: one.say('size') }),
+      !permute && one.groups.length > 1 && REPORT.allGroups,
+      REPORT.assumes
+    ]
+      .filter(Boolean)
+      .join('');
   }
 
   private _resize(): void {
@@ -195,7 +196,7 @@ export class Player {
     pen.textBaseline = 'middle';
     pen.fillStyle = getComputedStyle(this._canvas).color;
     this.play.members.forEach((position, i) => {
-      const text = `device ${this.mesh.device_ids[position]}`;
+      const text = fill(REPORT.device, { id: this.mesh.device_ids[position] });
       pen.fillText(text, 0, this._y(i) + this._side / 2);
     });
   }

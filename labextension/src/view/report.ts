@@ -1,382 +1,194 @@
 /**
- * A report as `shardnb.report.json` writes it, read into plain objects in which every field has
- * a value. Devices are named by their position in the mesh, row-major over its axes.
+ * A report as `shardnb.views.live` writes it, read into plain objects in which every field has a
+ * value. Devices are named by their position in the mesh, row-major over its axes.
  */
 
-export const MIME_TYPE = 'application/vnd.shardnb.report.v1+json';
-export const VERSION = 1;
+import type * as Data from '../generated/report';
+import { REPORT, SHAPES, VERSION } from '../generated/vocabulary';
+import { clean, fill } from './slots';
+
+export type { Asker, Fix, LedLine, Location, Mesh, Source, Step, TypedLine } from '../generated/report';
 
 /** The mesh axes that split each dimension, major first; `[]` where a dimension is whole. */
 export type Spec = readonly (readonly string[])[];
-export type Groups = readonly (readonly number[])[];
-export type AskedBy = 'called' | 'requested' | 'inferred';
 
-export interface Axis {
-  name: string;
-  size: number;
-  type: string;
+/** What Python says of a thing, by the name of the text. */
+interface Said<T> {
+  say: (text: T) => string;
 }
 
-export interface Mesh {
-  axes: readonly Axis[];
-  device_ids: readonly number[];
-  target: string;
-  platform: string;
-  kind: string;
-  emulated: boolean;
-  coords: readonly (readonly number[])[] | null;
-}
+export type Collective = Data.Collective & Said<Data.CollectiveText>;
+export type Value = Data.Value & Said<Data.ArrayText>;
+export type Finding = Omit<Data.Finding, 'values'> & { values: readonly Value[] };
 
-/** A line of `Report.sources[source]`, counted from 1. */
-export interface Place {
-  source: number;
-  line: number;
-  function: string;
-}
-
-export interface Source {
-  name: string;
-  text: string;
-  first_line: number;
-  cell_id: string | null;
-}
-
-/** One op along which a mesh axis travelled; `number` is Shardy's count of its steps, in time. */
-export interface Step {
-  op: string;
-  direction: string;
-  source: string;
-  target: string;
-  location: Place | null;
-  number: number;
-}
-
-/** What put a mesh axis on a value: `steps` lead there from the origin, or from value `after`. */
-export interface Origin {
-  axis: string;
-  kind: string;
-  name: string;
-  location: Place | null;
-  steps: readonly Step[] | null;
-  after: number | null;
-}
-
-/** A mesh axis that an operand has and the result has not, and what stopped it. */
-export interface Blocked {
-  axis: string;
-  value: string;
-  reason: string;
-  why: string;
-}
-
-export interface Value {
-  name: string;
-  dtype: string;
-  shape: readonly number[];
-  spec: Spec | null;
-  shard_shape: readonly number[];
-  unreduced: readonly string[];
-  grid: readonly number[] | null;
-  blocks: readonly number[] | null;
-  requested: Spec | null;
-  closed_over: boolean;
-  location: Place | null;
-  details: string;
-  op: string;
-  manual: readonly string[];
-  propagated: Spec | null;
-  origins: readonly Origin[];
-  blocked: readonly Blocked[];
-}
-
-export interface Fix {
-  edit: string;
-  collectives: readonly [number, number];
-  wire_bytes: readonly [number, number];
-  memory_bytes: readonly [number, number];
-  location: Place | null;
-}
-
-export interface Collective {
-  id: number;
-  kind: string;
-  axes: readonly string[] | null;
-  groups: Groups;
-  dtype: string;
-  shape: readonly number[];
-  wire_bytes: number;
-  trips: number | null;
-  least_trips: number;
-  generated: boolean | null;
-  asked_by: AskedBy | null;
-  reason: string | null;
-  why: string;
-  detail: string | null;
-  full_remat: boolean;
-  producer: string | null;
-  producer_spec: Spec | null;
-  consumer: string | null;
-  needed_spec: Spec | null;
-  phase: string | null;
-  seconds: number | null;
-  fixes: readonly Fix[] | null;
-  combined_with: readonly number[];
-  frames: readonly Place[];
-  within: readonly string[];
-  op_name: string;
-  instruction: string;
-  channel: number | null;
-  made_as: string | null;
-  algorithm: string | null;
-  overlap: Overlap | null;
-}
-
-export interface Overlap {
-  ops: number;
-  names: readonly string[];
-  cycles: number | null;
-}
-
-export interface Finding {
-  kind: string;
-  message: string;
-  location: Place | null;
-  wasted_bytes: number | null;
-  details: string;
-  /** The arrays that it is about, to be drawn. */
-  values: readonly Value[];
-}
-
-/** A name that an equation binds; `type` has its placement. */
-export interface TypedValue {
-  name: string;
-  type: string;
-}
-
-/** An equation of a program with placements in its types; without `primitive`, parameters. */
-export interface TypedLine {
-  primitive: string;
-  binds: readonly TypedValue[];
-  operands: readonly string[];
-  parameters: string;
-  within: readonly string[];
-  inserted: boolean;
-  location: Place | null;
-}
-
-export interface Memory {
-  arguments: number;
-  outputs: number;
-  temporaries: number;
-  aliased: number;
-  code: number;
-}
-
-export interface Run {
-  trace_seconds: number | null;
-  compile_seconds: number | null;
-  explain_seconds: number | null;
-  run_seconds: number | null;
-}
-
-/** Seconds of a call on a hardware, by formulas; null where a part is not known. */
-export interface Cost {
-  hardware: string;
-  communication_seconds: number;
-  compute_seconds: number | null;
-  memory_seconds: number | null;
-  by_axis: Readonly<Record<string, number>>;
-  assumptions: readonly string[];
-  assumed: boolean;
-  unpriced: number;
-  uncounted: number;
-}
-
-export interface Report {
-  title: string;
-  mesh: Mesh;
+export interface Report
+  extends Omit<Data.Report, 'inputs' | 'outputs' | 'values' | 'collectives' | 'findings'> {
   inputs: readonly Value[];
   outputs: readonly Value[];
   values: readonly Value[];
   collectives: readonly Collective[];
   findings: readonly Finding[];
-  memory: Memory | null;
-  cost: Cost | null;
-  sources: readonly Source[];
-  versions: Readonly<Record<string, string>>;
-  notes: readonly string[];
-  typed: readonly TypedLine[];
-  run: Run;
-  texts: Readonly<Record<string, string>>;
-  version: number;
+  said: Data.Said;
 }
 
-type Data = Record<string, unknown>;
-
-const AXIS = { type: 'auto' };
-const MESH = { target: 'cpu', platform: 'cpu', kind: 'cpu', emulated: false, coords: null };
-const PLACE = { function: '' };
-const SOURCE = { text: '', first_line: 1, cell_id: null };
-const VALUE = {
-  unreduced: [],
-  grid: null,
-  blocks: null,
-  requested: null,
-  closed_over: false,
-  location: null,
-  details: '',
-  op: '',
-  manual: [],
-  propagated: null,
-  origins: [],
-  blocked: []
-};
-const ORIGIN = { name: '', location: null, steps: [], after: null };
-const STEP = { location: null, number: 0 };
-const FIX = { location: null };
-const COLLECTIVE = {
-  trips: 1,
-  least_trips: 0,
-  generated: false,
-  asked_by: null,
-  reason: null,
-  why: '',
-  detail: null,
-  full_remat: false,
-  producer: null,
-  producer_spec: null,
-  consumer: null,
-  needed_spec: null,
-  phase: null,
-  seconds: null,
-  fixes: null,
-  combined_with: [],
-  frames: [],
-  within: [],
-  op_name: '',
-  instruction: '',
-  channel: null,
-  made_as: null,
-  algorithm: null,
-  overlap: null,
-};
-const OVERLAP = { ops: 0, names: [], cycles: null };
-const FINDING = { location: null, wasted_bytes: null, details: '', values: [] };
-const TYPED = { operands: [], parameters: '', within: [], inserted: false, location: null };
-const COST = {
-  compute_seconds: null,
-  memory_seconds: null,
-  by_axis: {},
-  assumptions: [],
-  assumed: false,
-  unpriced: 0,
-  uncounted: 0
-};
-const MEMORY = { aliased: 0, code: 0 };
-const RUN = { trace_seconds: null, compile_seconds: null, explain_seconds: null, run_seconds: null };
+type Fields = Record<string, unknown>;
 
 /** Read a report's data; throws an `Error` that says what is wrong with data that is none. */
 export function readReport(data: unknown): Report {
-  const whole = record(data, 'the data');
-  if (typeof whole.version !== 'number') {
-    throw new Error('this is no report: it has no version number');
-  }
-  if (whole.version > VERSION) {
-    throw new Error(
-      `the report has version ${whole.version}, and this view reads up to ${VERSION}: ` +
-        'update shardnb to see it'
-    );
-  }
-  const table = list(whole, 'group_table') as Groups[];
+  const whole = record(data, REPORT.theData);
+  checkVersion(whole);
+  const table = list(whole, 'group_table');
+  const read = filled(whole, 'Report') as unknown as Report;
+  const said = filled(whole.said, 'Said') as unknown as Data.Said;
+  checkMesh(read.mesh);
+  const texts = reader(said.arrays);
+  let number = 0;
+  const values = (found: readonly Data.Value[]): Value[] =>
+    found.map(one => spoken(checked(one), number++, texts));
   return {
-    title: String(whole.title ?? ''),
-    mesh: mesh(record(whole.mesh, 'mesh')),
-    inputs: list(whole, 'inputs').map(value),
-    outputs: list(whole, 'outputs').map(value),
-    values: list(whole, 'values').map(value),
-    collectives: list(whole, 'collectives').map(item => collective(item, table)),
-    findings: list(whole, 'findings').map(finding),
-    memory: whole.memory ? filled<Memory>(whole.memory, MEMORY) : null,
-    cost: whole.cost ? filled<Cost>(whole.cost, COST) : null,
-    sources: list(whole, 'sources').map(item => filled<Source>(item, SOURCE)),
-    versions: (whole.versions ?? {}) as Record<string, string>,
-    notes: list(whole, 'notes') as string[],
-    typed: list(whole, 'typed').map(typedLine),
-    run: filled<Run>(whole.run ?? {}, RUN),
-    texts: (whole.texts ?? {}) as Record<string, string>,
-    version: whole.version
+    ...read,
+    said,
+    inputs: values(read.inputs),
+    outputs: values(read.outputs),
+    values: values(read.values),
+    findings: read.findings.map(one => ({ ...one, values: values(one.values) })),
+    collectives: collectives(read.collectives, table, reader(said.collectives))
   };
 }
 
-function mesh(data: Data): Mesh {
-  const axes = list(data, 'axes').map(axis => filled<Axis>(axis, AXIS));
+/** Give a value as it was in another state: the placement, and what is said of it. */
+export function inState(report: Report, value: Value, array: number, state: Partial<Value>): Value {
+  return { ...spoken(value, array, reader(report.said.arrays)), ...state };
+}
+
+/** Give the place that a collective is told at: the explained text's, else another source's. */
+export function home(collective: Collective, report: Report): Data.Location | null {
+  const shown = collective.frames.filter(
+    ({ source }) => source === 0 || Boolean(report.sources[source]?.text)
+  );
+  return shown.find(frame => frame.source === 0) ?? shown[0] ?? null;
+}
+
+/** Give the bytes that one device sends in a run; the least, where trips are not known. */
+export function sent({ wire_bytes, trips, least_trips }: Collective): number {
+  return wire_bytes * (trips ?? least_trips);
+}
+
+/** Give the bytes to sort by: those of a run, or of one execution where that is all one knows. */
+export function weight(collective: Collective): number {
+  return (collective.trips && sent(collective)) || collective.wire_bytes;
+}
+
+function checkVersion(whole: Fields): void {
+  if (typeof whole.version !== 'number') {
+    throw wrong(REPORT.noVersion);
+  }
+  if (whole.version > VERSION) {
+    throw new Error(fill(REPORT.tooNew, { version: whole.version, known: VERSION }));
+  }
+  if (!whole.said) {
+    throw new Error(REPORT.noWords);
+  }
+}
+
+function checkMesh({ axes, device_ids: devices }: Data.Mesh): void {
   const size = axes.reduce((product, axis) => product * axis.size, 1);
-  if (axes.length && list(data, 'device_ids').length !== size) {
-    throw new Error(`this is no report: its mesh of ${size} places has other devices`);
+  if (axes.length && devices.length !== size) {
+    throw wrong(fill(REPORT.otherDevices, { size }));
   }
-  return { ...filled<Mesh>(data, MESH), axes };
 }
 
-function value(item: unknown): Value {
-  const read = filled<Value>(item, VALUE);
-  if (read.spec === undefined) {
-    read.spec = null;
+function checked(value: Data.Value): Data.Value {
+  const dims = value.shape.length;
+  if (value.shard_shape.length !== dims || (value.spec && value.spec.length !== dims)) {
+    throw wrong(fill(REPORT.otherRank, { name: value.name }));
   }
-  const dims = read.shape.length;
-  if (read.shard_shape.length !== dims || (read.spec !== null && read.spec.length !== dims)) {
-    throw new Error(`this is no report: the array ${read.name} has parts of another rank`);
+  return value;
+}
+
+type Texts = (text: string, number: number) => string;
+
+/** Give the way to a text by its column and its row. */
+function reader(columns: Data.Said['arrays']): Texts {
+  return (text, number) => {
+    const column = columns[text];
+    return column?.texts[column.at.length ? column.at[number] : 0] ?? '';
+  };
+}
+
+function spoken(value: Data.Value, number: number, texts: Texts): Value {
+  const slots = (): Record<string, string> => ({
+    name: clean(value.name),
+    type: texts('type', number),
+    from: clean(value.origins[0]?.name ?? '')
+  });
+  const say = (text: Data.ArrayText): string =>
+    text === 'why' ? fill(texts(text, number), slots()) : texts(text, number);
+  return { ...value, say };
+}
+
+const TOLD: ReadonlySet<Data.CollectiveText> = new Set(['because', 'further', 'made', 'used']);
+
+function collectives(
+  read: readonly Data.Collective[],
+  table: readonly unknown[],
+  texts: Texts
+): Collective[] {
+  return read.map((one, number) => {
+    const groups = table[one.groups as unknown as number];
+    if (!Array.isArray(groups)) {
+      throw wrong(fill(REPORT.noGroups, { id: one.id }));
+    }
+    const slots = (): Record<string, string> => ({
+      why: clean(one.why.trim()),
+      producer: clean(one.producer ?? ''),
+      consumer: clean(one.consumer ?? '')
+    });
+    const say = (text: Data.CollectiveText): string =>
+      TOLD.has(text) ? fill(texts(text, number), slots()) : texts(text, number);
+    return Object.assign(one, { groups, say });
+  });
+}
+
+/** Give a part of the data with every field, and so its own parts. */
+function filled(item: unknown, kind: string): Fields {
+  const { defaults, parts } = SHAPES[kind];
+  const read: Fields = { ...defaults, ...record(item, REPORT.aPart) };
+  for (const field in parts) {
+    read[field] = inside(read[field], parts[field], field);
   }
-  const origins = read.origins.map(origin);
-  return { ...read, location: place(read.location), origins };
+  return read;
 }
 
-function origin(item: unknown): Origin {
-  const read = filled<Origin>(item, ORIGIN);
-  const steps = read.steps && read.steps.map(step => filled<Step>(step, STEP));
-  return { ...read, steps };
-}
-
-function collective(item: unknown, table: Groups[]): Collective {
-  const read = filled<Collective>(item, COLLECTIVE);
-  const groups = table[read.groups as unknown as number];
-  if (!Array.isArray(groups)) {
-    throw new Error(`this is no report: collective ${read.id} has no groups`);
+function inside(found: unknown, kind: string, field: string): unknown {
+  if (found === null || found === undefined) {
+    return found;
   }
-  const fixes = read.fixes && read.fixes.map(fix => filled<Fix>(fix, FIX));
-  const frames = read.frames.map(frame => filled<Place>(frame, PLACE));
-  const overlap = read.overlap && filled<Overlap>(read.overlap, OVERLAP);
-  return { ...read, axes: read.axes ?? null, groups, fixes, frames, overlap };
+  if (Array.isArray(found)) {
+    return found.map(item => inside(item, kind, field));
+  }
+  if (kind.startsWith('*')) {
+    const named = Object.entries(record(found, field));
+    return Object.fromEntries(named.map(([name, item]) => [name, filled(item, kind.slice(1))]));
+  }
+  return typeof found === 'object' ? filled(found, kind) : found;
 }
 
-function finding(item: unknown): Finding {
-  const read = filled<Finding>(item, FINDING);
-  return { ...read, location: place(read.location), values: read.values.map(value) };
-}
-
-function typedLine(item: unknown): TypedLine {
-  const read = filled<TypedLine>(item, TYPED);
-  return { ...read, location: place(read.location) };
-}
-
-function place(item: unknown): Place | null {
-  return item ? filled<Place>(item, PLACE) : null;
-}
-
-function filled<T>(item: unknown, defaults: object): T {
-  return { ...defaults, ...record(item, 'a part of it') } as T;
-}
-
-function record(item: unknown, name: string): Data {
+function record(item: unknown, name: string): Fields {
   if (typeof item !== 'object' || item === null || Array.isArray(item)) {
-    throw new Error(`this is no report: ${name} is not an object`);
+    throw wrong(fill(REPORT.notObject, { part: name }));
   }
-  return item as Data;
+  return item as Fields;
 }
 
-function list(data: Data, name: string): unknown[] {
+function list(data: Fields, name: string): unknown[] {
   const items = data[name] ?? [];
   if (!Array.isArray(items)) {
-    throw new Error(`this is no report: ${name} is not a list`);
+    throw wrong(fill(REPORT.notList, { part: name }));
   }
   return items;
+}
+
+function wrong(why: string): Error {
+  return new Error(fill(REPORT.notReport, { why }));
 }

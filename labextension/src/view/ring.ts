@@ -1,5 +1,7 @@
 /** An exchange step by step, as a ring of devices makes it: who holds what, and what moves. */
 
+import type { CollectiveKind } from '../generated/report';
+import { REPORT } from '../generated/vocabulary';
 import { Collective, Mesh } from './report';
 
 /** A block that a device holds: which one, and of how many devices it is the sum. */
@@ -48,7 +50,7 @@ export function ring(one: Collective, mesh: Mesh): Play | null {
     return permute(one, mesh);
   }
   const group = one.groups.find(members => members.length > 1);
-  const steps = group && STEPS.get(one.kind);
+  const steps = group && Object.hasOwn(STEPS, one.kind) && STEPS[one.kind as CollectiveKind];
   if (!group || !steps) {
     return null;
   }
@@ -60,7 +62,8 @@ export function ring(one: Collective, mesh: Mesh): Play | null {
 
 type Steps = Omit<Play, 'members' | 'all' | 'sends'>;
 
-const STEPS = new Map<string, (n: number) => Steps>(Object.entries({
+/** How a group of so many devices makes each kind; null where no ring explains it. */
+const STEPS: Record<CollectiveKind, ((n: number) => Steps) | null> = {
   'all-gather': (n: number) => {
     const stage = new Stage(table(n, n, (device, slot) => (device === slot ? 1 : 0)));
     gather(stage, n, 1);
@@ -81,7 +84,7 @@ const STEPS = new Map<string, (n: number) => Steps>(Object.entries({
     const cells = table(n, n, () => 1).map((row, device) => row.map(() => ({ block: device, parts: 1 })));
     const stage = new Stage(cells);
     for (let step = 0; step < n; step++) {
-      const said = 'pairs of devices swap the blocks that they have for each other';
+      const said = REPORT.swap;
       stage.step(said, true, n, device => {
         const to = partner(device, step, n);
         return to === device ? null : { to, slot: to, target: device };
@@ -94,11 +97,13 @@ const STEPS = new Map<string, (n: number) => Steps>(Object.entries({
     for (let step = 0; step < n - 1; step++) {
       const only = (device: number) =>
         device === step ? { to: step + 1, slot: 0, target: 0 } : null;
-      stage.step('the block goes on to the next device', false, n, only);
+      stage.step(REPORT.goesOn, false, n, only);
     }
     return stage.done(1, 1);
-  }
-}));
+  },
+  'collective-permute': null,
+  'ragged-all-to-all': null
+};
 
 /** With whom a device swaps; in `n` steps it is everybody once, itself among them. */
 function partner(device: number, step: number, n: number): number {
@@ -108,7 +113,7 @@ function partner(device: number, step: number, n: number): number {
 /** Every device passes on a block of partial sums, and the next one adds its own part. */
 function scatter(stage: Stage, n: number): void {
   for (let step = 0; step < n - 1; step++) {
-    stage.step('each device sends a block to the next, which adds its own part', true, n, device => {
+    stage.step(REPORT.adds, true, n, device => {
       const slot = (device - step - 1 + 2 * n) % n;
       return { to: (device + 1) % n, slot, target: slot };
     });
@@ -117,9 +122,9 @@ function scatter(stage: Stage, n: number): void {
 
 /** Every device passes on the block that came last, and keeps a copy. */
 function gather(stage: Stage, n: number, whole: number): void {
-  const what = whole > 1 ? 'finished block' : 'block';
+  const said = whole > 1 ? REPORT.passesSum : REPORT.passes;
   for (let step = 0; step < n - 1; step++) {
-    stage.step(`each device sends a copy of a ${what} to the next`, false, n, device => {
+    stage.step(said, false, n, device => {
       const slot = (device - step + n) % n;
       return { to: (device + 1) % n, slot, target: slot };
     });
@@ -139,7 +144,7 @@ function permute(one: Collective, mesh: Mesh): Play | null {
   const target = new Map(pairs);
   const first: Grid = members.map((_, block) => [{ block, parts: 1 }]);
   const stage = new Stage(first);
-  stage.step('each device sends its block to its partner', true, members.length, device => {
+  stage.step(REPORT.toPartner, true, members.length, device => {
     const to = target.get(device);
     return to === undefined ? null : { to, slot: 0, target: 0 };
   });

@@ -1,13 +1,12 @@
 /** The arrays inside the program, and a slider over the steps by which placements reached them. */
 
+import { REPORT } from '../generated/vocabulary';
 import { Card } from './arrays';
-import { valueType } from './content';
 import { OWN_KEYS, h, heading } from './dom';
-import { Moment, momentText, moments, valueAt, whyText } from './propagation';
+import { Moment, momentText, moments, valueAt } from './propagation';
 import { Report, Value } from './report';
+import { clean, fill } from './slots';
 import { Store } from './store';
-import { clean } from './units';
-import * as words from './words';
 
 export class Spread {
   readonly element: HTMLElement;
@@ -25,7 +24,7 @@ export class Spread {
       class: 'slider',
       min: 0,
       max: this._moments.length,
-      'aria-label': 'Step through the propagation of placements',
+      'aria-label': REPORT.spread,
       on: { input: () => this._go(Number(this._slider.value)) }
     });
     const rows = report.values.map((value, i) => this._row(value, i));
@@ -33,7 +32,7 @@ export class Spread {
     this.element = h(
       'div',
       { class: 'arrays' },
-      heading('Arrays inside the program'),
+      heading(REPORT.values),
       this._moments.length > 0 && this._stepper(),
       h('div', { class: 'main spread' }, h('div', { class: 'values' }, ...rows), this._stage)
     );
@@ -48,22 +47,24 @@ export class Spread {
     return h(
       'div',
       { class: 'stepper' },
-      step('\u2190', 'step back', -1),
+      step('\u2190', REPORT.back, -1),
       this._slider,
-      step('\u2192', 'step on', 1),
+      step('\u2192', REPORT.on, 1),
       this._label
     );
   }
 
   private _row(value: Value, index: number): HTMLElement {
     const type = h('code', { class: 'mono' });
-    const where = value.location ? words.at(value.location, this.report).replace(/^at /, '') : '';
+    const { source = 0, line = 0 } = value.location ?? {};
+    const at = { line, source: clean(this.report.sources[source]?.name ?? '') };
+    const where = value.location ? fill(source ? REPORT.lineIn : REPORT.line, at) : '';
     const row = h(
       'button',
       { type: 'button', class: 'value', on: { click: () => this._choose(index) } },
       h('b', null, clean(value.name)),
       type,
-      h('span', { class: 'faint' }, value.name.includes(' at line ') ? '' : where)
+      h('span', { class: 'faint' }, value.name.includes(fill(REPORT.line, at)) ? '' : where)
     );
     this._rows.push({ row, type });
     return row;
@@ -77,7 +78,7 @@ export class Spread {
     this._label.textContent = this._told(last);
     this._rows.forEach(({ row, type }, index) => {
       const value = this._valueNow(index);
-      type.textContent = value ? valueType(value) : 'not known when';
+      type.textContent = value ? value.say('type') : REPORT.notKnownWhen;
       row.toggleAttribute('data-marked', this._moving(last, index));
     });
     this._draw();
@@ -85,8 +86,8 @@ export class Spread {
 
   private _told(last: Moment | undefined): string {
     const all = this._moments.length;
-    const start = 'before the first step: what inputs, outputs and constraints say';
-    return last ? `step ${this._now} of ${all}: ${momentText(last, this.report)}` : start;
+    const said = last && momentText(last, this.report);
+    return said ? fill(REPORT.step, { step: this._now, all, said }) : REPORT.firstStep;
   }
 
   private _moving(last: Moment | undefined, index: number): boolean {
@@ -111,7 +112,7 @@ export class Spread {
 
   private _draw(): void {
     const value = this._valueNow(this._chosen);
-    const why = h('p', { class: 'why' }, whyText(this.report, this._chosen));
+    const why = h('p', { class: 'why' }, this.report.values[this._chosen]?.say('why') ?? '');
     this._card?.dispose();
     this._card = value && new Card('', value, this.report, this.store);
     this._stage.replaceChildren(...(this._card ? [this._card.element, why] : [why]));

@@ -1,8 +1,10 @@
 /** A grid of tiles on a canvas: drawn once, then marked; led by the pointer or by the keys. */
 
-import { INK, Tint } from './colours';
+import { INK, REPORT } from '../generated/vocabulary';
+import { Tint } from './colours';
 import { OWN_KEYS, h } from './dom';
 import { Arrangement, Box, arrange, placeAt } from './geometry';
+import { fill } from './slots';
 
 /** A line between two places; with `arrow`, its direction counts. */
 export interface Link {
@@ -72,7 +74,7 @@ export class Tiles {
       picture.across && `\u2192 ${picture.across}`
     ];
     this._edges.replaceChildren(...edges.filter(Boolean).map(edge => h('span', null, edge)));
-    this._canvas.setAttribute('aria-label', `${picture.title}. Arrow keys move between tiles.`);
+    this._canvas.setAttribute('aria-label', fill(REPORT.arrowKeys, { title: picture.title }));
     const { width, height } = this._drawn;
     const scale = window.devicePixelRatio || 1;
     this._canvas.style.width = `${width}px`;

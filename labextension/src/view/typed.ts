@@ -1,8 +1,9 @@
 /** The placement in the type of each line: what it binds, beside the user's own line. */
 
+import { REPORT } from '../generated/vocabulary';
 import { h } from './dom';
 import { Report, TypedLine } from './report';
-import { clean } from './units';
+import { clean, fill } from './slots';
 
 /** A table that is drawn when it is opened: a line of the user's, and its equations. */
 export function typed(report: Report): HTMLElement {
@@ -12,8 +13,7 @@ export function typed(report: Report): HTMLElement {
       body.append(...rows(report));
     }
   };
-  const summary = h('summary', null, "The placement in each line's types");
-  return h('details', { on: { toggle: open } }, summary, body);
+  return h('details', { on: { toggle: open } }, h('summary', null, REPORT.types), body);
 }
 
 function rows(report: Report): HTMLElement[] {
@@ -36,16 +36,16 @@ function own(report: Report, index: number, number: number): HTMLElement {
 }
 
 function equation(line: TypedLine): HTMLElement {
-  const mark = line.inserted ? h('span', { class: 'chip' }, 'inserted by JAX') : null;
+  const mark = line.inserted ? h('span', { class: 'chip' }, REPORT.inserted) : null;
   return h('pre', { class: 'raw' }, `    ${clean(lineText(line))}  `, mark);
 }
 
-/** Write an equation as Python's `str` does. */
-export function lineText(line: TypedLine): string {
+/** Write an equation as a jaxpr does. */
+function lineText(line: TypedLine): string {
   const binds = line.binds.map(bind => `${bind.name}:${bind.type}`).join(' ');
   const indent = '    '.repeat(line.within.length);
   if (!line.primitive) {
-    return `${indent}lambda ${binds}`;
+    return indent + fill(REPORT.lambda, { binds });
   }
   const call = line.parameters ? `${line.primitive}[${line.parameters}]` : line.primitive;
   return `${indent}${binds} = ${[call, ...line.operands].join(' ')}`;

@@ -1,18 +1,17 @@
 /** The live view of a report: what is sent, who asked, why, what would remove it. */
 
+import { REPORT } from '../generated/vocabulary';
 import { Card, arrays } from './arrays';
 import { Code } from './code';
-import { about, header, memoryText, summary } from './content';
 import { Detail } from './detail';
 import { h } from './dom';
 import { List } from './list';
 import { MeshPanel } from './mesh';
-import { Collective, Finding, Memory, Report, readReport } from './report';
+import { Collective, Finding, Report, readReport, weight } from './report';
+import { clean } from './slots';
 import { Spread } from './spread';
 import { Store } from './store';
 import { typed } from './typed';
-import { clean, count, size } from './units';
-import * as words from './words';
 
 /** A report on the page. */
 export interface View {
@@ -55,8 +54,7 @@ function draw(root: HTMLElement, report: Report): View {
     arrays(report, store),
     ...(report.values.length ? [new Spread(report, store).element] : []),
     facts(report, store),
-    ...(report.typed.length ? [typed(report)] : []),
-    ...Object.entries(report.texts).map(([name, text]) => program(name, text))
+    ...(report.typed.length ? [typed(report)] : [])
   );
   store.set({ chosen: heaviest(collectives) });
   store.flush();
@@ -74,7 +72,7 @@ function draw(root: HTMLElement, report: Report): View {
 
 /** What the program runs on, in a line. */
 export function head(report: Report): HTMLElement {
-  const [first, ...others] = header(report);
+  const [first, ...others] = report.said.header;
   return h('div', { class: 'header' }, h('b', null, first), ...others.map(part => h('span', null, part)));
 }
 
@@ -82,7 +80,7 @@ export function head(report: Report): HTMLElement {
 export function sending(report: Report, store: Store): HTMLElement[] {
   return [
     new Code(report, store).element,
-    h('div', { class: 'summary' }, summary(report)),
+    h('div', { class: 'summary' }, report.said.summary),
     ...(report.collectives.length > 1 ? [new List(report, store).element] : []),
     h(
       'div',
@@ -96,23 +94,25 @@ export function sending(report: Report, store: Store): HTMLElement[] {
 /** Give the collective that sends most. */
 export function heaviest(collectives: readonly Collective[]): Collective | null {
   return collectives.reduce<Collective | null>(
-    (most, one) => (most && words.weight(most) >= words.weight(one) ? most : one),
+    (most, one) => (most && weight(most) >= weight(one) ? most : one),
     null
   );
 }
 
 function facts(report: Report, store: Store): HTMLElement {
-  const rows = [fact('memory', memory(report.memory, report.outputs.length))];
-  if (report.cost) {
-    const assumed = report.cost.assumptions.map(one => `- ${one}`).join('\n');
-    const more = assumed ? folded('what is assumed', assumed) : null;
-    rows.push(fact('time', h('div', null, words.bound(report.cost), more)));
+  const { said } = report;
+  const rows = [fact(REPORT.memory, memory(report))];
+  if (said.cost) {
+    const assumed = said.assumptions.map(one => `- ${one}`).join('\n');
+    const more = assumed ? folded(REPORT.assumed, assumed) : null;
+    rows.push(fact(REPORT.time, h('div', null, said.cost, more)));
   }
-  report.findings.forEach(one => rows.push(fact('finding', finding(one, report, store))));
-  report.notes.forEach(note => rows.push(fact('note', h('span', null, clean(note)))));
-  const said = about(report).join(' ');
-  if (said) {
-    rows.push(fact('about', h('span', { class: 'faint' }, said)));
+  report.findings.forEach((one, i) => {
+    rows.push(fact(REPORT.finding, finding(one, said.findings[i], report, store)));
+  });
+  report.notes.forEach(note => rows.push(fact(REPORT.note, h('span', null, clean(note)))));
+  if (said.about) {
+    rows.push(fact(REPORT.about, h('span', { class: 'faint' }, said.about)));
   }
   return h('dl', { class: 'facts' }, ...rows.flat());
 }
@@ -124,39 +124,35 @@ function fact(label: string, body: HTMLElement): HTMLElement[] {
 const PARTS = ['arguments', 'outputs', 'temporaries'] as const;
 
 /** The memory in words, with a bar of its parts. */
-function memory(held: Memory | null, outputs: number): HTMLElement {
+function memory({ memory: held, said }: Report): HTMLElement {
   const bar = h('span', { class: 'bar', 'aria-hidden': 'true' });
-  for (const part of PARTS) {
-    const piece = h('span', { class: `part ${part}`, title: `${part} ${size(held?.[part] ?? 0)}` });
+  PARTS.forEach((part, i) => {
+    const piece = h('span', { class: `part ${part}`, title: said.memory[i] });
     piece.style.flexGrow = String(held?.[part] ?? 0);
     bar.append(piece);
-  }
-  const words = memoryText(held, outputs).split(', ');
-  const parts = words.map((text, i) =>
-    h('span', null, held && h('span', { class: `swatch ${PARTS[i]}` }), text + (words[i + 1] ? ', ' : ''))
+  });
+  const parts = said.memory.map((text, i) =>
+    h('span', null, held && h('span', { class: `swatch ${PARTS[i]}` }), text + (said.memory[i + 1] ? ', ' : ''))
   );
   return h('div', null, ...parts, held && bar);
 }
 
-function finding(one: Finding, report: Report, store: Store): HTMLElement {
-  const place = one.location ? ` ${words.at(one.location, report)}` : '';
-  const price = one.wasted_bytes === null ? '' : `  (${size(one.wasted_bytes)} wasted)`;
+function finding(
+  one: Finding,
+  [head, text]: readonly [string, string],
+  report: Report,
+  store: Store
+): HTMLElement {
   return h(
     'div',
     null,
-    h('b', null, `${clean(one.kind)}${place}`),
-    `: ${clean(one.message)}${price}`,
+    h('b', null, head),
+    `: ${text}`,
     one.values.length
       ? h('div', { class: 'cards' }, ...one.values.map(value => new Card('', value, report, store).element))
       : null,
-    one.details ? folded('details', one.details) : null
+    one.details ? folded(REPORT.details, one.details) : null
   );
-}
-
-/** The text of a program, drawn when it is opened. */
-function program(name: string, text: string): HTMLElement {
-  const lines = count(text.split('\n').length, 'line');
-  return folded(`${clean(name)} program, ${lines}, ${size(text.length)}`, text);
 }
 
 function folded(title: string, text: string): HTMLElement {

@@ -1,11 +1,10 @@
 /** The check of a shard_map: its specs, the body with what varies after each line, the verdict. */
 
+import { REPORT, WIDGETS } from '../generated/vocabulary';
 import { copier } from '../view/detail';
 import { h, heading, mono } from '../view/dom';
-import { meshText } from '../view/content';
-import { Mesh, Source, readReport } from '../view/report';
-import { specText } from '../view/spec';
-import { clean } from '../view/units';
+import { Source, readReport } from '../view/report';
+import { clean, fill } from '../view/slots';
 import { View, mountReport } from '../view/view';
 import { choices } from './choices';
 import { Axis, Model, copyOf } from './model';
@@ -45,7 +44,8 @@ interface Checked {
   number: number;
   failed?: string;
   accepted: boolean;
-  mesh: Mesh;
+  /** The mesh, the verdict in a word and in a sentence, the specs as they are chosen. */
+  said: { mesh: string; verdict: string; sentence: string; inputs: string[]; outputs: string[] };
   error: string;
   message: string;
   steps: { name: string; passed: boolean | null; message: string }[];
@@ -99,7 +99,7 @@ class Check {
     if (!inputs?.length) {
       return h('div');
     }
-    const compile = h('button', { type: 'button', on: { click: () => this._ask('compile') } }, 'compile it');
+    const compile = h('button', { type: 'button', on: { click: () => this._ask('compile') } }, WIDGETS.compile);
     const rows = (part: string, picks: Pick[]): HTMLElement[] =>
       picks.map((pick, i) => this._row(pick, axes, `${part}${i}`));
     return h(
@@ -111,16 +111,16 @@ class Check {
   }
 
   private _row(pick: Pick, axes: Axis[], key: string): HTMLElement {
-    const spec = h('span', { class: 'faint' }, clean(specText(pick.spec)));
+    const spec = h('span', { class: 'faint' });
+    this._specs.set(key, spec);
     const inside = key.startsWith('out');
     const dims = pick.shape.map((size, dim) => {
       const found = inside ? joined(axes, size) : choices(axes, size);
       const now = found.find(one => JSON.stringify(one.axes) === JSON.stringify(pick.spec[dim]));
-      const name = `${clean(pick.name)}, dimension ${dim} of ${size}`;
+      const name = fill(WIDGETS.dimension, { name: clean(pick.name), dim, size });
       const labels = found.map(one => one.label);
       const list = select(labels, now?.label ?? '', `${key}:${dim}`, name, chosen => {
         pick.spec[dim] = found[chosen].axes;
-        spec.textContent = clean(specText(pick.spec));
         this._ask('check');
       });
       return dimension(dim, size, list);
@@ -147,13 +147,15 @@ class Check {
       return;
     }
     this._body.toggleAttribute('data-stale', false);
-    const verdict = found.accepted ? 'accepted' : 'refused';
-    const said = found.accepted ? 'JAX accepts this shard_map' : `JAX refuses this shard_map: ${clean(found.error)}`;
+    const { said } = found;
+    const kind = found.accepted ? 'accepted' : 'refused';
     this._head.replaceChildren(
-      h('b', null, clean(meshText(found.mesh))),
-      h('span', { class: 'chip', 'data-kind': verdict }, verdict),
-      h('span', { role: 'status' }, said)
+      h('b', null, said.mesh),
+      h('span', { class: 'chip', 'data-kind': kind }, said.verdict),
+      h('span', { role: 'status' }, clean(said.sentence))
     );
+    const written = [said.inputs.map((text, i) => [`in${i}`, text]), said.outputs.map((text, i) => [`out${i}`, text])];
+    written.flat().forEach(([key, text]) => this._specs.get(key)?.replaceChildren(text));
     this._body.replaceChildren(
       ...(found.failed ? [h('div', { class: 'error', role: 'alert' }, clean(found.failed))] : []),
       ...missing(found),
@@ -177,7 +179,7 @@ class Check {
     const open = (): void => {
       this._view ??= mountReport(place, report);
     };
-    const title = h('summary', null, 'The compiled program');
+    const title = h('summary', null, WIDGETS.program);
     const region = found.region && h('p', null, mono(clean(found.region)));
     return [h('details', { on: { toggle: open } }, title, region || null, place)];
   }
@@ -185,6 +187,7 @@ class Check {
   private readonly _picks: Picks;
   private readonly _head = h('div', { class: 'header' });
   private readonly _body = h('div', { class: 'sent' });
+  private readonly _specs = new Map<string, HTMLElement>();
   private _view: View | null = null;
   private _number = 0;
 }
@@ -195,7 +198,9 @@ function joined(axes: readonly Axis[], size: number): ReturnType<typeof choices>
     names.reduce((all, name) => all * (axes.find(axis => axis.name === name)?.size ?? 1), 1);
   return choices(axes, 0).map(one => ({
     axes: one.axes,
-    label: one.axes.length ? `${one.axes.join(', ')}: ${size * parts(one.axes)} in all` : 'as it is'
+    label: one.axes.length
+      ? fill(WIDGETS.inAll, { axes: one.axes.join(', '), size: size * parts(one.axes) })
+      : WIDGETS.asItIs
   }));
 }
 
@@ -207,11 +212,19 @@ function missing(found: Checked): HTMLElement[] {
       { class: 'fix' },
       h('div', null, clean(why)),
       ...[fix, other].filter(Boolean).map((text, i) =>
-        h('div', null, i ? 'or ' : 'write ', mono(clean(text)), ' ', copier(text))
+        h('div', null, i ? WIDGETS.or : WIDGETS.write, mono(clean(text)), ' ', copier(text))
       )
     )
   );
 }
+
+const COLUMNS = [
+  WIDGETS.shardArray,
+  WIDGETS.shardSpec,
+  WIDGETS.shardWhole,
+  WIDGETS.shardLocal,
+  WIDGETS.shardVaries
+];
 
 function shards(found: Checked): HTMLElement {
   const cells = (shard: Shard, role: string): HTMLElement =>
@@ -219,16 +232,16 @@ function shards(found: Checked): HTMLElement {
   return h(
     'div',
     { class: 'pins' },
-    heading('Arrays: whole, and as the body of one device sees them'),
+    heading(WIDGETS.shards),
     h(
       'table',
       { class: 'wholes' },
-      h('thead', null, row('th', ['', 'array', 'spec', 'whole', 'one device', 'may differ along'])),
+      h('thead', null, row('th', ['', ...COLUMNS])),
       h(
         'tbody',
         null,
-        ...found.inputs.map(one => cells(one, 'in')),
-        ...found.outputs.map(one => cells(one, 'out'))
+        ...found.inputs.map(one => cells(one, WIDGETS.in)),
+        ...found.outputs.map(one => cells(one, WIDGETS.out))
       )
     )
   );
@@ -239,11 +252,11 @@ function row(tag: 'td' | 'th', texts: readonly string[]): HTMLElement {
 }
 
 function dims(shape: readonly number[] | null): string {
-  return shape ? `[${shape.join(', ')}]` : 'not known';
+  return shape ? `[${shape.join(', ')}]` : REPORT.notKnown;
 }
 
 function varies(axes: readonly string[]): string {
-  return axes.length ? clean(axes.join(', ')) : 'none: the same everywhere';
+  return axes.length ? clean(axes.join(', ')) : WIDGETS.same;
 }
 
 /** The body's lines, each with what it binds and along which axes that may differ. */
@@ -258,7 +271,7 @@ function body(found: Checked): HTMLElement {
     }
     items.push(...line.binds.map(bind => bound(line, bind)));
   }
-  return h('div', { hidden: !items.length }, heading('What may differ, line by line'), h('ol', { class: 'lines' }, ...items));
+  return h('div', { hidden: !items.length }, heading(WIDGETS.lines), h('ol', { class: 'lines' }, ...items));
 }
 
 function source(found: Checked, { source: at, line }: { source: number; line: number }): HTMLElement {
@@ -274,7 +287,7 @@ function source(found: Checked, { source: at, line }: { source: number; line: nu
 
 function bound(line: Line, bind: Bind): HTMLElement {
   const call = line.primitive ? ` = ${line.primitive} ${line.operands.join(' ')}` : '';
-  const note = line.inserted ? '  (inserted by JAX)' : '';
+  const note = line.inserted ? WIDGETS.insertedNote : '';
   const type = bind.type.replace(/\{.*\}$/, '');
   return h(
     'li',
@@ -286,9 +299,9 @@ function bound(line: Line, bind: Bind): HTMLElement {
 }
 
 const MARKS = new Map<boolean | null, string>([
-  [true, 'ok'],
-  [false, 'no'],
-  [null, 'not reached']
+  [true, WIDGETS.ok],
+  [false, WIDGETS.no],
+  [null, WIDGETS.notReached]
 ]);
 
 function steps(found: Checked): HTMLElement {
@@ -301,7 +314,7 @@ function steps(found: Checked): HTMLElement {
       h('span', null, clean(name) + (message ? `: ${clean(message)}` : ''))
     );
   });
-  return h('div', null, heading('The checks, in order'), ...items);
+  return h('div', null, heading(WIDGETS.steps), ...items);
 }
 
 function message(found: Checked): HTMLElement[] {
@@ -309,5 +322,5 @@ function message(found: Checked): HTMLElement[] {
     return [];
   }
   const text = found.message.split('\n').map(clean).join('\n');
-  return [h('details', null, h('summary', null, `JAX's own words: ${clean(found.error)}`), h('pre', { class: 'raw' }, text))];
+  return [h('details', null, h('summary', null, fill(WIDGETS.ownWords, { error: clean(found.error) })), h('pre', { class: 'raw' }, text))];
 }

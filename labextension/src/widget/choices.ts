@@ -1,5 +1,7 @@
 /** What there is to choose: how axes can split a dimension, how devices make a mesh. */
 
+import { WIDGETS } from '../generated/vocabulary';
+import { fill } from '../view/slots';
 import { Axis, Plan, Specs, copyOf } from './model';
 
 /** A way to split a dimension: its axes, major first, and whether they divide it. */
@@ -22,11 +24,11 @@ export function choices(axes: readonly Axis[], size: number): Choice[] {
 
 function label(chosen: readonly Axis[], size: number): string {
   if (!chosen.length) {
-    return 'whole';
+    return WIDGETS.whole;
   }
   const parts = chosen.reduce((product, axis) => product * axis.size, 1);
-  const held = size % parts ? 'does not divide' : `${size / parts} each`;
-  return `${chosen.map(axis => axis.name).join(', ')}: ${held}`;
+  const slots = { axes: chosen.map(axis => axis.name).join(', '), size: size / parts };
+  return fill(size % parts ? WIDGETS.doesNotDivide : WIDGETS.splitOver, slots);
 }
 
 /** Give the ways to lay devices out along so many axes: `[[8, 1], [4, 2], ...]`. */

@@ -1,15 +1,15 @@
 /** The explorer: each click is answered by a preview, and by the compiled program once it is there. */
 
+import { WIDGETS } from '../generated/vocabulary';
 import { arrays } from '../view/arrays';
 import { copier } from '../view/detail';
 import { h, heading } from '../view/dom';
 import { Spread } from '../view/spread';
 import { Report, readReport } from '../view/report';
 import { Store } from '../view/store';
-import { summary } from '../view/content';
-import { clean, seconds, size } from '../view/units';
+import { clean } from '../view/slots';
 import { head, heaviest, mountReport, sending } from '../view/view';
-import { Model, Plan, Subject, copyOf } from './model';
+import { Model, Plan, Subject, Written, copyOf } from './model';
 import { Picker } from './picker';
 import { Pin, table } from './pins';
 import { Quiz } from './predict';
@@ -23,20 +23,18 @@ interface Code {
   text: string;
 }
 
-const ALONE =
-  'This report came without its function, so that its plan cannot be changed here: ' +
-  'sn.explore(fn, *args, mesh=...) compiles other plans.';
+/** What the chip says of the pictures. */
+const STATES = {
+  asked: WIDGETS.stateAsked,
+  preview: WIDGETS.statePreview,
+  compiled: WIDGETS.stateCompiled,
+  refused: WIDGETS.stateRefused,
+  stopped: WIDGETS.stateStopped
+};
 
 export function explorer(model: Model, root: HTMLElement): () => void {
   const view = new Explorer(model, root);
   return () => view.dispose();
-}
-
-/** Say what a device sends and holds, in a line. */
-function told(report: Report): string {
-  const { memory } = report;
-  const held = memory && memory.arguments + memory.outputs + memory.temporaries - memory.aliased;
-  return summary(report) + (held === null ? '' : `; a device holds ${size(held)}`);
 }
 
 class Explorer {
@@ -48,10 +46,10 @@ class Explorer {
     const { plan } = model.get('compiled') as { plan: Plan };
     this._number = Number(model.get('compiled').number ?? 0);
     this._picker = subject.inputs ? new Picker(subject, copyOf(plan), () => this._changed()) : null;
-    this._pin = h('button', { type: 'button', on: { click: () => this._pinned() } }, 'pin this plan');
-    this._stop = h('button', { type: 'button', on: { click: () => this._stopped() } }, 'stop');
+    this._pin = h('button', { type: 'button', on: { click: () => this._pinned() } }, WIDGETS.pin);
+    this._stop = h('button', { type: 'button', on: { click: () => this._stopped() } }, WIDGETS.stop);
     root.append(
-      h('div', { class: 'header' }, this._title, this._picker ? null : h('span', null, ALONE)),
+      h('div', { class: 'header' }, this._title, this._picker ? null : h('span', null, WIDGETS.alone)),
       ...(this._picker ? [this._picker.element] : []),
       this._error,
       h('div', { class: 'state' }, this._chip, this._status, this._stop, this._pin),
@@ -93,9 +91,9 @@ class Explorer {
     this._error.hidden = true;
     clearTimeout(this._compiling);
     clearTimeout(this._late);
-    this._say('asked', 'Asking Shardy ...');
+    this._say('asked', WIDGETS.asking);
     this._late = window.setTimeout(() => {
-      this._status.textContent = 'The kernel has not answered yet: it may be running a cell.';
+      this._status.textContent = WIDGETS.late;
     }, LATE);
     if (!this._waiting) {
       this._ask();
@@ -114,7 +112,7 @@ class Explorer {
   private _stopped(): void {
     clearTimeout(this._compiling);
     this.model.send({ kind: 'stop' });
-    this._say('stopped', 'Stopped. What is sent below is of the plan that was compiled last.');
+    this._say('stopped', WIDGETS.stopped);
   }
 
   private _pinned(): void {
@@ -134,26 +132,24 @@ class Explorer {
     }
     clearTimeout(this._late);
     if (answer.kind === 'refused' || answer.kind === 'failed') {
-      this._fail(answer.kind, answer.said);
+      this._fail(answer.said);
       return;
     }
     if (answer.kind === 'preview') {
       this._drawGrids(readReport(JSON.parse(answer.report)), 'preview');
-      this._say('preview', `Shardy's answer in ${seconds(answer.seconds)}: where arrays lie. Compiling ...`);
-    } else {
-      this._say('asked', `No preview: ${clean(answer.said)}. Compiling ...`);
     }
+    this._picker?.tell((answer.specs ?? {}) as Written);
+    this._say(answer.kind === 'preview' ? 'preview' : 'asked', answer.said);
     this._sent.toggleAttribute('data-stale', true);
     this._stale.hidden = false;
-    this._stale.textContent = 'What is sent is still that of the plan that was compiled last.';
+    this._stale.textContent = WIDGETS.stale;
     this._compiling = window.setTimeout(() => this._send('compile', this._number), QUIET);
   }
 
-  private _fail(kind: string, said: string): void {
-    const head = kind === 'refused' ? 'This plan cannot be: ' : 'JAX does not compile this plan. ';
-    this._error.textContent = head + said.split('\n').map(clean).join('\n');
+  private _fail(said: string): void {
+    this._error.textContent = said.split('\n').map(clean).join('\n');
     this._error.hidden = false;
-    this._say('refused', 'The pictures are of the plan before.');
+    this._say('refused', WIDGETS.before);
   }
 
   private _compiledCame(): void {
@@ -179,25 +175,24 @@ class Explorer {
     this._drawGrids(report, 'compiled');
     this._drawSent(report);
     this._drawCodes(compiled.codes as Code[]);
-    const differs = compiled.differs as string[];
-    const other = differs.length ? ` The preview said otherwise: ${differs.map(clean).join('; ')}.` : '';
-    this._say('compiled', `${told(report)}.${other}`);
+    this._picker?.tell(compiled.specs as Written);
+    this._say('compiled', compiled.said);
     this._pin.disabled = false;
   }
 
   /** An older plan was in the kernel's memory: its answer came as a compiled one. */
   private _changedMeanwhile(): void {
-    if (this._chip.textContent === 'asked') {
+    if (this._chip.getAttribute('data-kind') === 'asked') {
       this._ask();
     }
   }
 
   // What is drawn
 
-  private _say(kind: string, text: string): void {
-    this._chip.textContent = kind;
+  private _say(kind: keyof typeof STATES, text: string): void {
+    this._chip.textContent = STATES[kind];
     this._chip.setAttribute('data-kind', kind);
-    this._status.textContent = text;
+    this._status.textContent = clean(text);
     this._stop.hidden = kind !== 'preview' && kind !== 'asked';
     this._pin.disabled = kind !== 'compiled';
   }
@@ -212,17 +207,17 @@ class Explorer {
 
   private _drawSent(report: Report): void {
     const store = this._newStore(1);
-    this._sent.replaceChildren(heading('What the compiled program sends'), ...sending(report, store));
+    this._sent.replaceChildren(heading(WIDGETS.sends), ...sending(report, store));
     this._sent.toggleAttribute('data-stale', false);
     store.set({ chosen: heaviest(report.collectives) });
     store.flush();
     this._ends.splice(0).forEach(end => end());
     this._whole.replaceChildren(
-      this._folded('Guess what each line sends, then see', place => {
+      this._folded(WIDGETS.guess, place => {
         const quiz = new Quiz(report, place);
         return () => quiz.dispose();
       }),
-      this._folded('The whole report of the compiled program', place => {
+      this._folded(WIDGETS.wholeReport, place => {
         const view = mountReport(place, report);
         return () => view.dispose();
       })
@@ -249,7 +244,7 @@ class Explorer {
         h('pre', { class: 'raw' }, text.split('\n').map(clean).join('\n'))
       )
     );
-    const title = h('summary', null, 'The code that gives this plan');
+    const title = h('summary', null, WIDGETS.code);
     this._codes.replaceChildren(...(texts.length ? [h('details', null, title, ...texts)] : []));
   }
 

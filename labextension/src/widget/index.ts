@@ -1,7 +1,9 @@
 /** The widgets' door, as anywidget loads it: `view` says what is drawn. */
 
+import { WIDGETS } from '../generated/vocabulary';
 import { OWN_KEYS, h } from '../view/dom';
-import { clean } from '../view/units';
+import { mount } from '../view/index';
+import { clean, fill } from '../view/slots';
 import { check } from './check';
 import { explorer } from './explorer';
 import { Draw, Model } from './model';
@@ -14,7 +16,7 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   el.replaceChildren(root);
   const draw = VIEWS[String(model.get('view'))];
   if (!draw) {
-    root.append(h('div', { class: 'error', role: 'alert' }, `no view ${clean(String(model.get('view')))}`));
+    root.append(h('div', { class: 'error', role: 'alert' }, fill(WIDGETS.noView, { name: clean(String(model.get('view'))) })));
     return () => root.remove();
   }
   const end = draw(model, root);
@@ -24,4 +26,5 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   };
 }
 
+export { mount };
 export default { render };

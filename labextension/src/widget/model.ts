@@ -10,14 +10,15 @@ export interface Model {
 /** A widget's view; gives the way to end it. */
 export type Draw = (model: Model, root: HTMLElement) => () => void;
 
-/** A placement to choose: the axes of each dimension. */
-export type Specs = Record<string, string[][]>;
-
+/** An axis of a mesh whose types are chosen by name. */
 export interface Axis {
   name: string;
   size: number;
   type: string;
 }
+
+/** A placement to choose: the axes of each dimension. */
+export type Specs = Record<string, string[][]>;
 
 export interface Plan {
   axes: Axis[];
@@ -38,6 +39,9 @@ export interface Subject {
   target: string;
   inputs: Input[];
 }
+
+/** How specs are written, by the name of the array. */
+export type Written = Readonly<Record<string, string>>;
 
 export function copyOf<T>(data: T): T {
   return JSON.parse(JSON.stringify(data)) as T;

@@ -1,10 +1,10 @@
 /** The controls of a plan: the axes of the mesh, and a spec for each input. */
 
+import { REPORT, WIDGETS } from '../generated/vocabulary';
 import { h, heading, mono } from '../view/dom';
-import { specText } from '../view/spec';
-import { clean, count } from '../view/units';
+import { clean, fill, numbered } from '../view/slots';
 import { choices, devices, extended, renamed, shapes, without } from './choices';
-import { Input, Plan, Subject, copyOf } from './model';
+import { Input, Plan, Subject, Written, copyOf } from './model';
 
 const MOST_AXES = 5;
 const MOST_SHAPES = 120;
@@ -27,6 +27,12 @@ export class Picker {
     return this._plan;
   }
 
+  /** Show how the plan's specs are written. */
+  tell(written: Written): void {
+    this._written = written;
+    this._specs.forEach(([name, said]) => (said.textContent = written[name] ?? ''));
+  }
+
   /** Show another plan, without telling of it. */
   show(plan: Plan): void {
     this._plan = copyOf(plan);
@@ -44,18 +50,19 @@ export class Picker {
     const key = document.activeElement?.getAttribute('data-key');
     const focused = this.element.contains(document.activeElement) ? key : null;
     const { inputs } = this.subject;
+    this._specs = [];
     const rows = inputs.map((input, i) => this._input(input, i));
     const rest = rows.slice(SHOWN);
     const more = h(
       'details',
       { hidden: !rest.length, open: this._open },
-      h('summary', null, `and ${count(rest.length, 'more input')}`),
+      h('summary', null, numbered(WIDGETS.moreInputs, rest.length)),
       ...rest
     );
     more.addEventListener('toggle', () => (this._open = more.open));
     this.element.replaceChildren(
-      h('div', { class: 'axes' }, heading('Mesh'), ...this._mesh()),
-      h('div', { class: 'inputs' }, heading('Where the inputs lie'), ...rows.slice(0, SHOWN), more)
+      h('div', { class: 'axes' }, heading(REPORT.mesh), ...this._mesh()),
+      h('div', { class: 'inputs' }, heading(WIDGETS.inputs), ...rows.slice(0, SHOWN), more)
     );
     if (focused) {
       const found = [...this.element.querySelectorAll<HTMLElement>('[data-key]')];
@@ -65,14 +72,14 @@ export class Picker {
 
   private _mesh(): HTMLElement[] {
     const { axes } = this._plan;
-    const add = h('button', { type: 'button', 'data-key': 'add', disabled: axes.length >= MOST_AXES }, 'add axis');
+    const add = h('button', { type: 'button', 'data-key': 'add', disabled: axes.length >= MOST_AXES }, WIDGETS.addAxis);
     add.addEventListener('click', () => this._set(extended(this._plan)));
     return [
       ...axes.map((_, i) => this._axis(i)),
       h(
         'div',
         { class: 'axis' },
-        h('span', null, `= ${count(devices(axes), 'device')}`),
+        h('span', null, numbered(WIDGETS.devices, devices(axes))),
         this._shapes(),
         add
       )
@@ -80,26 +87,26 @@ export class Picker {
   }
 
   private _axis(index: number): HTMLElement {
-    const axis = this._plan.axes[index];
-    const said = clean(axis.name);
+    const now = this._plan.axes[index];
+    const axis = clean(now.name);
     const name = h('input', {
       type: 'text',
       class: 'field name',
-      value: axis.name,
+      value: now.name,
       'data-key': `name${index}`,
-      'aria-label': `name of axis ${index + 1}`,
+      'aria-label': fill(WIDGETS.axisName, { number: index + 1 }),
       on: entered(() => this._rename(index, name.value.trim()))
     });
     const size = h('input', {
       type: 'number',
       class: 'field size',
       min: 1,
-      value: axis.size,
+      value: now.size,
       'data-key': `size${index}`,
-      'aria-label': `devices along ${said}`,
+      'aria-label': fill(WIDGETS.axisSize, { axis }),
       on: entered(() => this._resize(index, Number(size.value)))
     });
-    const type = select(this.subject.types, axis.type, `type${index}`, `type of axis ${said}`, chosen => {
+    const type = select(this.subject.types, now.type, `type${index}`, fill(WIDGETS.axisType, { axis }), chosen => {
       const plan = copyOf(this._plan);
       plan.axes[index].type = this.subject.types[chosen];
       this._set(plan);
@@ -108,7 +115,7 @@ export class Picker {
       type: 'button',
       'data-key': `gone${index}`,
       disabled: this._plan.axes.length < 2,
-      'aria-label': `remove axis ${said}`,
+      'aria-label': fill(WIDGETS.axisRemove, { axis }),
       on: { click: () => this._set(without(this._plan, index)) }
     }, '\u00d7');
     return h('div', { class: 'axis' }, name, ' = ', size, type, gone);
@@ -138,7 +145,7 @@ export class Picker {
     }
     const texts = found.map(sizes => sizes.join(' x '));
     const now = axes.map(axis => axis.size).join(' x ');
-    return select(texts, now, 'shape', 'shape of the mesh', chosen => {
+    return select(texts, now, 'shape', WIDGETS.meshShape, chosen => {
       const plan = copyOf(this._plan);
       plan.axes.forEach((axis, i) => (axis.size = found[chosen][i]));
       this._set(plan);
@@ -147,15 +154,15 @@ export class Picker {
 
   private _input(input: Input, number: number): HTMLElement {
     const spec = this._plan.specs[input.names[0]] ?? input.shape.map(() => []);
-    const said = h('span', { class: 'faint' }, clean(specText(spec)));
+    const said = h('span', { class: 'faint' }, this._written[input.names[0]] ?? '');
+    this._specs.push([input.names[0], said]);
     const dims = input.shape.map((size, dim) => {
       const found = choices(this._plan.axes, size);
       const now = found.find(one => JSON.stringify(one.axes) === JSON.stringify(spec[dim]));
-      const name = `${clean(input.label)}, dimension ${dim} of ${size}`;
+      const name = fill(WIDGETS.dimension, { name: clean(input.label), dim, size });
       const labels = found.map(one => one.label);
       const pick = select(labels, now?.label ?? '', `spec${number}:${dim}`, name, chosen => {
         this._place(input, dim, found[chosen].axes);
-        said.textContent = clean(specText(this._plan.specs[input.names[0]]));
       });
       return dimension(dim, size, pick);
     });
@@ -171,7 +178,7 @@ export class Picker {
         ' ',
         said
       ),
-      h('div', { class: 'dims' }, ...(dims.length ? dims : [h('span', { class: 'faint' }, 'scalar')]))
+      h('div', { class: 'dims' }, ...(dims.length ? dims : [h('span', { class: 'faint' }, WIDGETS.scalar)]))
     );
   }
 
@@ -184,12 +191,14 @@ export class Picker {
     this.change(this._plan);
   }
 
+  private _written: Written = {};
+  private _specs: [string, HTMLElement][] = [];
   private _open = false;
 }
 
 /** A control with the dimension that it is for. */
 export function dimension(dim: number, size: number, control: HTMLElement): HTMLElement {
-  const label = h('span', { class: 'faint' }, `dim ${dim} (${size})`);
+  const label = h('span', { class: 'faint' }, fill(WIDGETS.dim, { dim, size }));
   return h('label', { class: 'dim' }, label, ' ', control);
 }
 

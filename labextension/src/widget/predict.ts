@@ -1,27 +1,20 @@
 /** Predict, then reveal: guess what a line sends, and along which axes; then see, and why. */
 
+import { COLLECTIVE_KINDS, REPORT, WIDGETS } from '../generated/vocabulary';
 import { arrays } from '../view/arrays';
+import { wholeAxis } from '../view/blocks';
 import { Detail } from '../view/detail';
 import { h, heading, mono } from '../view/dom';
 import { MeshPanel } from '../view/mesh';
-import { Collective, Report, readReport } from '../view/report';
-import { wholeAxis } from '../view/spec';
+import { Collective, Report, home, readReport } from '../view/report';
+import { clean, fill } from '../view/slots';
 import { Store } from '../view/store';
-import { clean, count } from '../view/units';
 import { head } from '../view/view';
-import * as words from '../view/words';
 import { Model } from './model';
 import { select } from './picker';
 
-const NOTHING = 'nothing';
-const KINDS = [
-  NOTHING,
-  'all-reduce',
-  'all-gather',
-  'reduce-scatter',
-  'all-to-all',
-  'collective-permute'
-];
+const NOTHING = WIDGETS.nothing;
+const KINDS: readonly string[] = [NOTHING, ...COLLECTIVE_KINDS];
 const MOST = 20;
 
 /** A place in the text and what it sends; null where it sends nothing. */
@@ -38,7 +31,7 @@ export function questions(report: Report): Question[] {
   const seen = new Set<string>();
   const found: Question[] = [];
   for (const one of report.collectives) {
-    const place = words.home(one, report);
+    const place = home(one, report);
     const key = JSON.stringify([place?.source, place?.line, one.kind, one.axes]);
     if (!seen.has(key)) {
       seen.add(key);
@@ -55,7 +48,7 @@ export function questions(report: Report): Question[] {
 }
 
 function lineText(report: Report, one: Collective): string {
-  const place = words.home(one, report);
+  const place = home(one, report);
   const source = place && report.sources[place.source];
   return source ? (source.text.split('\n')[place.line - source.first_line] ?? '').trim() : '';
 }
@@ -112,7 +105,7 @@ export class Quiz {
       this._lines.set(number, item);
       return item;
     });
-    return h('div', { class: 'code' }, h('ol', { class: 'lines', 'aria-label': 'Source lines' }, ...items));
+    return h('div', { class: 'code' }, h('ol', { class: 'lines', 'aria-label': REPORT.sourceLines }, ...items));
   }
 
   private _ask(): void {
@@ -124,9 +117,9 @@ export class Quiz {
       box.addEventListener('change', () => (box.checked ? axes.add(name) : axes.delete(name)));
       return h('label', { class: 'dim' }, box, ` ${clean(name)}`);
     });
-    let kind = NOTHING;
-    const list = select(KINDS, NOTHING, 'kind', 'which collective', chosen => (kind = KINDS[chosen]));
-    const reveal = h('button', { type: 'button', class: 'play' }, 'reveal');
+    let kind: string = NOTHING;
+    const list = select(KINDS, NOTHING, 'kind', WIDGETS.whichCollective, chosen => (kind = KINDS[chosen]));
+    const reveal = h('button', { type: 'button', class: 'play' }, WIDGETS.reveal);
     reveal.addEventListener('click', () => {
       reveal.disabled = list.disabled = true;
       boxes.forEach(label => ((label.firstChild as HTMLInputElement).disabled = true));
@@ -134,9 +127,9 @@ export class Quiz {
     });
     this._truth = h('div', { class: 'truth', 'aria-live': 'polite' });
     this._stage.replaceChildren(
-      heading(`Question ${this._now + 1} of ${this._asked.length}`),
+      heading(fill(WIDGETS.question, { number: this._now + 1, all: this._asked.length })),
       h('p', null, ...this._text(question)),
-      h('div', { class: 'axis' }, h('label', { class: 'dim' }, 'It sends ', list), h('span', null, 'over'), ...boxes, reveal),
+      h('div', { class: 'axis' }, h('label', { class: 'dim' }, WIDGETS.itSends, list), h('span', null, WIDGETS.over), ...boxes, reveal),
       this._truth
     );
     this._tell();
@@ -144,24 +137,20 @@ export class Quiz {
 
   private _text({ line, text, of: [number, all] }: Question): (string | HTMLElement)[] {
     if (line === null) {
-      return [this.report.collectives.length ? 'A collective stands at no known line.' : 'What does this program send?'];
+      return [this.report.collectives.length ? WIDGETS.noLine : WIDGETS.wholeProgram];
     }
-    const which = all > 1 ? `Of the ${all} kinds of exchange there, what is number ${number}?` : 'What does it send?';
-    return [`Line ${line}: `, mono(clean(text)), ` ${which}`];
+    const which = all > 1 ? fill(WIDGETS.whichOf, { all, number }) : WIDGETS.whatSent;
+    return [fill(WIDGETS.questionLine, { line }), mono(clean(text)), which];
   }
 
   private _reveal({ one }: Question, right: { kind: boolean; axes: boolean }): void {
     const whole = right.kind && right.axes;
     this._right += whole ? 1 : 0;
-    const verdict = whole
-      ? 'Right.'
-      : right.kind
-        ? 'The right kind, over other axes.'
-        : 'Another one.';
+    const verdict = whole ? WIDGETS.right : right.kind ? WIDGETS.rightKind : WIDGETS.wrong;
     const said = one
-      ? `It is ${one.kind}${words.over(one)}, ${count(one.groups.length, one.kind === 'collective-permute' ? 'pair' : 'group')}.`
-      : 'Nothing: every device has what it needs.';
-    this._truth.append(h('p', null, h('b', null, verdict), ` ${clean(said)}`));
+      ? fill(WIDGETS.truth, { name: one.say('name'), grouping: one.say('grouping') })
+      : WIDGETS.truthNothing;
+    this._truth.append(h('p', null, h('b', null, verdict), said));
     if (one) {
       this._answer?.dispose();
       this._answer = new Store();
@@ -172,7 +161,7 @@ export class Quiz {
       this._answer.flush();
     }
     const last = this._now + 1 >= this._asked.length;
-    const next = h('button', { type: 'button' }, last ? 'start again' : 'next');
+    const next = h('button', { type: 'button' }, last ? WIDGETS.again : WIDGETS.next);
     next.addEventListener('click', () => {
       this._right = last ? 0 : this._right;
       this._now = last ? 0 : this._now + 1;
@@ -187,7 +176,7 @@ export class Quiz {
 
   private _tell(): void {
     this._score.hidden = !this._done;
-    this._score.textContent = `${this._right} of ${this._done} right`;
+    this._score.textContent = fill(WIDGETS.score, { right: this._right, all: this._done });
   }
 
   private readonly _asked: Question[];

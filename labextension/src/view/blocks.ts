@@ -1,52 +1,8 @@
-/** Placements in the words of JAX, and the blocks that they cut an array into. */
+/** The blocks that a placement cuts an array into, and the places of a mesh. */
 
-import { Mesh, Spec, Value } from './report';
-
-/** Write a spec as JAX does: `P('data', None, ('x', 'y'))`. */
-export function specText(spec: Spec | null, unreduced: readonly string[] = []): string {
-  if (spec === null) {
-    return 'no mesh axes';
-  }
-  const entries = spec.map(entryText);
-  while (entries[entries.length - 1] === 'None') {
-    entries.pop();
-  }
-  if (unreduced.length) {
-    entries.push(`unreduced={${unreduced.map(quoted).join(', ')}}`);
-  }
-  return `P(${entries.join(', ')})`;
-}
-
-function entryText(axes: readonly string[]): string {
-  if (!axes.length) {
-    return 'None';
-  }
-  return axes.length === 1 ? quoted(axes[0]) : `(${axes.map(quoted).join(', ')})`;
-}
-
-function quoted(name: string): string {
-  const quote = name.includes("'") && !name.includes('"') ? '"' : "'";
-  return quote + name.replace(/\\/g, '\\\\').replaceAll(quote, `\\${quote}`) + quote;
-}
-
-/** Write an array's type with its placement: `f32[256@data, 512]`. */
-export function typeText(value: Value): string {
-  if (value.spec === null) {
-    return `${value.dtype}[${value.shape.join(', ')}] (in no mesh axes)`;
-  }
-  const { spec } = value;
-  const dims = value.shape.map((size, dim) => dimText(size, spec[dim]));
-  const pending = value.unreduced.length ? `{U:${value.unreduced.join(',')}}` : '';
-  return `${value.dtype}[${dims.join(', ')}]${pending}`;
-}
-
-/** Write one dimension with the axes that split it: `256@data`, `8@(x,y)`, `512`. */
-export function dimText(size: number, axes: readonly string[]): string {
-  if (!axes.length) {
-    return String(size);
-  }
-  return axes.length === 1 ? `${size}@${axes[0]}` : `${size}@(${axes.join(',')})`;
-}
+import { REPORT } from '../generated/vocabulary';
+import { Mesh, Value } from './report';
+import { fill } from './slots';
 
 /** Give the number of blocks along each dimension of a value. */
 export function gridOf(value: Value, mesh: Mesh): readonly number[] {
@@ -114,7 +70,7 @@ export function sizeOf(axis: string, mesh: Mesh): number {
 function meshAxis(name: string, mesh: Mesh): Mesh['axes'][number] {
   const axis = mesh.axes.find(one => one.name === name);
   if (!axis) {
-    throw new Error(`this is no report: its mesh has no axis ${name}`);
+    throw new Error(fill(REPORT.notReport, { why: fill(REPORT.noAxis, { name }) }));
   }
   return axis;
 }

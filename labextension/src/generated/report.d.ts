@@ -1,0 +1,264 @@
+// Generated from shardnb by labextension/generate.py. Do not edit.
+
+export type AskedBy = "called" | "requested" | "inferred";
+export type Asker = "called" | "requested" | "inferred" | "made by the partitioner" | "asker unknown";
+export type ArrayText = "type" | "held" | "copies" | "remarks" | "why";
+export type AxisType = "auto" | "explicit" | "manual";
+export type CollectiveKind = "all-reduce" | "all-gather" | "reduce-scatter" | "all-to-all" | "ragged-all-to-all" | "collective-permute" | "collective-broadcast";
+export type CollectiveText = "name" | "array" | "size" | "trips" | "asked" | "cause" | "grouping" | "at" | "effects" | "because" | "further" | "made" | "used";
+export type Direction = "forward" | "backward" | "sideways";
+export type Reason = "partial-sum" | "conflict" | "output-spec" | "whole-axis" | "reshape" | "uneven" | "halo" | "unknown";
+
+export interface Axis {
+  name: string;
+  size: number;
+  type: "auto" | "explicit" | "manual";
+}
+
+export interface Badge {
+  id: number;
+  head: string;
+  sends: string;
+  mark: string;
+}
+
+export interface Blocked {
+  axis: string;
+  value: string;
+  reason: string;
+  why: string;
+}
+
+export interface Collective {
+  id: number;
+  kind: string;
+  axes: readonly string[] | null;
+  groups: readonly (readonly number[])[];
+  dtype: string;
+  shape: readonly number[];
+  wire_bytes: number;
+  trips: number | null;
+  generated: boolean | null;
+  asked_by: "called" | "inferred" | "requested" | null;
+  reason: string | null;
+  why: string;
+  detail: string | null;
+  full_remat: boolean;
+  producer: string | null;
+  producer_spec: readonly (readonly string[])[] | null;
+  producer_shape: readonly number[] | null;
+  consumer: string | null;
+  needed_spec: readonly (readonly string[])[] | null;
+  phase: string | null;
+  seconds: number | null;
+  fixes: readonly Fix[] | null;
+  combined_with: readonly number[];
+  frames: readonly Location[];
+  within: readonly string[];
+  op_name: string;
+  instruction: string;
+  channel: number | null;
+  made_as: string | null;
+  algorithm: string | null;
+  overlap: Overlap | null;
+  least_trips: number;
+}
+
+export interface Column {
+  texts: readonly string[];
+  at: readonly number[];
+}
+
+export interface Cost {
+  hardware: string;
+  source: string;
+  communication_seconds: number;
+  compute_seconds: number | null;
+  memory_seconds: number | null;
+  by_axis: Readonly<Record<string, number>>;
+  by_phase: Readonly<Record<string, number>>;
+  links: Readonly<Record<string, string>>;
+  peak_flops: number | null;
+  memory_bandwidth: number | null;
+  assumptions: readonly string[];
+  assumed: boolean;
+  unpriced: number;
+  uncounted: number;
+}
+
+export interface Drawn {
+  kept: readonly number[];
+  rest: string;
+}
+
+export interface Finding {
+  kind: string;
+  message: string;
+  location: Location | null;
+  wasted_bytes: number | null;
+  details: string;
+  values: readonly Value[];
+}
+
+export interface Fix {
+  edit: string;
+  collectives: readonly [number, number];
+  wire_bytes: readonly [number, number];
+  memory_bytes: readonly [number, number];
+  location: Location | null;
+}
+
+export interface LedLine {
+  line: number;
+  badges: readonly Badge[];
+  marks: readonly Badge[];
+}
+
+export interface Location {
+  source: number;
+  line: number;
+  function: string;
+}
+
+export interface Memory {
+  arguments: number;
+  outputs: number;
+  temporaries: number;
+  aliased: number;
+  code: number;
+}
+
+export interface Mesh {
+  axes: readonly Axis[];
+  device_ids: readonly number[];
+  target: string;
+  platform: string;
+  kind: string;
+  emulated: boolean;
+  coords: readonly (readonly number[])[] | null;
+  cores: readonly number[] | null;
+}
+
+export interface Origin {
+  axis: string;
+  kind: "constraint" | "input" | "output" | "shard_map" | "type" | "unknown";
+  name: string;
+  location: Location | null;
+  steps: readonly Step[] | null;
+  after: number | null;
+}
+
+export interface Overlap {
+  ops: number;
+  names: readonly string[];
+  cycles: number | null;
+}
+
+export interface Report {
+  title: string;
+  mesh: Mesh;
+  inputs: readonly Value[];
+  outputs: readonly Value[];
+  values: readonly Value[];
+  collectives: readonly Collective[];
+  findings: readonly Finding[];
+  memory: Memory | null;
+  sources: readonly Source[];
+  versions: Readonly<Record<string, string>>;
+  notes: readonly string[];
+  typed: readonly TypedLine[];
+  work: Work | null;
+  cost: Cost | null;
+  run: Run;
+  texts: Readonly<Record<string, string>>;
+  version: number;
+}
+
+export interface Run {
+  trace_seconds: number | null;
+  compile_seconds: number | null;
+  explain_seconds: number | null;
+  run_seconds: number | null;
+}
+
+export interface Said {
+  header: readonly string[];
+  summary: string;
+  filtered: string;
+  memory: readonly string[];
+  about: string;
+  cost: string;
+  assumptions: readonly string[];
+  findings: readonly (readonly [string, string])[];
+  inputs: Drawn;
+  outputs: Drawn;
+  lines: readonly (readonly LedLine[])[];
+  arrays: Readonly<Record<string, Column>>;
+  states: readonly (readonly State[])[];
+  collectives: Readonly<Record<string, Column>>;
+}
+
+export interface Source {
+  name: string;
+  text: string;
+  first_line: number;
+  cell_id: string | null;
+}
+
+export type State = readonly [number, number, readonly (readonly string[])[] | null];
+
+export interface Step {
+  op: string;
+  direction: "backward" | "forward" | "sideways";
+  source: string;
+  target: string;
+  location: Location | null;
+  number: number;
+}
+
+export interface TypedLine {
+  primitive: string;
+  binds: readonly TypedValue[];
+  operands: readonly string[];
+  parameters: string;
+  within: readonly string[];
+  inserted: boolean;
+  location: Location | null;
+}
+
+export interface TypedValue {
+  name: string;
+  type: string;
+  dtype: string;
+  shape: readonly number[];
+  spec: readonly (readonly string[])[];
+  varying: readonly string[];
+  unreduced: readonly string[];
+  reduced: readonly string[];
+}
+
+export interface Value {
+  name: string;
+  dtype: string;
+  shape: readonly number[];
+  spec: readonly (readonly string[])[] | null;
+  shard_shape: readonly number[];
+  unreduced: readonly string[];
+  grid: readonly number[] | null;
+  blocks: readonly number[] | null;
+  requested: readonly (readonly string[])[] | null;
+  closed_over: boolean;
+  location: Location | null;
+  details: string;
+  op: string;
+  manual: readonly string[];
+  propagated: readonly (readonly string[])[] | null;
+  origins: readonly Origin[];
+  blocked: readonly Blocked[];
+}
+
+export interface Work {
+  flops: number;
+  accessed_bytes: number;
+  uncounted: number;
+}
