@@ -57,7 +57,7 @@ shown.register(
     {
         "bundle": "shardnb.views.bundle:mimebundle",
         "check": "shardnb.widgets.check:mimebundle",
-        "check widget": "shardnb.widgets.check:widget_of",
+        "check widget": "shardnb.widgets.check:CheckView",
         "explanation": "shardnb.views.explanations:mimebundle",
         "explanation text": "shardnb.views.explanations:text_of",
         "figure": "shardnb.views.figure:draw",

@@ -8,14 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from shardnb import engine
-from shardnb.compiler.call import read_call
+from shardnb.compiler import build
+from shardnb.compiler.call import read_call, texts_of
 from shardnb.compiler.comparison import compare
 from shardnb.errors import failures
 from shardnb.manual import checker
+from shardnb.manual.checker import ShardMapCall
 from shardnb.mesh import Grid, make_grid
 from shardnb.report.types import Column, Comparison, ExplicitPlan, ShardMapCheck
 from shardnb.search import explicit
-from shardnb.sources.source_texts import Sources
 
 Tree = Any
 
@@ -43,11 +44,8 @@ def to_explicit(
     >>> plan.annotations, plan.same_collectives
     ((), True)
     """
-    call = read_call(fn, args, in_specs)
     grid = make_grid(mesh, None, on, args)
-    return explicit.to_explicit(
-        call.fn, call.args, grid, **call.texts, in_specs=call.in_specs, out_specs=out_specs
-    )
+    return explicit.to_explicit(read_call(fn, args, grid, in_specs=in_specs, out_specs=out_specs))
 
 
 def check_shard_map(
@@ -73,18 +71,27 @@ def check_shard_map(
     >>> check.accepted, check.missing[0].collective
     (False, 'psum')
     """
-    grid, call = make_grid(mesh, None, on, args), read_call(fn, args)
-    stated: dict[str, Any] = {
-        "in_specs": in_specs,
-        "out_specs": out_specs,
-        "axis_names": frozenset(axis_names),
-        "check_vma": check_vma,
-    }
-    sources = Sources(call.sources, call.files)
-    check = checker.check_shard_map(fn, args, grid, **stated, sources=sources)
-    shapes = checker.shapes(args, grid)
-    texts = {"sources": call.sources, "files": call.files}
-    return replace(check, again={"fn": fn, "args": shapes, "grid": grid, **stated, **texts})
+    call = ShardMapCall(
+        function=fn,
+        arguments=args,
+        grid=make_grid(mesh, None, on, args),
+        in_specs=in_specs,
+        out_specs=out_specs,
+        axis_names=frozenset(axis_names),
+        check_vma=check_vma,
+        texts=texts_of(fn),
+    ).of_shapes()
+    return replace(checked(call), again=call)
+
+
+def checked(call: ShardMapCall, *, compiled: bool = True) -> ShardMapCheck:
+    """Check a `shard_map`, and compile it where JAX accepts it, unless `compiled` is False."""
+    check = checker.check_shard_map(call)
+    if not (compiled and check.accepted):
+        return check
+    program = build(checker.request_of(call))
+    region = checker.region_of(program.lowered.as_text())
+    return replace(check, region=region, report=engine.analyse(program))
 
 
 def compare_modes(

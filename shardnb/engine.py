@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import jax
 
-from shardnb.compiler import Program, build
+from shardnb.compiler import Program, Request, SourceTexts, build
 from shardnb.compiler.call import read_call
 from shardnb.errors import failures
-from shardnb.errors.precheck import committed
 from shardnb.findings import assemble_hlo_report, assemble_report
-from shardnb.findings.whole_program import moved_arguments
 from shardnb.jax_compat import private
 from shardnb.mesh import Grid, make_grid
-from shardnb.report import Mesh, Report, Source
+from shardnb.report import Mesh, Report
 
 Tree = Any
 
@@ -76,21 +74,16 @@ def explain(
     >>> [(c.kind, c.axes, c.shape) for c in report.collectives]
     [('all-reduce', ('model',), (64, 1024))]
     """
-    grid = make_grid(mesh, axes, on, args)
-    jit_options, static = _without_static(jit_options)
-    call = read_call(fn, args, in_specs, static)
+    request = read_call(
+        fn,
+        args,
+        make_grid(mesh, axes, on, args),
+        in_specs=in_specs,
+        out_specs=out_specs,
+        jit_options=jit_options,
+    )
     try:
-        program, report = compile_and_analyse(
-            call.fn,
-            call.args,
-            grid,
-            **call.texts,
-            in_specs=call.in_specs,
-            out_specs=out_specs,
-            names=call.names,
-            origins=origins,
-            jit_options=jit_options,
-        )
+        program, report = compile_and_analyse(request, origins=origins)
     except Exception as error:  # any: it goes on
         failures.add_note(error)
         raise
@@ -99,71 +92,39 @@ def explain(
     return ran(program, report)[1] if run else report
 
 
-def _without_static(options: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[int | str, ...]]:
-    """Give options of `jax.jit` without its static arguments, and these apart."""
-    rest = dict(options)
-    static: list[int | str] = []
-    for name in ("static_argnums", "static_argnames"):
-        found = rest.pop(name, None)
-        if found is not None:
-            static += [found] if isinstance(found, int | str) else list(found)
-    return rest, tuple(static)
-
-
 def with_fixes(program: Program, report: Report, seconds: float | None = None) -> Report:
     """Search for edits that remove inferred collectives, and show the progress of the search."""
-    from shardnb.search.fixes import find_fixes, shown
+    from shardnb.search.fixes import SECONDS, find_fixes, shown
 
-    limit: dict[str, Any] = {} if seconds is None else {"seconds": seconds}
+    limit = SECONDS if seconds is None else seconds
     with shown() as progress:
-        return find_fixes(program, report, progress=progress, **limit)
+        return find_fixes(program, report, progress=progress, seconds=limit)
 
 
-def compile_and_analyse(
-    fn: Callable[..., Tree],
-    args: Mapping[str, Tree],
-    grid: Grid,
-    *,
-    title: str,
-    in_specs: Mapping[str, Tree] | None = None,
-    out_specs: Tree = None,
-    sources: Sequence[Source] = (),
-    files: Mapping[str, int] | None = None,
-    names: Mapping[int, str] | None = None,
-    notes: Sequence[str] = (),
-    origins: bool | None = None,
-    jit_options: Mapping[str, Any] | None = None,
-) -> tuple[Program, Report]:
-    """Build a program of named pytrees of arrays, and read its evidence into a report.
+def compile_and_analyse(request: Request, *, origins: bool | None = None) -> tuple[Program, Report]:
+    """Build a program, and read its evidence into a report.
 
     An exception of JAX's goes on with its explanation (see `failures.report_of`).
     """
-    stated: dict[str, Any] = {"in_specs": in_specs, "out_specs": out_specs}
-    with failures.explained(fn, args, grid, **stated, sources=sources, files=files):
-        program = build(
-            fn, args, mesh=grid.mesh, manual=grid.manual, **stated, **(jit_options or {})
-        )
+    with failures.explained(request):
+        program = build(request)
+    return program, analyse(program, origins=origins)
+
+
+def analyse(program: Program, *, origins: bool | None = None) -> Report:
+    """Read the evidence of a program into a report, and say how long that took.
+
+    `origins` is as for `explain`.
+    """
     start = time.perf_counter()
-    with _collector_paused():
-        report = assemble_report(
-            program,
-            grid.describe(),
-            title=title,
-            sources=sources,
-            files=files,
-            names=names,
-            notes=notes,
-            origins=origins,
-        )
-    elsewhere = committed(dict(args), dict(in_specs or {}), grid.mesh)
-    moved = moved_arguments(elsewhere, emulated=report.mesh.emulated)
-    report = replace(report, findings=(*report.findings, *moved))
+    with collector_paused():
+        report = assemble_report(program, origins=origins)
     seconds = time.perf_counter() - start
-    return program, replace(report, run=replace(report.run, explain_seconds=seconds))
+    return replace(report, run=replace(report.run, explain_seconds=seconds))
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """Keep Python's garbage collector off: reading a program makes many objects, and no cycles."""
     enabled = gc.isenabled()
     gc.disable()
@@ -174,20 +135,12 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def explain_watched(
-    proto: bytes,
-    mesh: Mesh | None = None,
-    *,
-    sources: Sequence[Source] = (),
-    files: Mapping[str, int] | None = None,
-    notes: Sequence[str] = (),
-) -> Report:
+def explain_watched(proto: bytes, mesh: Mesh | None, texts: SourceTexts) -> Report:
     """Give the report of a program that somebody else compiled, from its serialized HLO module.
 
     Its inputs and outputs are not known, and neither are the axes without a mesh.
     """
-    text = private.hlo_text(proto)
-    return assemble_hlo_report(text, mesh, sources=sources, files=files, notes=notes, own=True)
+    return assemble_hlo_report(private.hlo_text(proto), mesh, texts, own=True)
 
 
 def ran(program: Program, report: Report) -> tuple[Tree, Report]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from shardnb.compiler import Program, Recipe, build
+from shardnb.compiler import Program, Request, build
 from shardnb.compiler.call import read_call
 from shardnb.compiler.placement import is_spec
 from shardnb.mesh import Grid, make_grid
@@ -111,17 +111,19 @@ def numeric_check(
     >>> numeric_check(jnp.sum, x, mesh="data=4", in_specs=P("data")).ok
     True
     """
-    grid, call = make_grid(mesh, axes, on, args), read_call(fn, args, in_specs)
-    program = build(
-        call.fn,
-        call.args,
-        mesh=grid.mesh,
-        manual=grid.manual,
-        in_specs=call.in_specs,
+    request = read_call(
+        fn,
+        args,
+        make_grid(mesh, axes, on, args),
+        in_specs=in_specs,
         out_specs=out_specs,
-        **{name: value for name, value in jit_options.items() if name not in _DONATIONS},
+        jit_options=_without_donations(jit_options),
     )
-    return check(program, rtol=rtol, atol=atol)
+    return check(build(request), rtol=rtol, atol=atol)
+
+
+def _without_donations(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name not in _DONATIONS}
 
 
 _NOT_RUN = object()
@@ -137,39 +139,30 @@ def check(
     permutation written into it), the answer is not known, and says why.
     """
     given = program.run() if result is _NOT_RUN else result
-    recipe = _on_one_device(program.recipe)
+    request = _on_one_device(program.request)
     try:
         with quiet_retrace():
-            expected = _built(recipe).run()
+            expected = build(request).run()
     # The user's function on a mesh that it was not written for: it, JAX and XLA may raise anything.
     except Exception as error:  # noqa: BLE001
         return NumericCheck(None, why=_why(error))
     return compare(given, expected, rtol=rtol, atol=atol)
 
 
-def _built(recipe: Recipe) -> Program:
-    return build(
-        recipe.fn,
-        recipe.args,
-        mesh=recipe.mesh,
-        manual=recipe.manual,
-        in_specs=recipe.in_specs,
-        out_specs=recipe.out_specs,
-        **recipe.jit_options,
-    )
-
-
-def _on_one_device(recipe: Recipe) -> Recipe:
-    mesh = recipe.mesh
+def _on_one_device(request: Request) -> Request:
+    mesh = request.mesh
     one = jax.sharding.Mesh(
         mesh.devices.reshape(-1)[:1].reshape((1,) * mesh.devices.ndim),
         mesh.axis_names,
         axis_types=mesh.axis_types,
     )
-    options = {n: v for n, v in recipe.jit_options.items() if n not in _DONATIONS}
-    specs = jax.tree_util.tree_map(_spec, recipe.shardings)
-    results = jax.tree_util.tree_map(_spec, recipe.out_specs, is_leaf=is_spec)
-    return replace(recipe, mesh=one, in_specs=specs, out_specs=results, jit_options=options)
+    return replace(
+        request,
+        grid=replace(request.grid, mesh=one),
+        in_specs=jax.tree_util.tree_map(_spec, request.shardings),
+        out_specs=jax.tree_util.tree_map(_spec, request.out_specs, is_leaf=is_spec),
+        jit_options=_without_donations(request.jit_options),
+    )
 
 
 def _spec(placement: Any) -> Any:

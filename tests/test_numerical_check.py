@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from shardnb.compiler import build
+from shardnb.compiler import Request, build
 from shardnb.mesh import make_grid
 from shardnb.numerical_check import check, compare, numeric_check
 
@@ -123,10 +123,8 @@ def test_random_keys_are_compared():
 
 
 def test_a_program_that_ran_is_not_run_again():
-    grid = make_grid(M42)
-    program = build(
-        jnp.dot, {"x": X, "w": W}, mesh=grid.mesh, in_specs=dict(zip("xw", SPLIT, strict=True))
-    )
+    specs = dict(zip("xw", SPLIT, strict=True))
+    program = build(Request(jnp.dot, {"x": X, "w": W}, make_grid(M42), specs))
     wrong = check(program, np.zeros((16, 8), np.float32))
     assert not wrong.ok
     assert wrong.results[0].difference == pytest.approx(np.abs(X @ W).max(), rel=1e-4)

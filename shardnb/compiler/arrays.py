@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -37,12 +37,9 @@ def _small(name: str) -> str:
     return name.replace("float", "f").replace("_", "") if name.startswith("float") else name
 
 
-def inputs(program: Program, names: Mapping[int, str]) -> tuple[Value, ...]:
-    """Give the program's inputs, those that it closes over last.
-
-    `names` gives the name of a closed-over array by its `id`.
-    """
-    given = placement.named_leaves(program.args)
+def inputs(program: Program) -> tuple[Value, ...]:
+    """Give the program's inputs, those that it closes over last."""
+    given = placement.named_leaves(program.arguments)
     placed = dict(placement.named_leaves(program.shardings))
     used = set(private.kept_arguments(program.lowered))
     lifted = len(program.closed_over)
@@ -50,10 +47,11 @@ def inputs(program: Program, names: Mapping[int, str]) -> tuple[Value, ...]:
         _value(name, leaf, placed[name], "" if at in used else UNUSED)
         for at, (name, leaf) in enumerate(given, lifted)
     ]
-    return (*values, *_closed_over(program, names))
+    return (*values, *_closed_over(program))
 
 
-def _closed_over(program: Program, names: Mapping[int, str]) -> Iterator[Value]:
+def _closed_over(program: Program) -> Iterator[Value]:
+    names = program.request.texts.names
     for number, array in enumerate(program.closed_over):
         name = names.get(id(array), f"closed-over array {number}")
         sharding = placement.own_sharding(array, program.mesh)
@@ -67,7 +65,7 @@ def outputs(program: Program) -> tuple[Value, ...]:
     shardings = jax.tree_util.tree_leaves(program.output_shardings)
     stated = shardy.result_specs(program.dumps.stated)
     # On a mesh of several types of axes the types state a part of a placement; nobody asked.
-    partly = len(set(program.mesh.axis_types)) > 1 and program.recipe.out_specs is None
+    partly = len(set(program.mesh.axis_types)) > 1 and program.request.out_specs is None
     if len(stated) != len(shapes) or partly:
         stated = (None,) * len(shapes)
     return tuple(

@@ -1,73 +1,75 @@
-"""A call of a function, taken apart: its arrays by name, its specs, its text."""
+"""A user's call of a function, read into a `Request`: its arrays by name, its specs, its texts."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import jax
 import numpy as np
 
+from shardnb.compiler.request import Request, SourceTexts
+from shardnb.mesh import Grid
 from shardnb.report import Source
 
 Tree = Any
 
 
-@dataclass(frozen=True)
-class Call:
-    """A function of arrays, and what it is called with.
-
-    `args` and `in_specs` are by the names of the parameters; what is no array stands inside `fn`.
-    `names` are those of closed-over arrays, by their `id`.
-    """
-
-    fn: Callable[..., Tree]
-    args: dict[str, Tree]
-    in_specs: dict[str, Tree]
-    title: str
-    sources: tuple[Source, ...] = ()
-    files: dict[str, int] = field(default_factory=dict)
-    names: dict[int, str] = field(default_factory=dict)
-
-    @property
-    def texts(self) -> dict[str, Any]:
-        """The title, the sources and the files, as options of what explains a program."""
-        return {"title": self.title, "sources": self.sources, "files": self.files}
-
-
 def read_call(
     fn: Callable[..., Tree],
     args: tuple[Tree, ...],
+    grid: Grid,
+    *,
     in_specs: Tree = None,
-    static: Sequence[int | str] = (),
-) -> Call:
-    """Take a call apart; `in_specs` is one spec for all, one for each argument, or by name.
+    out_specs: Tree = None,
+    jit_options: Mapping[str, Any] | None = None,
+) -> Request:
+    """Take a call apart into a function of arrays and these arrays by name.
 
-    The arguments `static`, by number or name, stay as they are. Raises `ValueError` where there
-    are not as many specs as arguments.
+    `in_specs` is one spec for all arguments, one for each, or by name. `jit_options` are those of
+    `jax.jit`; its static arguments stay as they are, inside the function. Raises `ValueError` where
+    there are not as many specs as arguments.
+
+    Everything that a user may call has to be understood here: the options that a jitted function
+    brings along, keyword arguments, stages that are lowered already.
     """
     names = _argument_names(fn, len(args))
-    kept = frozenset(
-        at
-        for at, name in enumerate(names)
-        if at in static or at - len(args) in static or name in static
-    )
-    call, arrays = _arrays_only(fn, args, kept)
-    return Call(
-        fn=call,
-        args=dict(zip(names, arrays, strict=True)),
+    options = dict(jit_options or {})
+    static = _static(options, names)
+    call, arrays = _arrays_only(fn, args, static)
+    return Request(
+        function=call,
+        arguments=dict(zip(names, arrays, strict=True)),
+        grid=grid,
         in_specs=_by_name(in_specs, names),
-        title=getattr(fn, "__name__", type(fn).__name__),
-        sources=_own_source(fn),
-        files=_own_file(fn),
-        names=_closure_names(fn),
+        out_specs=out_specs,
+        jit_options=options,
+        texts=texts_of(fn),
+    )
+
+
+def texts_of(fn: Callable[..., Tree]) -> SourceTexts:
+    """Give the text that a function was written in, and the names that it closes over."""
+    title = getattr(fn, "__name__", type(fn).__name__)
+    return SourceTexts(title, _own_source(fn), _own_file(fn), _closure_names(fn))
+
+
+def _static(options: dict[str, Any], names: Sequence[str]) -> frozenset[int]:
+    """Take the static arguments out of options of `jax.jit`; gives their positions."""
+    found: list[int | str] = []
+    for option in ("static_argnums", "static_argnames"):
+        stated = options.pop(option, None)
+        if stated is not None:
+            found += [stated] if isinstance(stated, int | str) else list(stated)
+    count = len(names)
+    return frozenset(
+        at for at, name in enumerate(names) if {at, at - count, name}.intersection(found)
     )
 
 
 def _arrays_only(
-    fn: Callable[..., Tree], args: tuple[Tree, ...], static: frozenset[int] = frozenset()
+    fn: Callable[..., Tree], args: tuple[Tree, ...], static: frozenset[int]
 ) -> tuple[Callable[..., Tree], tuple[Tree, ...]]:
     """Split arguments into their arrays and the rest, and give `fn` as a function of the arrays."""
     leaves, structure = jax.tree_util.tree_flatten(args)

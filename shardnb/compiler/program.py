@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -14,8 +13,8 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from shardnb.compiler import placement
 from shardnb.compiler.dumps import Dumps, pass_on, recording
+from shardnb.compiler.request import Request
 from shardnb.jax_compat import private
 from shardnb.terms.collectives import KINDS
 from shardnb.texts import shardy
@@ -29,43 +28,6 @@ _EXCHANGE = re.compile(rf"\b(?:{'|'.join(KINDS)})(?:-start)?\(")
 _TOPOLOGY = "a TPU topology is only compiled for"
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """What a program is made of, as `build` takes it; `dataclasses.replace` gives a variant."""
-
-    fn: Callable[..., Tree]
-    args: dict[str, Tree]
-    mesh: jax.sharding.Mesh
-    manual: frozenset[str] = frozenset()
-    in_specs: dict[str, Tree] = field(default_factory=dict)
-    out_specs: Tree = None
-    jit_options: dict[str, Any] = field(default_factory=dict)
-
-    @cached_property
-    def shardings(self) -> dict[str, Tree]:
-        """The placement of each array of `args`, in their structure."""
-        return placement.shardings(self.args, self.in_specs, self.mesh)
-
-    def trace(self) -> Any:
-        """Give JAX's traced stage; the arrays that `fn` closes over stay apart."""
-        fn, out_specs = self.fn, self.out_specs
-        if self.manual:
-            body = _named(fn, list(self.args))
-            fn = _per_device(body, self.shardings, self.mesh, self.manual, out_specs)
-            out_specs = out_specs if self.manual < set(self.mesh.axis_names) else None
-        call = _named(fn, list(self.args))
-        abstract = jax.tree_util.tree_map(_abstract, self.args, self.shardings)
-        with jax.set_mesh(self.mesh), private.constants_kept_apart():
-            placed = _resolved(out_specs, self.mesh)
-            jitted = jax.jit(call, out_shardings=placed, **self.jit_options)
-            return jitted.trace(*(abstract[name] for name in self.args))
-
-    def lower(self, traced: Any) -> Any:
-        """Give JAX's lowered stage of what `trace` gave."""
-        with jax.set_mesh(self.mesh):
-            return private.lower(traced)
-
-
 @dataclass
 class Program:
     """A compiled program: JAX's own stages, and what XLA wrote on the way.
@@ -74,7 +36,7 @@ class Program:
     not fit into the memory of a device; `failure` then has the compiler's words.
     """
 
-    recipe: Recipe
+    request: Request
     traced: Any
     lowered: Any
     compiled: Any
@@ -87,27 +49,27 @@ class Program:
     @property
     def mesh(self) -> jax.sharding.Mesh:
         """The mesh that it was compiled for."""
-        return self.recipe.mesh
+        return self.request.mesh
 
     @property
     def manual(self) -> frozenset[str]:
         """The axes over which its function is the body of one device."""
-        return self.recipe.manual
+        return self.request.grid.manual
 
     @property
-    def args(self) -> dict[str, Tree]:
+    def arguments(self) -> dict[str, Tree]:
         """The arguments by name."""
-        return self.recipe.args
+        return self.request.arguments
 
     @property
     def shardings(self) -> dict[str, Tree]:
         """The placement of each array of the arguments, in their structure."""
-        return self.recipe.shardings
+        return self.request.shardings
 
     @property
     def out_specs(self) -> Tree:
         """What was stated for the result; None where nothing was, or where `shard_map` has it."""
-        return None if self.manual else self.recipe.out_specs
+        return None if self.manual else self.request.out_specs
 
     @cached_property
     def optimized(self) -> str:
@@ -148,7 +110,7 @@ class Program:
     @property
     def abstract(self) -> bool:
         """Whether an argument has a shape only, so that the program cannot run."""
-        leaves = jax.tree_util.tree_leaves(self.args)
+        leaves = jax.tree_util.tree_leaves(self.arguments)
         return any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves)
 
     def run(self) -> Tree:
@@ -163,44 +125,28 @@ class Program:
             raise ValueError("an argument is a ShapeDtypeStruct: there is nothing to run on")
         if not self.compiled:
             raise ValueError(self.failure)
-        placed = jax.tree_util.tree_map(_placed, self.args, self.shardings)
-        return self.compiled(*(placed[name] for name in self.args))
+        placed = jax.tree_util.tree_map(_placed, self.arguments, self.shardings)
+        return self.compiled(*(placed[name] for name in self.arguments))
 
 
-def build(
-    fn: Callable[..., Tree],
-    args: Mapping[str, Tree],
-    *,
-    mesh: jax.sharding.Mesh,
-    manual: frozenset[str] = frozenset(),
-    in_specs: Mapping[str, Tree] | None = None,
-    out_specs: Tree = None,
-    **jit_options: Any,
-) -> Program:
-    """Trace, lower and compile `fn(*args.values())` for a mesh; nothing is allocated or run.
+def build(request: Request, trace: Callable[[], Any] | None = None) -> Program:
+    """Trace, lower and compile what is requested; nothing is allocated or run.
 
-    `args` holds pytrees of arrays by name. `in_specs` and `out_specs` say placements (see
-    `placement.shardings`); over the axes `manual`, `fn` is the body of one device, and they are
-    `shard_map`'s. A program that does not fit into a device's memory has no `compiled` stage.
-    Raises what JAX raises.
+    `trace` gives the traced stage where `request.trace` would run the user's Python once too often.
+    A program that does not fit into a device's memory has no `compiled` stage. Raises what JAX
+    raises.
     """
-    recipe = Recipe(fn, dict(args), mesh, manual, dict(in_specs or {}), out_specs, jit_options)
-    return build_traced(recipe, recipe.trace)
-
-
-def build_traced(recipe: Recipe, trace: Callable[[], Any]) -> Program:
-    """Lower and compile what `trace` gives for a recipe; as `build`."""
     start = time.perf_counter()
-    traced = trace()
+    traced = (trace or request.trace)()
     traced_at = time.perf_counter()
-    lowered = recipe.lower(traced)
-    with jax.set_mesh(recipe.mesh), private.without_compilation_cache(), recording() as recorder:
+    lowered = request.lower(traced)
+    with jax.set_mesh(request.mesh), private.without_compilation_cache(), recording() as recorder:
         compiled, failure = _compiled(lowered, recorder.options)
     if failure and not recorder.dumps.optimized:
         pass_on(recorder.dumps.warnings)
         raise failure
     return Program(
-        recipe=recipe,
+        request=request,
         traced=traced,
         lowered=lowered,
         compiled=compiled,
@@ -222,58 +168,6 @@ def _compiled(
         if "RESOURCE_EXHAUSTED" not in str(error):
             raise
         return None, error
-
-
-def _named(fn: Callable[..., Tree], names: list[str]) -> Callable[..., Tree]:
-    """Give a function whose arguments JAX calls by `names`, in HLO as in errors."""
-
-    def call(*args: Tree) -> Tree:
-        return fn(*args)
-
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [inspect.Parameter(name, kind) for name in names]
-    )
-    call.__wrapped__ = fn  # type: ignore[attr-defined]
-    call.__name__ = call.__qualname__ = getattr(fn, "__name__", "program")
-    return call
-
-
-def _per_device(
-    fn: Callable[..., Tree],
-    shardings: dict[str, Tree],
-    mesh: jax.sharding.Mesh,
-    manual: frozenset[str],
-    out_specs: Tree,
-) -> Callable[..., Tree]:
-    in_specs = tuple(
-        jax.tree_util.tree_map(lambda sharding: _only(sharding.spec, manual), tree)
-        for tree in shardings.values()
-    )
-    out_specs = jax.tree_util.tree_map(
-        lambda spec: None if spec is None else _only(getattr(spec, "spec", spec), manual),
-        out_specs,
-        is_leaf=placement.is_spec,
-    )
-    return jax.shard_map(fn, mesh=mesh, in_specs=in_specs, out_specs=out_specs, axis_names=manual)
-
-
-def _only(spec: Any, manual: frozenset[str]) -> PartitionSpec:
-    kept = (tuple(axis for axis in axes if axis in manual) for axes in placement.entries(spec))
-    return PartitionSpec(*(axes or None for axes in kept))
-
-
-def _resolved(specs: Tree, mesh: jax.sharding.Mesh) -> Tree:
-    def resolve(spec: Any) -> Any:
-        return NamedSharding(mesh, spec) if isinstance(spec, PartitionSpec) else spec
-
-    return jax.tree_util.tree_map(resolve, specs, is_leaf=placement.is_spec)
-
-
-def _abstract(leaf: Any, sharding: NamedSharding) -> jax.ShapeDtypeStruct:
-    weak = bool(getattr(leaf, "weak_type", False))
-    dtype = placement.dtype_of(leaf)
-    return jax.ShapeDtypeStruct(leaf.shape, dtype, sharding=sharding, weak_type=weak)
 
 
 def _placed(leaf: Any, sharding: NamedSharding) -> jax.Array:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
+from shardnb.compiler import SourceTexts
 from shardnb.errors import manual, placing, sharding, uneven
 from shardnb.errors.error_draft import Draft
 from shardnb.errors.evidence import Evidence
 from shardnb.mesh import Grid
-from shardnb.report.model import Source
 from shardnb.report.types import ErrorReport
 from shardnb.sources.source_texts import Sources
 
@@ -16,18 +14,17 @@ from shardnb.sources.source_texts import Sources
 def explain_error(
     error: BaseException,
     *,
-    sources: Sequence[Source] = (),
-    files: Mapping[str, int] | None = None,
+    texts: SourceTexts | None = None,
     grid: Grid | None = None,
 ) -> ErrorReport | None:
     """Explain an exception of JAX's about placement; None for any other.
 
-    `sources` and `files` are the texts that the user wrote, as for `assemble_report`; `grid` is the
-    mesh that the program was to run on. Candidates for a fix are compiled, and nothing is run. The
-    exception is left as it is, and where explaining it fails there is no report.
+    `texts` are those that the user wrote, `grid` is the mesh that the program was to run on.
+    Candidates for a fix are compiled, and nothing is run. The exception is left as it is, and where
+    explaining it fails there is no report.
     """
     try:
-        return _report(error, Sources(sources, files), grid)
+        return _report(error, (texts or SourceTexts()).located(), grid)
     except Exception:  # noqa: BLE001 - an explanation never stands in the way of the error
         return None
 

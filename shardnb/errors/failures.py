@@ -3,46 +3,31 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
-from shardnb.compiler import placement
+from shardnb.compiler import Request, placement
 from shardnb.errors import NAMES, explain_error
 from shardnb.errors.precheck import precheck
-from shardnb.mesh import Grid
-from shardnb.report import Source
 from shardnb.report.types import ErrorReport, SpecProblem
 from shardnb.rewrite.retrace import quiet_retrace
 from shardnb.sources.source_texts import Sources
 
-Tree = Any
-
 
 @contextmanager
-def explained(
-    fn: Callable[..., Tree],
-    args: Mapping[str, Tree],
-    grid: Grid,
-    *,
-    in_specs: Mapping[str, Tree] | None = None,
-    out_specs: Tree = None,
-    sources: Sequence[Source] = (),
-    files: Mapping[str, int] | None = None,
-) -> Iterator[None]:
+def explained(request: Request) -> Iterator[None]:
     """Put what is known of an exception of the block on it, as `report_of` gives it.
 
-    The program is as `shardnb.compiler.build` takes it. The exception itself goes on.
+    The block compiles the request. The exception itself goes on.
     """
     try:
         yield
     except Exception as error:  # any: it goes on
-        report = explain_error(error, sources=sources, files=files, grid=grid)
+        report = explain_error(error, texts=request.texts, grid=request.grid)
         if report is not None or _is_of_a_spec(error):
-            located = Sources(sources, files)
-            problems = _problems(fn, args, grid, in_specs, out_specs, located)
-            report = _with_problems(error, report, problems, located)
+            located = request.texts.located()
+            report = _with_problems(error, report, _problems(request, located), located)
         if report is not None:
             error.__shardnb__ = report  # type: ignore[attr-defined]
         vars(error).pop(NAMES, None)
@@ -75,19 +60,10 @@ def _is_of_a_spec(error: Exception) -> bool:
     return bool(frames) and frames[-1].filename == placement.__file__
 
 
-def _problems(
-    fn: Callable[..., Tree],
-    args: Mapping[str, Tree],
-    grid: Grid,
-    in_specs: Mapping[str, Tree] | None,
-    out_specs: Tree,
-    located: Sources,
-) -> tuple[SpecProblem, ...]:
+def _problems(request: Request, located: Sources) -> tuple[SpecProblem, ...]:
     try:
         with quiet_retrace():
-            found = precheck(
-                fn, args, grid, in_specs=in_specs, out_specs=out_specs, sources=located
-            )
+            found = precheck(request, located)
     except Exception:  # noqa: BLE001 - an explanation never stands in the way of the error
         return ()
     return tuple(problem for problem in found if problem.fatal)

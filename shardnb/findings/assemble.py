@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 
@@ -12,10 +12,11 @@ import jax
 
 from shardnb.causes import Causes, Counts, Stated, explain_causes, read_stated
 from shardnb.collectives.find import find_collectives
-from shardnb.compiler import Program, arrays, placement
+from shardnb.compiler import Program, arrays, divisibility, placement
+from shardnb.compiler.committed import committed
+from shardnb.compiler.constraints import constraints
 from shardnb.compiler.dumps import pass_on
 from shardnb.cost import priced
-from shardnb.errors.precheck import padded_constraints
 from shardnb.findings import loops, whole_program
 from shardnb.findings.memory import (
     memory_of,
@@ -35,7 +36,6 @@ from shardnb.report.model import (
     Mesh,
     Report,
     Run,
-    Source,
     Value,
 )
 from shardnb.report.typed import TypedLine
@@ -50,31 +50,19 @@ _TYPED_LIMIT = 5000
 """Equations up to which a report holds the typed view of its program."""
 
 
-def assemble_report(
-    program: Program,
-    mesh: Mesh,
-    *,
-    title: str,
-    sources: Sequence[Source] = (),
-    files: Mapping[str, int] | None = None,
-    names: Mapping[int, str] | None = None,
-    notes: Sequence[str] = (),
-    origins: bool | None = None,
-) -> Report:
+def assemble_report(program: Program, *, origins: bool | None = None) -> Report:
     """Read the evidence of a program into a report.
 
-    `sources` are the texts it was written in, the explained one first, and `files` says which of
-    them a file name in a stack frame is. `names` names closed-over arrays by their `id`.
     `origins` says whether to seek where each sharding came from (None: unless it is large).
     """
-    located = Sources(sources, files)
+    mesh, located = program.request.grid.describe(), program.request.texts.located()
     modules = _Modules.of(program)
-    inputs, outputs = arrays.inputs(program, names or {}), arrays.outputs(program)
+    inputs, outputs = arrays.inputs(program), arrays.outputs(program)
     causes = _causes(program, mesh, modules, located, inputs)
     pass_on(causes.warnings_left)
     told = _values(program, mesh, modules, located, (inputs, outputs), origins=origins)
     report = Report(
-        title=title,
+        title=program.request.texts.title,
         mesh=mesh,
         inputs=inputs,
         outputs=outputs,
@@ -86,7 +74,7 @@ def assemble_report(
         work=work_of(program.optimized, modules.optimized, program.compiled),
         sources=located.texts(),
         versions=versions(),
-        notes=(*notes, *_of_cores(mesh), *told.notes, *_on_the_way(causes.counts)),
+        notes=(*_of_cores(mesh), *told.notes, *_on_the_way(causes.counts)),
         run=Run(program.trace_seconds, program.compile_seconds),
         texts=texts(program),
     )
@@ -124,7 +112,7 @@ def _typed(program: Program, mesh: Mesh, located: Sources) -> tuple[TypedLine, .
     typed = manual or any(axis.type != "auto" for axis in mesh.axes)
     if not typed or len(found) > _TYPED_LIMIT:
         return ()
-    names = [name for name, _ in placement.named_leaves(program.args)]
+    names = [name for name, _ in placement.named_leaves(program.arguments)]
     return typed_program(program.traced.jaxpr, located, names).lines
 
 
@@ -200,16 +188,17 @@ def _findings(
         *whole_program.silent_replication(outputs, mesh),
         *whole_program.rematerialised(collectives, mesh),
         *whole_program.of_collectives(collectives, mesh),
-        *whole_program.padded_constraints(_padded(program, located), collectives),
+        *whole_program.padded_constraints(_padded(program, mesh, located), collectives),
         *(loops.accumulated_in_loops(partitioned, collectives) if partitioned else ()),
         *(loops.unchanging_in_loops(partitioned, collectives) if partitioned else ()),
         *whole_program.lost_donations(modules.optimized, _donated(program, inputs)),
         *whole_program.replicated_inputs(inputs, mesh),
+        *whole_program.moved_arguments(committed(program.request), emulated=mesh.emulated),
     )
 
 
-def _padded(program: Program, located: Sources) -> tuple[SpecProblem, ...]:
-    return padded_constraints(program.traced.jaxpr, program.mesh, located)
+def _padded(program: Program, mesh: Mesh, located: Sources) -> tuple[SpecProblem, ...]:
+    return divisibility.check(list(constraints(program.traced.jaxpr, located)), mesh.shape)
 
 
 def _too_large(program: Program, module: hlo.Module, located: Sources) -> tuple[Finding, ...]:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import metadata
 
 from shardnb.causes import explain_causes
 from shardnb.collectives.find import find_collectives
+from shardnb.compiler import SourceTexts
 from shardnb.compiler.dumps import Dumps
 from shardnb.cost import priced
 from shardnb.findings.assemble import versions
 from shardnb.findings.memory import memory_of, read_allocations
 from shardnb.findings.work import work_of
-from shardnb.report.model import Axis, Collective, Location, Mesh, Report, Source, Value
+from shardnb.report.model import Axis, Collective, Location, Mesh, Report, Value
 from shardnb.sources.source_texts import Sources
 from shardnb.terms.primitives import PRIMITIVES
 from shardnb.texts import hlo
@@ -51,11 +52,8 @@ _NO_CAUSES = "the text does not say who asked for a collective, and why"
 def assemble_hlo_report(
     text: str,
     mesh: Mesh | None = None,
+    texts: SourceTexts | None = None,
     *,
-    title: str | None = None,
-    sources: Sequence[Source] = (),
-    files: Mapping[str, int] | None = None,
-    notes: Sequence[str] = (),
     own: bool = False,
     dumps: Dumps | None = None,
 ) -> Report:
@@ -70,12 +68,12 @@ def assemble_hlo_report(
     number of devices.
     """
     program = _Text(hlo.parse(text), mesh, of_jax=bool(_JAX.search(text)))
-    located = Sources(sources, files)
+    located = (texts or SourceTexts()).located()
     earlier = _earlier(dumps, program.mesh)
     found = _explained(program, dumps, located) if earlier else program.collectives(located)
     stated = earlier or program
     report = Report(
-        title=title or program.module.name,
+        title=program.module.name,
         mesh=program.mesh,
         inputs=tuple(stated.inputs()),
         outputs=tuple(stated.outputs()),
@@ -85,7 +83,7 @@ def assemble_hlo_report(
         work=work_of(text, program.module) if own else None,
         sources=located.texts(),
         versions=versions() if own else {"shardnb": metadata.version("shardnb")},
-        notes=(*notes, *program.notes(found)),
+        notes=tuple(program.notes(found)),
         texts={"optimized" if program.is_optimized else "hlo": text},
     )
     return priced(report)

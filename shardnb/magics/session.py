@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -16,7 +15,7 @@ from IPython.utils.capture import capture_output
 from jax.sharding import NamedSharding, PartitionSpec
 
 from shardnb import engine
-from shardnb.compiler import Program
+from shardnb.compiler import Program, Request
 from shardnb.errors import explain_error, failures
 from shardnb.magics import errors, explained, options, sources
 from shardnb.magics.binding import bind, left_out
@@ -25,7 +24,7 @@ from shardnb.magics.cell import Cell, CellError, cell_of, parted
 from shardnb.magics.function import LAST, CellFunction, Code, guard_of, inputs_of
 from shardnb.magics.meshes import NotebookMesh, mesh_value
 from shardnb.magics.options import Line
-from shardnb.magics.prepared import Prepared
+from shardnb.magics.prepared import Prepared, out_specs_of
 from shardnb.magics.trees import leaves_of
 from shardnb.mesh import Grid, retyped
 from shardnb.report import Report
@@ -168,9 +167,19 @@ class Session:
             runs=run and not grid.compile_only and not _shapes_only(inputs),
             quiet=capture_output,
         )
-        known, files = self.cells.known(text.explained)
-        arrays = self._array_names(function)
-        return Prepared(function, grid, text.title, specs, out, known, files, arrays)
+        request = Request(
+            function=function,
+            arguments=function.arguments(),
+            grid=grid,
+            in_specs=specs,
+            out_specs=out_specs_of(function, out),
+            texts=replace(
+                self.cells.texts(text.explained),
+                title=text.title,
+                names=self._array_names(function),
+            ),
+        )
+        return Prepared(function, request)
 
     def code(self, text: Text) -> Code:
         """Compile a text as Python alone."""
@@ -232,7 +241,7 @@ class Session:
     def keep(self, line: Line, report: Report, notes: Sequence[str]) -> Report:
         """Make a report, with more notes, the last one, and bind it where `--save` says."""
         added = tuple(note for note in notes if note not in report.notes)
-        self.last = dataclasses.replace(report, notes=(*report.notes, *added))
+        self.last = replace(report, notes=(*report.notes, *added))
         name = line.text(options.SAVE)
         if name is not None:
             self.namespace[name] = self.last
@@ -250,8 +259,7 @@ class Session:
 
     def _explanation(self, error: BaseException) -> ErrorReport | None:
         """Explain an error of any cell."""
-        known, files = self.cells.known(self.cells.now())
-        return explain_error(error, sources=known, files=files)
+        return explain_error(error, texts=self.cells.texts(self.cells.now()))
 
     @contextmanager
     def errors(self, file: str) -> Iterator[None]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from shardnb.compiler import SourceTexts
 from shardnb.report import Location, Report, Source
 
 
@@ -110,11 +111,14 @@ class Cells:
         """Remember the text of another file under a file name too."""
         self._by_file[file] = self._by_file[other]
 
-    def known(self, first: str) -> tuple[tuple[Source, ...], dict[str, int]]:
-        """Give every text, the one of the file `first` in front, and the index of each file."""
+    def texts(self, first: str) -> SourceTexts:
+        """Give every text, the one of the file `first` in front."""
         files = [first, *(file for file in self._by_file if file != first)]
         known = [file for file in files if file in self._by_file]
-        return tuple(self._by_file[file] for file in known), {f: i for i, f in enumerate(known)}
+        return SourceTexts(
+            sources=tuple(self._by_file[file] for file in known),
+            files={file: index for index, file in enumerate(known)},
+        )
 
 
 def tidied(report: Report) -> Report:

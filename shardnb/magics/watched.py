@@ -43,11 +43,11 @@ def run_watched(session: Session, text: Text, line: Line) -> Any:
 
 
 def _explained(session: Session, text: Text, line: Line, proto: bytes) -> Report:
-    known, files = session.cells.known(text.file)
-    report = engine.explain_watched(proto, sources=known, files=files)
+    texts = session.cells.texts(text.file)
+    report = engine.explain_watched(proto, None, texts)
     if report.collectives:
         mesh = _mesh_of_size(session, line, _size(report.collectives))
-        report = engine.explain_watched(proto, mesh, sources=known, files=files)
+        report = engine.explain_watched(proto, mesh, texts)
     return sources.tidied(report)
 
 

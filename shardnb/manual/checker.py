@@ -5,22 +5,20 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
 from jax.sharding import PartitionSpec
 
-from shardnb.compiler import build, divisibility, placement
+from shardnb.compiler import Request, SourceTexts, divisibility, placement
 from shardnb.compiler.arrays import dtype_name
 from shardnb.compiler.divisibility import Stated
-from shardnb.findings.assemble import assemble_report
 from shardnb.jax_compat import private
 from shardnb.jax_compat.jaxprs import Part, bare
 from shardnb.manual.missing_collective import missing_collective, state_of
 from shardnb.mesh import Grid
 from shardnb.propagation.typed_view import ordered, typed_program
-from shardnb.report.model import Report
 from shardnb.report.types import CheckStep, MissingCollective, Shard, ShardMapCheck, SpecProblem
 from shardnb.sources.source_texts import Sources
 
@@ -42,19 +40,35 @@ _STEPS = {
 }
 
 
-@dataclass
-class _Call:
-    """A `shard_map` and the arguments that it gets."""
+@dataclass(frozen=True)
+class ShardMapCall:
+    """A `shard_map` and the arguments that it gets; its specs are as the user stated them."""
 
-    fn: Callable[..., Tree]
-    args: tuple[Tree, ...]
+    function: Callable[..., Tree]
+    arguments: tuple[Tree, ...]
     grid: Grid
     in_specs: Tree
     out_specs: Tree
-    manual: frozenset[str]
-    check_vma: bool
+    axis_names: frozenset[str] = frozenset()
+    check_vma: bool = True
+    texts: SourceTexts = field(default_factory=SourceTexts)
+
+    @property
+    def manual(self) -> frozenset[str]:
+        """The axes over which the function is the body of one device."""
+        return self.axis_names or frozenset(self.grid.mesh.axis_names)
+
+    def of_shapes(self) -> ShardMapCall:
+        """Give the call on shapes, each with its own sharding if that is on the grid's mesh."""
+
+        def shape(leaf: Any) -> jax.ShapeDtypeStruct:
+            own = placement.own_sharding(leaf, self.grid.mesh)
+            return jax.ShapeDtypeStruct(leaf.shape, placement.dtype_of(leaf), sharding=own)
+
+        return replace(self, arguments=jax.tree_util.tree_map(shape, self.arguments))
 
     def mapped(self, fn: Callable[..., Tree], out_specs: Tree) -> Callable[..., Tree]:
+        """Give the `shard_map` of a body."""
         return jax.shard_map(
             fn,
             mesh=self.grid.mesh,
@@ -65,45 +79,31 @@ class _Call:
         )
 
     def trace(self, fn: Callable[..., Tree], out_specs: Tree) -> Any:
+        """Trace the `shard_map` of a body, apart from the traces that the user's program meets."""
         with jax.set_mesh(self.grid.mesh), private.traced_apart():
-            return jax.jit(self.mapped(fn, out_specs)).trace(*self.args)
+            return jax.jit(self.mapped(fn, out_specs)).trace(*self.arguments)
 
 
-def check_shard_map(
-    fn: Callable[..., Tree],
-    args: Sequence[Tree],
-    grid: Grid,
-    *,
-    in_specs: Tree,
-    out_specs: Tree,
-    axis_names: frozenset[str] = frozenset(),
-    check_vma: bool = True,
-    compiled: bool = True,
-    sources: Sources | None = None,
-) -> ShardMapCheck:
-    """Check a `shard_map` without running it.
+def check_shard_map(call: ShardMapCall) -> ShardMapCheck:
+    """Check a `shard_map` of shapes; nothing is compiled or run.
 
     The verdict is JAX's: the `shard_map` is traced as `jax.shard_map` would. Beside it stand the
     single checks, the shapes of one device, the varying set after each line of the body, and the
-    collectives that results lack. `fn` is traced once more where JAX refuses it, and compiled
-    where it does not, unless `compiled` is False.
+    collectives that results lack. The function is traced once more where JAX refuses it.
     """
-    sources = sources or Sources()
-    manual = frozenset(axis_names) or frozenset(grid.mesh.axis_names)
-    call = _Call(fn, shapes(args, grid), grid, in_specs, out_specs, manual, check_vma)
-    names = _names(fn, len(args))
+    sources = call.texts.located()
+    names = _names(call.function, len(call.arguments))
     stated, structure = _stated(call, names)
     problems = (*divisibility.check(stated, _sizes(call)), *_outer_axes(call))
     error, jaxpr, results = _traced(call)
     outputs = list(_outputs(call, results)) if results is not None else []
     missing = tuple(_missing(call, jaxpr, results, stated, sources)) if jaxpr is not None else ()
-    region, report = _lowered(call, names, sources) if compiled and error is None else ("", None)
     view = (
         typed_program(jaxpr, sources, [one.name for one in stated]) if jaxpr is not None else None
     )
     return ShardMapCheck(
         accepted=error is None,
-        mesh=grid.describe(),
+        mesh=call.grid.describe(),
         error=type(error).__name__ if error else "",
         message=str(error) if error else "",
         steps=tuple(_steps(call, structure, problems, error, results)),
@@ -112,42 +112,32 @@ def check_shard_map(
         lines=view.lines if view else (),
         missing=missing,
         problems=tuple(problems),
-        region=region,
-        report=report,
         sources=sources.texts(),
     )
 
 
-def _lowered(call: _Call, names: list[str], sources: Sources) -> tuple[str, Report]:
-    """Compile an accepted `shard_map`; gives its region in Shardy's dialect and its report."""
-    args = dict(zip(names, call.args, strict=True))
-    specs = {} if isinstance(call.in_specs, PartitionSpec) else call.in_specs
-    placed = dict(zip(names, specs, strict=True)) if specs else dict.fromkeys(names, call.in_specs)
-    whole = call.mapped(call.fn, call.out_specs)
-    program = build(whole, args, mesh=call.grid.mesh, in_specs=placed)
-    texts = sources.texts()
-    report = assemble_report(program, call.grid.describe(), title="shard_map", sources=texts)
-    return _region(program.lowered.as_text()), report
+def request_of(call: ShardMapCall) -> Request:
+    """Give the request to compile an accepted `shard_map`."""
+    names = _names(call.function, len(call.arguments))
+    one_for_all = isinstance(call.in_specs, PartitionSpec)
+    specs = [call.in_specs] * len(names) if one_for_all else call.in_specs
+    return Request(
+        function=call.mapped(call.function, call.out_specs),
+        arguments=dict(zip(names, call.arguments, strict=True)),
+        grid=Grid(call.grid.mesh, target=call.grid.target),
+        in_specs=dict(zip(names, specs, strict=True)),
+        texts=replace(call.texts, title="shard_map"),
+    )
 
 
-def _region(text: str) -> str:
+def region_of(text: str) -> str:
     """Give the lines that open the manual region, or say why there is none."""
     opening = next((line for line in text.splitlines() if "manual_computation" in line), "")
     return opening.strip() or "no region: every manual axis has size 1, the body stands inline"
 
 
-def _sizes(call: _Call) -> dict[str, int]:
+def _sizes(call: ShardMapCall) -> dict[str, int]:
     return {axis: size for axis, size in call.grid.mesh.shape.items() if axis in call.manual}
-
-
-def shapes(args: Sequence[Tree], grid: Grid) -> tuple[Tree, ...]:
-    """Give the shapes of arrays, each with its own sharding if that is on the grid's mesh."""
-
-    def shape(leaf: Any) -> jax.ShapeDtypeStruct:
-        own = placement.own_sharding(leaf, grid.mesh)
-        return jax.ShapeDtypeStruct(leaf.shape, placement.dtype_of(leaf), sharding=own)
-
-    return tuple(jax.tree_util.tree_map(shape, tuple(args)))
 
 
 def _names(fn: Callable[..., Tree], count: int) -> list[str]:
@@ -156,7 +146,7 @@ def _names(fn: Callable[..., Tree], count: int) -> list[str]:
     return [*given, *(f"arg{i}" for i in range(len(given), count))][:count]
 
 
-def _stated(call: _Call, names: list[str]) -> tuple[list[Stated], str]:
+def _stated(call: ShardMapCall, names: list[str]) -> tuple[list[Stated], str]:
     """Give each argument with its spec, or what is wrong with the structure of in_specs."""
     specs = call.in_specs
     one_for_all = isinstance(specs, PartitionSpec)
@@ -165,7 +155,7 @@ def _stated(call: _Call, names: list[str]) -> tuple[list[Stated], str]:
         return [], f"in_specs is for {given} arguments, and there are {len(names)}"
     by_name = dict.fromkeys(names, specs) if one_for_all else dict(zip(names, specs, strict=True))
     try:
-        leaves = list(placement.stated(dict(zip(names, call.args, strict=True)), by_name))
+        leaves = list(placement.stated(dict(zip(names, call.arguments, strict=True)), by_name))
     except ValueError as error:
         return [], str(error)
     return [
@@ -175,7 +165,7 @@ def _stated(call: _Call, names: list[str]) -> tuple[list[Stated], str]:
     ], ""
 
 
-def _outer_axes(call: _Call) -> Iterator[SpecProblem]:
+def _outer_axes(call: ShardMapCall) -> Iterator[SpecProblem]:
     """Find axes in out_specs that are not there to be joined over."""
     sizes = _sizes(call)
     for spec in jax.tree_util.tree_leaves(call.out_specs, is_leaf=placement.is_spec):
@@ -184,12 +174,12 @@ def _outer_axes(call: _Call) -> Iterator[SpecProblem]:
             yield from divisibility.check([endless], sizes)
 
 
-def _traced(call: _Call) -> tuple[Exception | None, Any, list[Any] | None]:
+def _traced(call: ShardMapCall) -> tuple[Exception | None, Any, list[Any] | None]:
     """Give JAX's exception, the body's jaxpr and the types of its results, as far as there are."""
     seen: list[list[Any]] = []
 
     def body(*args: Tree) -> Tree:
-        result = call.fn(*args)
+        result = call.function(*args)
         seen.append([jax.typeof(leaf) for leaf in jax.tree_util.tree_leaves(result)])
         return result
 
@@ -207,14 +197,14 @@ def _traced(call: _Call) -> tuple[Exception | None, Any, list[Any] | None]:
     return None, bare(mapped.params["jaxpr"]), seen[-1]
 
 
-def _probed(call: _Call, seen: list[list[Any]]) -> tuple[Any, list[Any] | None]:
+def _probed(call: ShardMapCall, seen: list[list[Any]]) -> tuple[Any, list[Any] | None]:
     """Trace the body of a refused `shard_map` with out_specs that fit anything."""
     if not seen:
         return None, None
     count: list[int] = []
 
     def body(*args: Tree) -> Tree:
-        leaves = jax.tree_util.tree_leaves(call.fn(*args))
+        leaves = jax.tree_util.tree_leaves(call.function(*args))
         count.append(len(leaves))
         with jax.named_scope(_MARK):
             return [jax.numpy.expand_dims(leaf, 0) for leaf in leaves]
@@ -236,7 +226,9 @@ def _cut(jaxpr: Any) -> Any:
     return Part(jaxpr.constvars, jaxpr.invars, jaxpr.eqns[:first], results)
 
 
-def _inputs(call: _Call, stated: list[Stated], problems: Sequence[SpecProblem]) -> Iterator[Shard]:
+def _inputs(
+    call: ShardMapCall, stated: list[Stated], problems: Sequence[SpecProblem]
+) -> Iterator[Shard]:
     sizes = _sizes(call)
     bad = {problem.name for problem in problems}
     for one in stated:
@@ -258,7 +250,7 @@ def _local(one: Stated, sizes: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(size // part for size, part in zip(one.shape, parts, strict=True))
 
 
-def _out_specs(call: _Call, count: int) -> list[Any]:
+def _out_specs(call: ShardMapCall, count: int) -> list[Any]:
     """Spread out_specs over the results; one that does not fit is None."""
     leaves = jax.tree_util.tree_leaves(call.out_specs, is_leaf=placement.is_spec)
     if len(leaves) == 1:
@@ -266,7 +258,7 @@ def _out_specs(call: _Call, count: int) -> list[Any]:
     return leaves if len(leaves) == count else [None] * count
 
 
-def _outputs(call: _Call, results: list[Any]) -> Iterator[Shard]:
+def _outputs(call: ShardMapCall, results: list[Any]) -> Iterator[Shard]:
     sizes = _sizes(call)
     for number, (aval, spec) in enumerate(
         zip(results, _out_specs(call, len(results)), strict=True)
@@ -292,7 +284,7 @@ def _result_name(number: int, count: int) -> str:
     return "result" if count == 1 else f"result[{number}]"
 
 
-def _unproven(call: _Call, aval: Any, spec: Any) -> tuple[str, ...]:
+def _unproven(call: ShardMapCall, aval: Any, spec: Any) -> tuple[str, ...]:
     """Give the axes along which a result may differ and its spec says that it does not."""
     if not call.check_vma or not isinstance(spec, PartitionSpec):
         return ()
@@ -302,7 +294,7 @@ def _unproven(call: _Call, aval: Any, spec: Any) -> tuple[str, ...]:
 
 
 def _steps(
-    call: _Call,
+    call: ShardMapCall,
     structure: str,
     problems: Sequence[SpecProblem],
     error: Exception | None,
@@ -319,7 +311,7 @@ def _steps(
 
 
 def _wrongs(
-    call: _Call,
+    call: ShardMapCall,
     structure: str,
     problems: Sequence[SpecProblem],
     error: Exception | None,
@@ -353,7 +345,7 @@ def _said(error: Exception | None) -> str:
     return "" if error is None else str(error).partition("\n")[0] or type(error).__name__
 
 
-def _mismatched(call: _Call, error: Exception | None) -> str:
+def _mismatched(call: ShardMapCall, error: Exception | None) -> str:
     explicit = all("Explicit" in str(kind) for kind in call.grid.mesh.axis_types)
     said = str(error).partition("\n")[0]
     return said if explicit and said.startswith("in_specs passed to shard_map") else ""
@@ -368,7 +360,11 @@ def _rank(number: int, aval: Any, spec: Any) -> str:
 
 
 def _missing(
-    call: _Call, jaxpr: Any, results: list[Any] | None, stated: list[Stated], sources: Sources
+    call: ShardMapCall,
+    jaxpr: Any,
+    results: list[Any] | None,
+    stated: list[Stated],
+    sources: Sources,
 ) -> Iterator[MissingCollective]:
     results = results or []
     for number, (aval, spec) in enumerate(
@@ -376,6 +372,6 @@ def _missing(
     ):
         for axis in _unproven(call, aval, spec):
             state = state_of(jaxpr, number, axis, [one.entries for one in stated])
-            names = getattr(call.fn, "__globals__", {})
+            names = getattr(call.function, "__globals__", {})
             name = _result_name(number, len(results))
             yield missing_collective(name, axis, state, spec, names=names, sources=sources)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -157,8 +156,8 @@ class ShardMapCheck(Explanation):
 
     `accepted` is JAX's own verdict, `error` and `message` its exception. `steps` are its checks
     in order, `inputs` and `outputs` the shapes, `lines` the body with the varying set after each
-    line, `region` what it lowers to and `report` the compiled program. `again` is what a widget
-    needs to check it with other specs; with it, a notebook shows the widget.
+    line, `region` what it lowers to and `report` the compiled program. `again` is the call
+    that was checked, so that a widget can check it with other specs (None where it is not known).
     """
 
     accepted: bool
@@ -174,7 +173,7 @@ class ShardMapCheck(Explanation):
     region: str = ""
     report: Report | None = None
     sources: tuple[Source, ...] = ()
-    again: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    again: Any = field(default=None, compare=False, repr=False)
 
     def widget(self) -> Any:
         """Give a widget in which the specs are chosen, and the check made again.

@@ -49,14 +49,14 @@ class ClosureEdit:
 
         Raises `NotTried` where no function reads it from a name.
         """
-        recipe, array = program.recipe, program.closed_over[self.number]
+        request, array = program.request, program.closed_over[self.number]
         shape = jax.ShapeDtypeStruct(array.shape, array.dtype)
-        sharding = NamedSharding(recipe.mesh, partition_spec(self.spec))
+        sharding = NamedSharding(request.mesh, partition_spec(self.spec))
         changed = replace(
-            recipe,
-            fn=self._with_argument(recipe.fn, array),
-            args={**recipe.args, _ARGUMENT: shape},
-            in_specs={**recipe.in_specs, _ARGUMENT: sharding},
+            request,
+            function=self._with_argument(request.function, array),
+            arguments={**request.arguments, _ARGUMENT: shape},
+            in_specs={**request.in_specs, _ARGUMENT: sharding},
         )
         with quiet_retrace():
             return lowered(changed)

@@ -10,9 +10,8 @@ import jax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from shardnb.bugs import Inconclusive, refusable
-from shardnb.compiler import Program
+from shardnb.compiler import Program, Request
 from shardnb.compiler.placement import is_spec, named_leaves
-from shardnb.compiler.program import Recipe
 from shardnb.jax_compat.private import core
 from shardnb.report.model import Location, Spec
 from shardnb.report.spec import spec_text
@@ -78,11 +77,11 @@ class InputEdit:
     def lowered(self, program: Program) -> Any:
         """Lower with the other specs; in Auto mode no Python of the user's runs again."""
         changed = {name: spec for _, names, spec in self.specs for name in names}
-        recipe = replace(program.recipe, in_specs=_with_specs(program, changed))
+        request = replace(program.request, in_specs=_with_specs(program, changed))
         if _retrace(program):
             with quiet_retrace():
-                return lowered(recipe)
-        return lowered(replace(recipe, fn=_replay(program)))
+                return lowered(request)
+        return lowered(replace(request, function=_replay(program)))
 
 
 @dataclass(frozen=True)
@@ -110,16 +109,16 @@ class OutputEdit:
         specs = placement_of_results(program, len(leaves))
         specs[self.number] = partition_spec(self.spec)
         stated = jax.tree_util.tree_unflatten(result, specs)
-        return lowered(replace(program.recipe, out_specs=stated, fn=_replay(program)))
+        return lowered(replace(program.request, out_specs=stated, function=_replay(program)))
 
 
 def placement_of_results(program: Program, count: int) -> list[Any]:
     """Give what was stated for each result, None where nothing was."""
-    if program.recipe.out_specs is None:
+    if program.request.out_specs is None:
         return [None] * count
     spread = jax.tree_util.tree_map(
         lambda spec, part: [spec] * len(jax.tree_util.tree_leaves(part)),
-        program.recipe.out_specs,
+        program.request.out_specs,
         program.lowered.out_info,
         is_leaf=is_spec,
     )
@@ -192,24 +191,24 @@ def lowered_with(program: Program, edit: TextEdit, change: Callable[[Any], Any])
         changed = changed or result is not value
         return result
 
-    recipe = program.recipe
+    request = program.request
     with (
         quiet_retrace(),
         hook.handling(handle),
-        edit.unit.with_call(recipe.fn, edit.number) as fn,
+        edit.unit.with_call(request.function, edit.number) as fn,
         refusable(),
     ):
-        traced = replace(recipe, fn=fn).trace()
+        traced = replace(request, function=fn).trace()
     if not changed:
         raise NotTried(edit.text)
     with refusable():
-        return recipe.lower(traced)
+        return request.lower(traced)
 
 
-def lowered(recipe: Recipe) -> Any:
+def lowered(request: Request) -> Any:
     """Trace and lower a changed program; `Inconclusive` where it is refused."""
     with refusable():
-        return recipe.lower(recipe.trace())
+        return request.lower(request.trace())
 
 
 def _retrace(program: Program) -> bool:
@@ -220,7 +219,7 @@ def _retrace(program: Program) -> bool:
 def _with_specs(program: Program, changed: dict[str, Spec]) -> dict[str, Tree]:
     leaves, structure = jax.tree_util.tree_flatten(program.shardings)
     # tree_flatten sorts the arguments' names, and so the names of their arrays.
-    names = [name for key in sorted(program.args) for name, _ in _leaves_of(program, key)]
+    names = [name for key in sorted(program.arguments) for name, _ in _leaves_of(program, key)]
     placed = [
         NamedSharding(program.mesh, partition_spec(changed[name])) if name in changed else leaf
         for name, leaf in zip(names, leaves, strict=True)
@@ -230,7 +229,7 @@ def _with_specs(program: Program, changed: dict[str, Spec]) -> dict[str, Tree]:
 
 
 def _leaves_of(program: Program, key: str) -> list[tuple[str, Any]]:
-    return named_leaves({key: program.args[key]})
+    return named_leaves({key: program.arguments[key]})
 
 
 def _replay(program: Program) -> Callable[..., Tree]:
@@ -241,5 +240,5 @@ def _replay(program: Program) -> Callable[..., Tree]:
     def call(*args: Tree) -> Tree:
         return jax.tree_util.tree_unflatten(result, run(*jax.tree_util.tree_leaves(args)))
 
-    call.__name__ = getattr(program.recipe.fn, "__name__", "program")
+    call.__name__ = getattr(program.request.function, "__name__", "program")
     return call

@@ -123,7 +123,7 @@ def units_of(program: Program, sources: Sequence[Source]) -> list[Unit]:
     for thing in gc.get_objects():
         if type(thing) is FunctionType and thing.__code__.co_filename in live:
             live[thing.__code__.co_filename].append(thing)
-    fn: Any = program.recipe.fn
+    fn: Any = program.request.function
     units: list[Unit] = [CellUnit(fn)] if isinstance(fn, Editable) else []
     own = fn.file if units else None
     for file, functions in live.items():

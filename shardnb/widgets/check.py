@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -11,15 +11,13 @@ import msgspec
 import traitlets
 from jax.sharding import PartitionSpec
 
+from shardnb.axis_types import checked
 from shardnb.compiler import placement
-from shardnb.manual import checker
-from shardnb.mesh import Grid
-from shardnb.report import Source
+from shardnb.manual.checker import ShardMapCall
 from shardnb.report.model import Spec
 from shardnb.report.spec import spec_text
 from shardnb.report.types import ShardMapCheck
 from shardnb.rewrite.retrace import quiet_retrace
-from shardnb.sources.source_texts import Sources
 from shardnb.views import explanations, live
 from shardnb.views.content import mesh_text
 from shardnb.views.formatting import clean
@@ -27,60 +25,32 @@ from shardnb.widgets import in_kernel
 from shardnb.widgets.base import Live, listening
 from shardnb.widgets.plan import partition_spec
 
-Tree = Any
 
-
-@dataclass(frozen=True)
-class Body:
-    """A `shard_map` that can be checked again with other specs; of arrays it has the shapes."""
-
-    fn: Callable[..., Tree]
-    args: tuple[Tree, ...]
-    grid: Grid
-    in_specs: Tree
-    out_specs: Tree
-    axis_names: frozenset[str] = frozenset()
-    check_vma: bool = True
-    sources: tuple[Source, ...] = ()
-    files: Mapping[str, int] | None = None
-
-    def check(self, in_specs: Tree, out_specs: Tree, *, compiled: bool) -> ShardMapCheck:
-        """Check it with other specs; the body is traced again, and heard of nowhere."""
-        with quiet_retrace():
-            return checker.check_shard_map(
-                self.fn,
-                self.args,
-                self.grid,
-                in_specs=in_specs,
-                out_specs=out_specs,
-                axis_names=self.axis_names,
-                check_vma=self.check_vma,
-                compiled=compiled,
-                sources=Sources(self.sources, self.files),
-            )
-
-    def ins(self, specs: Sequence[Spec]) -> Tree:
-        """Give specs of single arrays in the structure of the arguments."""
-        structure = jax.tree_util.tree_structure(self.args)
-        return jax.tree_util.tree_unflatten(structure, list(map(partition_spec, specs)))
-
-    def outs(self, specs: Sequence[Spec]) -> Tree:
-        """Give specs in the structure that out_specs were given in."""
-        structure = jax.tree_util.tree_structure(self.out_specs, is_leaf=placement.is_spec)
-        return jax.tree_util.tree_unflatten(structure, list(map(partition_spec, specs)))
+def _with_specs(call: ShardMapCall, ins: Sequence[Spec], outs: Sequence[Spec]) -> ShardMapCall:
+    """Give a call with other specs of single arrays, in the structures that were given."""
+    structure = jax.tree_util.tree_structure(call.arguments)
+    in_specs = jax.tree_util.tree_unflatten(structure, list(map(partition_spec, ins)))
+    if not outs:
+        return replace(call, in_specs=in_specs)
+    structure = jax.tree_util.tree_structure(call.out_specs, is_leaf=placement.is_spec)
+    out_specs = jax.tree_util.tree_unflatten(structure, list(map(partition_spec, outs)))
+    return replace(call, in_specs=in_specs, out_specs=out_specs)
 
 
 class CheckView(Live):
-    """A widget on a check; with its body, specs are chosen in it, and `check` is the last one."""
+    """A widget on a check; where it can be made again, specs are chosen in it.
+
+    `check` is the last one.
+    """
 
     data = traitlets.Dict().tag(sync=True)
     pick = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, check: ShardMapCheck, body: Body | None = None) -> None:
-        """Show a check; `body` is what it checked."""
+    def __init__(self, check: ShardMapCheck) -> None:
+        """Show a check."""
+        self._call = call = check.again
         self.check = check = replace(check, again=None)
-        self._body = body
-        pick = {} if body is None else _pickers(check, body)
+        pick = {} if call is None else _pickers(check, call)
         chosen = [[one["spec"] for one in pick.get(part, ())] for part in ("inputs", "outputs")]
         data = {"number": 0, **_plain(check), "said": _said(check, *chosen)}
         super().__init__(view="check", data=data, pick=pick)
@@ -96,16 +66,17 @@ class CheckView(Live):
         return written
 
     def _hear(self, content: Mapping[str, Any]) -> None:
-        body, kind = self._body, content.get("kind")
-        if body is None or kind not in ("check", "compile"):
+        call, kind = self._call, content.get("kind")
+        if call is None or kind not in ("check", "compile"):
             return
         number = content.get("number", 0)
         try:
             ins, outs = (
                 [_spec(one) for one in content.get(part, ())] for part in ("inputs", "outputs")
             )
-            out_specs = body.outs(outs) if outs else body.out_specs
-            check = body.check(body.ins(ins), out_specs, compiled=kind == "compile")
+            # The body is traced again, and heard of nowhere.
+            with quiet_retrace():
+                check = checked(_with_specs(call, ins, outs), compiled=kind == "compile")
         # The user's body, JAX and XLA may raise anything. It is shown, a bug of ours included: the
         # front end waits for an answer, and what a comm's handler raises is in no cell.
         except Exception as error:  # noqa: BLE001
@@ -120,15 +91,10 @@ class CheckView(Live):
         self.data = {"number": number, **_plain(check), "said": said}
 
 
-def widget_of(check: ShardMapCheck) -> CheckView:
-    """Give a check as a widget; one that was read from somewhere is only shown."""
-    return CheckView(check, Body(**check.again) if check.again is not None else None)
-
-
 def mimebundle(check: ShardMapCheck, **selection: Any) -> Any:
     """Give a check as the widget where a kernel can answer it, else as text and HTML."""
     if in_kernel.is_alive():
-        return widget_of(check)._repr_mimebundle_(**selection)
+        return CheckView(check)._repr_mimebundle_(**selection)
     return explanations.mimebundle(check)
 
 
@@ -151,21 +117,20 @@ def _said(check: ShardMapCheck, ins: Sequence[Any], outs: Sequence[Any]) -> dict
     }
 
 
-def _pickers(check: ShardMapCheck, body: Body) -> dict[str, Any]:
+def _pickers(check: ShardMapCheck, call: ShardMapCall) -> dict[str, Any]:
     """Give the arrays whose specs can be chosen, with the specs that they have."""
-    manual = body.axis_names or frozenset(body.grid.mesh.axis_names)
-    sizes = body.grid.mesh.shape
-    outs = jax.tree_util.tree_leaves(body.out_specs, is_leaf=placement.is_spec)
+    sizes = call.grid.mesh.shape
+    outs = jax.tree_util.tree_leaves(call.out_specs, is_leaf=placement.is_spec)
     fits = len(outs) == len(check.outputs)
     return {
         "axes": [
             {"name": name, "size": sizes[name], "type": "manual"}
             for name in sizes
-            if name in manual
+            if name in call.manual
         ],
         "inputs": [
             _picker(s.name, s.shape, spec)
-            for s, spec in zip(check.inputs, _ins(check, body), strict=False)
+            for s, spec in zip(check.inputs, _ins(check, call), strict=False)
         ],
         "outputs": [
             _picker(s.name, s.local_shape, spec)
@@ -176,13 +141,16 @@ def _pickers(check: ShardMapCheck, body: Body) -> dict[str, Any]:
     }
 
 
-def _ins(check: ShardMapCheck, body: Body) -> list[Any]:
-    count = len(jax.tree_util.tree_leaves(body.args))
-    specs = body.in_specs
+def _ins(check: ShardMapCheck, call: ShardMapCall) -> list[Any]:
+    count = len(jax.tree_util.tree_leaves(call.arguments))
+    specs = call.in_specs
     if isinstance(specs, PartitionSpec):
         return [specs] * count
-    names = [str(i) for i in range(len(body.args))]
-    args, given = dict(zip(names, body.args, strict=True)), dict(zip(names, specs, strict=False))
+    names = [str(i) for i in range(len(call.arguments))]
+    args, given = (
+        dict(zip(names, call.arguments, strict=True)),
+        dict(zip(names, specs, strict=False)),
+    )
     found = [spec for _, _, spec in placement.stated(args, given)] if check.inputs else []
     return found if len(found) == count == len(check.inputs) else []
 

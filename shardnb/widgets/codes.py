@@ -40,11 +40,15 @@ def codes_of(subject: Subject, plan: Plan, program: Program) -> tuple[dict[str, 
 
     The texts call the function by its name, with the arguments' names.
     """
-    if not subject.call.title.isidentifier() or subject.statics or subject.jit_options:
+    if (
+        not subject.request.texts.title.isidentifier()
+        or subject.statics
+        or subject.request.jit_options
+    ):
         return ()
     try:
-        specs = {name: written(tree) for name, tree in in_specs(plan, subject.args).items()}
-        outs = None if subject.out_specs is None else written(subject.out_specs)
+        specs = {name: written(tree) for name, tree in in_specs(plan, subject.shapes).items()}
+        outs = None if subject.request.out_specs is None else written(subject.request.out_specs)
     except ValueError:
         return ()
     texts = _Texts(subject, plan, specs, outs)
@@ -56,7 +60,7 @@ class _Texts:
         self, subject: Subject, plan: Plan, specs: dict[str, str], outs: str | None
     ) -> None:
         self.subject, self.plan, self.specs, self.outs = subject, plan, specs, outs
-        self.call = {"fn": subject.call.title, "args": ", ".join(specs)}
+        self.call = {"fn": subject.request.texts.title, "args": ", ".join(specs)}
 
     def all(self, *, manual: frozenset[str]) -> Iterator[tuple[str, str]]:
         yield "%%shard", self._cell()
@@ -66,7 +70,7 @@ class _Texts:
             yield "jax.shard_map", self._map(manual)
 
     def _cell(self) -> str:
-        target = self.subject.grid.target
+        target = self.subject.request.grid.target
         on = [] if target == "cpu" else ["--on", target]
         specs = [f"{name}={spec}" for name, spec in self.specs.items()]
         out = [] if self.outs is None else ["--out", f"y={self.outs}"]

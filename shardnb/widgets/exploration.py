@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -10,12 +10,10 @@ from typing import Any
 
 import jax
 
-from shardnb.compiler import Program, Recipe, build_traced, placement
+from shardnb.compiler import Program, Request, build, placement
 from shardnb.compiler.arrays import dtype_name
-from shardnb.compiler.call import Call, read_call
-from shardnb.engine import _collector_paused
+from shardnb.engine import analyse
 from shardnb.errors import explain_error
-from shardnb.findings import assemble_report
 from shardnb.jax_compat.private import core
 from shardnb.mesh import Grid, make_grid
 from shardnb.report import Axis, Report
@@ -33,43 +31,38 @@ class Subject:
     it; `compiled` runs none of the user's Python, so that any thread may call it.
     """
 
-    call: Call
-    grid: Grid
+    request: Request
     first: Plan
-    out_specs: Tree = None
-    jit_options: dict[str, Any] = field(default_factory=dict)
     statics: bool = False
     _jaxprs: dict[tuple[Axis, ...], tuple[Any, Any]] = field(default_factory=dict)
 
     @property
-    def args(self) -> dict[str, Tree]:
+    def shapes(self) -> dict[str, Tree]:
         """The shapes of the arguments by name."""
-        return self.call.args
+        return self.request.arguments
 
     def check(self, plan: Plan) -> None:
         """Check that a plan's specs fit, without its devices; raises `ValueError` that says why."""
         sizes = tuple(axis.size for axis in plan.axes)
         mesh: Any = jax.sharding.AbstractMesh(sizes, tuple(axis.name for axis in plan.axes))
-        placement.shardings(self.args, in_specs(plan, self.args), mesh)
+        placement.shardings(self.shapes, in_specs(plan, self.shapes), mesh)
 
-    def recipe(self, plan: Plan) -> Recipe:
+    def requested(self, plan: Plan) -> Request:
         """Give what a plan's program is made of; raises `ValueError` that names what is wrong."""
         self.check(plan)
-        grid, specs = self.grid_of(plan), in_specs(plan, self.args)
-        return Recipe(
-            self.call.fn, self.args, grid.mesh, grid.manual, specs, self.out_specs, self.jit_options
-        )
+        specs = in_specs(plan, self.shapes)
+        return replace(self.request, grid=self.grid_of(plan), in_specs=specs)
 
     def arrays(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
         """Give the name, dtype and shape of each array of the arguments."""
-        for name, leaf in placement.named_leaves(self.args):
+        for name, leaf in placement.named_leaves(self.shapes):
             yield name, dtype_name(placement.dtype_of(leaf)), tuple(leaf.shape)
 
     def grid_of(self, plan: Plan) -> Grid:
         """Give the grid of a plan: the first one where its axes are the same."""
         if plan.axes == self.first.axes:
-            return self.grid
-        return make_grid(plan.mesh, None, self.grid.target)
+            return self.request.grid
+        return make_grid(plan.mesh, None, self.request.grid.target)
 
     def traced(self, plan: Plan, *, quiet: bool = True) -> Callable[[], Any]:
         """Give a function that gives JAX's traced stage without running the user's Python again.
@@ -77,75 +70,52 @@ class Subject:
         With Auto axes a function is traced once for each mesh; otherwise for each plan. `quiet`
         drops what it prints. Raises what JAX raises.
         """
-        recipe = self.recipe(plan)
+        request = self.requested(plan)
         if plan.is_auto and plan.axes in self._jaxprs:
-            return partial(self._replayed, recipe, *self._jaxprs[plan.axes])
+            return partial(_replayed, request, *self._jaxprs[plan.axes])
         with quiet_retrace() if quiet else nullcontext():
-            traced = recipe.trace()
+            traced = request.trace()
         if plan.is_auto:
             result = jax.tree_util.tree_structure(traced.out_info)
             self._jaxprs[plan.axes] = (traced.jaxpr, result)
         return lambda: traced
 
-    def _replayed(self, recipe: Recipe, jaxpr: Any, result: Any) -> Any:
-        run = core.jaxpr_as_fun(jaxpr)
-
-        def call(*args: Tree) -> Tree:
-            return jax.tree_util.tree_unflatten(result, run(*jax.tree_util.tree_leaves(args)))
-
-        call.__name__ = getattr(self.call.fn, "__name__", "program")
-        return replace(recipe, fn=call).trace()
-
     def compiled(self, plan: Plan, trace: Callable[[], Any]) -> tuple[Program, Report]:
         """Lower and compile what `traced` gave, and read the report of it."""
-        program = build_traced(self.recipe(plan), trace)
-        with _collector_paused():
-            return program, self._report(plan, program)
+        program = build(self.requested(plan), trace)
+        return program, analyse(program)
 
     def explained(self, error: Exception, plan: Plan) -> str:
         """Say what went wrong: explained where that is possible, else in JAX's own words."""
         grid = None
         with suppress(ValueError):  # then the plan's mesh may be what went wrong
             grid = self.grid_of(plan)
-        report = explain_error(error, sources=self.call.sources, files=self.call.files, grid=grid)
+        report = explain_error(error, texts=self.request.texts, grid=grid)
         return f"{type(error).__name__}: {error}" if report is None else str(report)
 
-    def _report(self, plan: Plan, program: Program) -> Report:
-        return assemble_report(
-            program,
-            self.grid_of(plan).describe(),
-            **self.call.texts,
-            names=self.call.names,
-        )
+
+def _replayed(request: Request, jaxpr: Any, result: Any) -> Any:
+    """Trace a jaxpr in the place of the function that it came from."""
+    run = core.jaxpr_as_fun(jaxpr)
+
+    def call(*args: Tree) -> Tree:
+        return jax.tree_util.tree_unflatten(result, run(*jax.tree_util.tree_leaves(args)))
+
+    call.__name__ = getattr(request.function, "__name__", "program")
+    return replace(request, function=call).trace()
 
 
-def subject_of(
-    fn: Callable[..., Tree],
-    args: tuple[Tree, ...],
-    *,
-    grid: Grid,
-    specs: Tree,
-    out_specs: Tree,
-    jit_options: Mapping[str, Any],
-) -> Subject:
-    """Take a function with the shapes of its arguments; the arrays themselves are let go.
+def subject_of(request: Request, *, statics: bool = False) -> Subject:
+    """Take a request with the shapes of its arguments; the arrays themselves are let go.
 
-    Raises `ValueError` where a spec does not fit.
+    `statics` says that the call had arguments that are not arrays. Raises `ValueError` where a spec
+    does not fit.
     """
-    call = read_call(fn, args, specs)
-    placed = placement.shardings(call.args, call.in_specs, grid.mesh)
-    count = len(jax.tree_util.tree_leaves(call.args))
-    return Subject(
-        call=replace(
-            call,
-            args={name: jax.tree_util.tree_map(_shape, tree) for name, tree in call.args.items()},
-        ),
-        grid=grid,
-        first=plan_of(grid.describe().axes, call.args, placed),
-        out_specs=out_specs,
-        jit_options=dict(jit_options),
-        statics=len(jax.tree_util.tree_leaves(args)) > count,
-    )
+    arguments = request.arguments.items()
+    # One by one: tree_map would sort the arguments by their names.
+    shapes = {name: jax.tree_util.tree_map(_shape, tree) for name, tree in arguments}
+    first = plan_of(request.grid.describe().axes, request.arguments, request.shardings)
+    return Subject(replace(request, arguments=shapes), first, statics)
 
 
 def _shape(leaf: Any) -> jax.ShapeDtypeStruct:

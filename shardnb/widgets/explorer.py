@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import jax
 import traitlets
 
-from shardnb.engine import _collector_paused
+from shardnb.compiler.call import read_call
+from shardnb.engine import collector_paused
 from shardnb.errors import failures
 from shardnb.mesh import Grid, make_grid
 from shardnb.report import Report
@@ -26,7 +28,6 @@ from shardnb.widgets.cost import pin_of
 from shardnb.widgets.exploration import Subject, subject_of
 from shardnb.widgets.latest_job import Newest
 from shardnb.widgets.plan import Plan
-from shardnb.widgets.plan import in_specs as in_specs_of
 from shardnb.widgets.preview import Base, NoPreview, base_of
 
 Tree = Any
@@ -66,25 +67,18 @@ def explore(
         if args or mesh is not None or in_specs is not None or jit_options:
             raise ValueError("a report is explored alone: sn.explore(report)")
         return Explorer(report=fn_or_report)
-    subject = subject_of(
+    request = read_call(
         fn_or_report,
         args,
-        grid=_grid(mesh, axes, on, args),
-        specs=in_specs,
+        _grid(mesh, axes, on, args),
+        in_specs=in_specs,
         out_specs=out_specs,
         jit_options=jit_options,
     )
-    plan = subject.first
+    count = len(jax.tree_util.tree_leaves(request.arguments))
+    subject = subject_of(request, statics=len(jax.tree_util.tree_leaves(args)) > count)
     try:
-        with failures.explained(
-            subject.call.fn,
-            subject.args,
-            subject.grid,
-            in_specs=in_specs_of(plan, subject.args),
-            out_specs=out_specs,
-            sources=subject.call.sources,
-            files=subject.call.files,
-        ):
+        with failures.explained(subject.requested(subject.first)):
             return Explorer(subject)
     except Exception as error:  # any: it goes on
         failures.add_note(error)
@@ -221,7 +215,7 @@ class Explorer(Live):
         if self._base is None:
             return _no_preview("the first program left no module of Shardy's", plan)
         try:
-            with _collector_paused():
+            with collector_paused():
                 report = self._base.preview(plan)
         except NoPreview as error:
             return _no_preview(str(error), plan)
@@ -335,9 +329,9 @@ def _described(subject: Subject) -> dict[str, Any]:
         key = re.sub(r"\d+", "*", name), shape, dtype, specs[name]
         families.setdefault(key, []).append(name)
     return {
-        "title": subject.call.title,
+        "title": subject.request.texts.title,
         "types": list(AXIS_TYPES),
-        "target": subject.grid.target,
+        "target": subject.request.grid.target,
         "inputs": [
             {
                 "label": names[0] if len(names) == 1 else f"{pattern} ({len(names)})",

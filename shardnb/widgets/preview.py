@@ -14,7 +14,6 @@ from shardnb.propagation.values import VALUE_LIMIT
 from shardnb.report import Axis, Mesh, Report, Value
 from shardnb.report.model import Spec
 from shardnb.report.spec import grid_of
-from shardnb.sources.source_texts import Sources
 from shardnb.texts import hlo
 from shardnb.widgets.exploration import Subject
 from shardnb.widgets.plan import Plan
@@ -108,7 +107,7 @@ def base_of(plan: Plan, program: Program, report: Report, subject: Subject) -> B
     if len(found.module.inputs) != len(names) or len(found.outputs) != len(report.outputs):
         return None
     before = hlo.parse(dumps.before)
-    sources = Sources(subject.call.sources, subject.call.files)
+    sources = subject.request.texts.located()
     named = named_values(Lines(before, sources))[:VALUE_LIMIT]
     matched = match(found.module, before) if len(named) == len(report.values) else {}
     values = [matched.get(one.leaf) for one in named] if matched else [None] * len(report.values)

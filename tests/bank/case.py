@@ -21,7 +21,7 @@ from jax.sharding import PartitionSpec as P
 
 from shardnb.causes import Causes, explain_causes, read_stated
 from shardnb.collectives.find import find_collectives
-from shardnb.compiler import build
+from shardnb.compiler import Request, build
 from shardnb.mesh import make_grid
 from shardnb.report.model import Collective
 from shardnb.texts import hlo
@@ -115,7 +115,7 @@ def explain(one: Case) -> Causes:
     for name, array in zip(names, one.arrays, strict=True):
         shape, spec, dtype = (*array, *(P(), "float32")[len(array) - 1 :])
         args[name], specs[name] = jax.ShapeDtypeStruct(shape, dtype), spec
-    program = build(one.fn, args, mesh=grid.mesh, in_specs=specs, out_specs=one.out)
+    program = build(Request(one.fn, args, grid, specs, one.out))
     optimized = hlo.parse(program.optimized)
     partitioned = hlo.parse(program.dumps.partitioned)
     collectives = find_collectives(optimized, mesh, lambda _: (), partitioned)

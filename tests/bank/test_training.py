@@ -15,7 +15,7 @@ from jax.sharding import PartitionSpec as P
 
 from shardnb.causes import Causes, explain_causes
 from shardnb.collectives.find import find_collectives
-from shardnb.compiler import build
+from shardnb.compiler import Request, build
 from shardnb.mesh import make_grid
 from shardnb.texts import hlo
 from tests.bank.training import BATCH, LENGTH, MESH, PLANS, step_and_shapes
@@ -58,13 +58,14 @@ def causes(plan: str) -> Causes:
     )
     tokens = jax.ShapeDtypeStruct((BATCH, LENGTH), jnp.int32)
     grid = make_grid(MESH)
-    program = build(
+    request = Request(
         step,
         {"params": params, "moments": moments, "tokens": tokens, "targets": tokens},
-        mesh=grid.mesh,
-        in_specs={"params": specs, "moments": moment_specs, "tokens": batch, "targets": batch},
-        out_specs=(specs, moment_specs, P()),
+        grid,
+        {"params": specs, "moments": moment_specs, "tokens": batch, "targets": batch},
+        (specs, moment_specs, P()),
     )
+    program = build(request)
     optimized, mesh = hlo.parse(program.optimized), grid.describe()
     found = find_collectives(optimized, mesh, lambda _: (), hlo.parse(program.dumps.partitioned))
     return explain_causes(found, optimized=optimized, dumps=program.dumps, mesh=mesh)

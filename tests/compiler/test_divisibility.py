@@ -8,6 +8,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from shardnb.compiler import Request
 from shardnb.compiler.divisibility import Stated, check, largest_mesh, moved_bytes
 from shardnb.errors.precheck import precheck
 from shardnb.mesh import make_grid
@@ -97,6 +98,10 @@ def test_replicating_sends_what_each_device_lacks(grid):
     assert moved_bytes((8,), "f32", split, whole) == 8 * 7 * 4
 
 
+def checked(fn, args, grid, **stated):
+    return precheck(Request(fn, args, grid, **stated))
+
+
 def test_a_program_is_checked_in_inputs_outputs_constraints_and_shard_maps(grid):
     def program(x, y):
         doubled = jax.shard_map(
@@ -104,7 +109,7 @@ def test_a_program_is_checked_in_inputs_outputs_constraints_and_shard_maps(grid)
         )(jnp.ones((6, 4)))
         return lax.with_sharding_constraint(jnp.ones((17, 16)), P("data")), y, doubled
 
-    found = precheck(
+    found = checked(
         program,
         {"x": f32(257, 2), "y": f32(8)},
         grid,
@@ -124,7 +129,7 @@ def test_both_shard_maps_of_a_program_are_checked(grid):
         spec = P(axis)
         return jax.shard_map(lambda x: x * 2, mesh=grid.mesh, in_specs=spec, out_specs=spec)(x)
 
-    found = precheck(lambda x: (double(x, "data"), double(x, "model")), {"x": f32(1)}, grid)
+    found = checked(lambda x: (double(x, "data"), double(x, "model")), {"x": f32(1)}, grid)
     assert [problem.parts for problem in found] == [4, 2]
 
 
@@ -133,7 +138,7 @@ def test_checking_leaves_the_error_of_a_real_trace_as_it_was(grid):
         spec = P("data")
         return jax.shard_map(lambda x: x * 2, mesh=grid.mesh, in_specs=spec, out_specs=spec)(x)
 
-    assert precheck(program, {"x": f32(6)}, grid)
+    assert checked(program, {"x": f32(6)}, grid)
     with pytest.raises(ValueError, match="evenly divisible"):
         jax.jit(program).trace(f32(6))
 
@@ -142,7 +147,7 @@ def test_a_constraint_that_xla_pads_is_no_error(grid):
     def program(scale):
         return lax.with_sharding_constraint(jnp.ones((17, 16)) * scale, P("data"))
 
-    (problem,) = precheck(program, {"scale": f32()}, grid)
+    (problem,) = checked(program, {"scale": f32()}, grid)
     assert not problem.fatal
     assert "XLA pads it to 20" in problem.message
 
@@ -151,14 +156,14 @@ def test_the_line_of_a_constraint_is_known(grid):
     def program(x):
         return lax.with_sharding_constraint(x, P("data"))
 
-    (problem,) = precheck(program, {"x": f32(3)}, grid)
+    (problem,) = checked(program, {"x": f32(3)}, grid)
     assert problem.location is not None
     assert problem.location.line == program.__code__.co_firstlineno + 1
 
 
 def test_an_array_on_another_device_tells_what_the_move_sends(grid):
     x = jax.device_put(np.ones((8, 8), np.float32), jax.devices()[0])
-    (problem,) = precheck(lambda x: x, {"x": x}, grid, in_specs={"x": P("data")})
+    (problem,) = checked(lambda x: x, {"x": x}, grid, in_specs={"x": P("data")})
     assert problem.kind == "device"
     # Each of 8 emulated devices receives its 2 rows of 8 floats.
     assert problem.moved_bytes == 8 * 2 * 8 * 4
@@ -166,7 +171,7 @@ def test_an_array_on_another_device_tells_what_the_move_sends(grid):
 
 def test_an_array_that_its_spec_contradicts_gets_a_device_put(grid):
     x = jax.device_put(np.ones((8, 8), np.float32), NamedSharding(grid.mesh, P("data")))
-    (problem,) = precheck(lambda x: x, {"x": x}, grid, in_specs={"x": P(None, "data")})
+    (problem,) = checked(lambda x: x, {"x": x}, grid, in_specs={"x": P(None, "data")})
     assert problem.kind == "committed"
     assert problem.fix == "x = jax.device_put(x, NamedSharding(mesh, P(None, 'data')))"
 
@@ -174,10 +179,10 @@ def test_an_array_that_its_spec_contradicts_gets_a_device_put(grid):
 def test_a_mesh_of_another_order_is_named(grid):
     turned = jax.sharding.Mesh(grid.mesh.devices[::-1], ("data", "model"))
     x = jax.device_put(np.ones((8, 8), np.float32), NamedSharding(turned, P("data")))
-    (problem,) = precheck(lambda x: x, {"x": x}, grid, in_specs={"x": P("data")})
+    (problem,) = checked(lambda x: x, {"x": x}, grid, in_specs={"x": P("data")})
     assert "another order" in problem.message
 
 
 def test_a_placement_that_is_no_spec_is_named(grid):
-    (problem,) = precheck(lambda x: x, {"x": f32(8)}, grid, in_specs={"x": "data"})
+    (problem,) = checked(lambda x: x, {"x": f32(8)}, grid, in_specs={"x": "data"})
     assert problem.kind == "no-spec"

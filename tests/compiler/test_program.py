@@ -12,7 +12,7 @@ import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from shardnb.compiler import build
+from shardnb.compiler import Request, build
 from shardnb.compiler.dumps import captured_fd2, recording
 from shardnb.jax_compat import private
 from shardnb.mesh import make_grid
@@ -26,8 +26,8 @@ def matmul(x, w):
     return jnp.tanh(x @ w)
 
 
-def built(fn, args, **options):
-    return build(fn, args, mesh=GRID.mesh, **options)
+def built(fn, args, grid=GRID, **stated):
+    return build(Request(fn, args, grid, **stated))
 
 
 def test_the_result_of_a_run_is_right():
@@ -43,9 +43,7 @@ def test_arguments_keep_their_order_whatever_their_names():
 @pytest.mark.parametrize("axes", ["auto", "explicit"])
 def test_a_body_for_the_whole_array(axes):
     grid = make_grid("data=4,model=2", axes)
-    program = build(
-        lambda x: x * 2, {"x": X}, mesh=grid.mesh, in_specs={"x": P("data")}, out_specs=P("data")
-    )
+    program = built(lambda x: x * 2, {"x": X}, grid, in_specs={"x": P("data")}, out_specs=P("data"))
     assert program.run().sharding.spec == P("data")
 
 
@@ -57,11 +55,10 @@ def test_a_body_for_one_device():
         return jax.lax.psum(x.sum(), ("data", "model"))
 
     grid = make_grid("data=4,model=2", "manual")
-    program = build(
+    program = built(
         body,
         {"x": X},
-        mesh=grid.mesh,
-        manual=grid.manual,
+        grid,
         in_specs={"x": P("data", "model")},
         out_specs=P(),
     )
@@ -71,11 +68,10 @@ def test_a_body_for_one_device():
 
 def test_axes_of_two_types():
     grid = make_grid("data=4,model=2:manual")
-    program = build(
+    program = built(
         lambda x, w: jax.lax.psum(x @ w, "model"),
         {"x": X, "w": W},
-        mesh=grid.mesh,
-        manual=grid.manual,
+        grid,
         in_specs={"x": P("data", "model"), "w": P("model")},
         out_specs=P(),
     )
@@ -84,11 +80,10 @@ def test_axes_of_two_types():
 
 def test_results_over_axes_of_two_types():
     grid = make_grid("data=4,model=2:manual")
-    program = build(
+    program = built(
         lambda x: x * 2,
         {"x": X},
-        mesh=grid.mesh,
-        manual=grid.manual,
+        grid,
         in_specs={"x": P("data", "model")},
         out_specs=P("data", "model"),
     )
@@ -103,7 +98,7 @@ def test_an_error_of_jax_names_the_function_of_the_user():
 
     with pytest.raises(TypeError) as caught:
         built(mine, {"x": X})
-    assert "program.py" not in str(caught.value)
+    assert "request.py" not in str(caught.value)
 
 
 def test_a_closed_over_array_stays_an_argument_with_its_sharding():
@@ -253,9 +248,9 @@ def test_the_kernels_own_devices_are_untouched():
 
 @pytest.mark.parametrize(("devices", "runs"), [(256, True), (512, False)])
 def test_more_devices_exchange_than_the_cpu_client_has_threads_for(devices, runs):
-    mesh = make_grid(f"data={devices}").mesh
+    grid = make_grid(f"data={devices}")
     x = np.ones(512, np.float32)
-    program = build(lambda x: x.sum(), {"x": x}, mesh=mesh, in_specs={"x": P("data")})
+    program = built(lambda x: x.sum(), {"x": x}, grid, in_specs={"x": P("data")})
     if runs:
         assert program.run() == 512
     else:
@@ -264,7 +259,7 @@ def test_more_devices_exchange_than_the_cpu_client_has_threads_for(devices, runs
 
 
 def test_many_devices_that_exchange_nothing_run():
-    mesh = make_grid("data=512").mesh
+    grid = make_grid("data=512")
     x = np.ones(512, np.float32)
-    program = build(lambda x: x * 2, {"x": x}, mesh=mesh, in_specs={"x": P("data")})
+    program = built(lambda x: x * 2, {"x": x}, grid, in_specs={"x": P("data")})
     np.testing.assert_array_equal(program.run(), x * 2)

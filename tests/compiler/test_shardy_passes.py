@@ -8,7 +8,7 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from shardnb.compiler import build, shardy_passes
+from shardnb.compiler import Request, build, shardy_passes
 from shardnb.jax_compat import private
 from shardnb.mesh import make_grid
 from shardnb.texts import shardy
@@ -18,8 +18,7 @@ OLD_JAX = jax.__version__.startswith("0.11")
 
 
 def program(fn, args, specs, mesh="data=4,model=2", out=None):
-    grid = make_grid(mesh)
-    return build(fn, args, mesh=grid.mesh, manual=grid.manual, in_specs=specs, out_specs=out)
+    return build(Request(fn, args, make_grid(mesh), specs, out))
 
 
 def chain(x, w):

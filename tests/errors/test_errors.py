@@ -16,6 +16,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from shardnb.compiler import SourceTexts
 from shardnb.errors import explain as explaining
 from shardnb.errors import explain_error
 from shardnb.jax_compat.private import full_tracebacks
@@ -33,6 +34,10 @@ def s32(*shape):
     return shape, jnp.int32
 
 
+def of_cell(text):
+    return SourceTexts(sources=(Source("cell", text),), files={"<cell>": 0})
+
+
 class Cell:
     """A cell that defines `f`, traced on arguments; it raises, and is explained."""
 
@@ -46,9 +51,7 @@ class Cell:
         with pytest.raises(Exception) as caught:  # noqa: PT011 - each test says which
             self.trace(self.text)
         self.error = caught.value
-        self.report = explain_error(
-            self.error, sources=[Source("cell", self.text)], files={"<cell>": 0}, grid=self.grid
-        )
+        self.report = explain_error(self.error, texts=of_cell(self.text), grid=self.grid)
 
     def trace(self, text):
         names = {**NAMES, "mesh": self.grid.mesh}
@@ -470,9 +473,7 @@ def test_names_that_hold_other_arrays_by_now_do_not_mislead():
     ]
     with full_tracebacks(), jax.set_mesh(grid.mesh), pytest.raises(Exception) as caught:  # noqa: PT011
         jax.jit(cell).trace(*args)
-    report = explain_error(
-        caught.value, sources=[Source("cell", "y = x @ w\n")], files={"<cell>": 0}, grid=grid
-    )
+    report = explain_error(caught.value, texts=of_cell("y = x @ w\n"), grid=grid)
     assert types(report) == [("x", (("data",), ("model",))), ("w", (("model",), ()))]
     assert report.fixes[0] == "y = jnp.matmul(x, w, out_sharding=P('data', None))"
 

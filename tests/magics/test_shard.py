@@ -626,9 +626,9 @@ def test_unloading_leaves_nothing(ip):
 def test_a_body_that_is_traced_once_more_has_no_further_effect(ip, cell, monkeypatch):
     from shardnb import engine
 
-    def twice(fn, args, grid, **options):
-        program, report = compile_and_analyse(fn, args, grid, **options)
-        program.recipe.trace()
+    def twice(request):
+        program, report = compile_and_analyse(request)
+        request.trace()
         return program, report
 
     compile_and_analyse = engine.compile_and_analyse

@@ -11,7 +11,8 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
-from shardnb.manual.checker import check_shard_map
+from shardnb.axis_types import checked
+from shardnb.manual.checker import ShardMapCall
 from shardnb.mesh import make_grid
 from shardnb.terms.primitives import FUNCTIONS
 
@@ -23,10 +24,9 @@ def f32(*shape):
     return jax.ShapeDtypeStruct(shape, jnp.float32)
 
 
-def check(fn, args, in_specs, out_specs, mesh="data=4,model=2", **options):
-    options.setdefault("compiled", False)
-    grid = make_grid(mesh)
-    return check_shard_map(fn, args, grid, in_specs=in_specs, out_specs=out_specs, **options)
+def check(fn, args, in_specs, out_specs, mesh="data=4,model=2", *, compiled=False, **options):
+    call = ShardMapCall(fn, tuple(args), make_grid(mesh), in_specs, out_specs, **options)
+    return checked(call.of_shapes(), compiled=compiled)
 
 
 BODIES = {

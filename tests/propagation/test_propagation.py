@@ -19,7 +19,6 @@ from shardnb.compiler.call import read_call
 from shardnb.mesh import make_grid
 from shardnb.report import Location, Report, Source, Value
 from shardnb.report.why import chain
-from shardnb.sources.source_texts import Sources
 from shardnb.sources.statements import statements
 from shardnb.texts import hlo
 from tests.causes.cases import f32
@@ -29,17 +28,9 @@ OLD_JAX = jax.__version__.startswith("0.11")
 
 def report_of(fn, *args, mesh="data=4,model=2", axes=None, specs=None, out=None):
     grid = make_grid(mesh, axes)
-    call = read_call(fn, args, specs)
-    program = build(
-        fn,
-        call.args,
-        mesh=grid.mesh,
-        manual=grid.manual,
-        in_specs=call.in_specs,
-        out_specs=out,
-    )
-    sources = Sources(call.sources, call.files)
-    inputs, outputs = arrays.inputs(program, {}), arrays.outputs(program)
+    request = read_call(fn, args, grid, in_specs=specs, out_specs=out)
+    program, sources = build(request), request.texts.located()
+    inputs, outputs = arrays.inputs(program), arrays.outputs(program)
     found = propagation.values_of(
         program,
         grid.describe(),

@@ -13,7 +13,7 @@ from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
 from shardnb.bugs import Inconclusive
-from shardnb.compiler import build
+from shardnb.compiler import Request, SourceTexts, build
 from shardnb.engine import compile_and_analyse
 from shardnb.mesh import make_grid
 from shardnb.rewrite.program_edits import ConstraintEdit, InputEdit
@@ -63,7 +63,7 @@ def test_an_edit_leaves_the_user_s_functions_and_caches_alone():
     code = inner.__code__
     edit.lowered(program)
     assert inner.__code__ is code
-    assert "sdy.sharding_constraint" not in program.recipe.lower(program.recipe.trace()).as_text()
+    assert "sdy.sharding_constraint" not in program.request.lower(program.request.trace()).as_text()
     assert "sharding_constraint" not in str(jax.make_jaxpr(outer)(jnp.ones((64, 32)), jnp.eye(32)))
 
 
@@ -249,7 +249,9 @@ def test_donation_stays_in_an_edited_program():
     def fn(x):
         return jnp.sort(x)
 
-    program = build(fn, {"x": f32(64)}, mesh=grid.mesh, in_specs={"x": P()}, donate_argnums=0)
+    program = build(
+        Request(fn, {"x": f32(64)}, grid, {"x": P()}, jit_options={"donate_argnums": 0})
+    )
     lowered = InputEdit((("x", ("x",), ((),)),)).lowered(program)
     (info,) = jax.tree.leaves(lowered.args_info)
     assert info.donated
@@ -272,11 +274,12 @@ def test_an_array_that_is_closed_over_is_placed_otherwise():
     report = sn.explain(rows, jax.ShapeDtypeStruct((4,), jnp.int32), mesh=grid.mesh)
     assert [c.kind for c in report.collectives] == ["all-reduce"]
     program, report = compile_and_analyse(
-        rows,
-        {"i": jax.ShapeDtypeStruct((4,), jnp.int32)},
-        grid,
-        title="rows",
-        names={id(table): "table"},
+        Request(
+            rows,
+            {"i": jax.ShapeDtypeStruct((4,), jnp.int32)},
+            grid,
+            texts=SourceTexts("rows", names={id(table): "table"}),
+        )
     )
     (collective,) = find_fixes(program, report, seconds=120).collectives
     # Columns on the devices: each takes its own columns of a row, and nothing is sent.

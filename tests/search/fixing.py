@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
-from shardnb.compiler import call
+from shardnb.compiler import Request
+from shardnb.compiler.call import texts_of
 from shardnb.engine import compile_and_analyse
 from shardnb.mesh import make_grid
 from shardnb.search.fixes import find_fixes
@@ -22,14 +23,14 @@ def f32(*shape):
 def made(fn, mesh, axes="auto", out_specs=None, **inputs):
     """Build a program of arrays given as `name=(array, spec)`, and its report."""
     return compile_and_analyse(
-        fn,
-        {name: array for name, (array, _) in inputs.items()},
-        make_grid(mesh, axes),
-        title="test",
-        in_specs={name: spec for name, (_, spec) in inputs.items()},
-        out_specs=out_specs,
-        sources=call._own_source(fn),
-        files=call._own_file(fn),
+        Request(
+            fn,
+            {name: array for name, (array, _) in inputs.items()},
+            make_grid(mesh, axes),
+            {name: spec for name, (_, spec) in inputs.items()},
+            out_specs,
+            texts=texts_of(fn),
+        )
     )
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 from shardnb.bugs import Inconclusive
-from shardnb.compiler import build
+from shardnb.compiler import Request, build
 from shardnb.mesh import make_grid
 from shardnb.search.plans.estimate import Estimator
 from tests.search.models import f32
@@ -16,7 +16,7 @@ KiB = 1024
 
 
 def estimator(fn, mesh="data=4,model=2", **args):
-    return Estimator(build(fn, args, mesh=make_grid(mesh).mesh))
+    return Estimator(build(Request(fn, args, make_grid(mesh))))
 
 
 def dot(x, w):

@@ -12,6 +12,7 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
+from shardnb.compiler import Request
 from shardnb.engine import compile_and_analyse
 from shardnb.jax_compat import private
 from shardnb.mesh import make_grid
@@ -148,12 +149,13 @@ def test_the_constraint_on_the_embedding_of_a_training_step():
     step, args, specs, out = training.training_step()
     names = ("params", "opt", "tokens", "labels")
     program, report = compile_and_analyse(
-        step,
-        dict(zip(names, args, strict=True)),
-        make_grid(training.MESH),
-        title="step",
-        in_specs=dict(zip(names, specs, strict=True)),
-        out_specs=out,
+        Request(
+            step,
+            dict(zip(names, args, strict=True)),
+            make_grid(training.MESH),
+            dict(zip(names, specs, strict=True)),
+            out,
+        )
     )
 
     def enough(done, total, best):

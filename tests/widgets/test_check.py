@@ -88,7 +88,7 @@ def test_arrays_are_not_kept():
     x, w = np.ones((8, 16), np.float32), np.ones((16, 32), np.float32)
     specs = {"in_specs": (P("data"), P()), "out_specs": P("data")}
     check = sn.check_shard_map(body, x, w, mesh="data=4", **specs)
-    assert not any(isinstance(one, np.ndarray) for one in check.again["args"])
+    assert not any(isinstance(one, np.ndarray) for one in check.again.arguments)
 
 
 def test_one_spec_for_all_arguments_is_offered_for_each():

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jax.sharding import PartitionSpec
 
 from shardnb.bugs import contained
-from shardnb.compiler import Program, build
+from shardnb.compiler import Program, Request, build
 from shardnb.compiler.comparison import diff, same_collectives
 from shardnb.compiler.divisibility import text as spec_text
 from shardnb.errors import explain_error
@@ -20,15 +20,14 @@ from shardnb.errors.reshard_candidates import Trial, Way, as_spec
 from shardnb.errors.sharding import pieces_for
 from shardnb.findings.assemble import assemble_report
 from shardnb.jax_compat import private
-from shardnb.mesh import Grid, retyped
-from shardnb.report.model import Collective, Location, Report, Source, Spec
+from shardnb.mesh import retyped
+from shardnb.report.model import Collective, Location, Report, Spec
 from shardnb.report.types import Annotation, Column, ErrorReport, ExplicitPlan
 from shardnb.rewrite.expression import Expression
 from shardnb.rewrite.retrace import quiet_retrace
 from shardnb.rewrite.text_edits import Piece, Span, Text
 from shardnb.search.explicit.choices import Choice, choices, typed
 from shardnb.search.explicit.texts import Texts
-from shardnb.sources.source_texts import Sources
 from shardnb.texts.hlo import Frame
 
 Tree = Any
@@ -37,53 +36,17 @@ _Key = tuple[str, Span]
 """A file and the bytes of an expression in it."""
 
 
-def to_explicit(
-    fn: Callable[..., Tree],
-    args: Mapping[str, Tree],
-    grid: Grid,
-    *,
-    in_specs: Mapping[str, Tree] | None = None,
-    out_specs: Tree = None,
-    title: str = "program",
-    sources: Sequence[Source] = (),
-    files: Mapping[str, int] | None = None,
-) -> ExplicitPlan:
+def to_explicit(request: Request) -> ExplicitPlan:
     """Find every annotation that a program needs to run on Explicit axes.
 
-    `fn`, `args` and the specs are as `shardnb.compiler.build` takes them. The program is compiled
-    with Auto axes; then its Python is traced with Explicit ones, again and again, and where JAX
-    refuses an operation the placement that propagation chose there is written into the text.
-    Nothing runs, and what the tracing prints is dropped. The user's functions have the edited
-    code while they are traced, and their own afterwards.
+    The program is compiled with Auto axes; then its Python is traced with Explicit ones, again and
+    again, and where JAX refuses an operation the placement that propagation chose there is written
+    into the text. Nothing runs, and what the tracing prints is dropped. The user's functions have
+    the edited code while they are traced, and their own afterwards.
     """
-    stated = _Stated(fn, dict(args), dict(in_specs or {}), out_specs, title, tuple(sources), files)
-    auto = stated.build(fn, retyped(grid, "auto"))
-    auto_report = stated.report(auto, retyped(grid, "auto"))
-    pass_ = _Pass(stated, retyped(grid, "explicit"), auto, auto_report)
-    return pass_.run()
-
-
-@dataclass(frozen=True)
-class _Stated:
-    """A program as the user stated it, for any type of axes."""
-
-    fn: Callable[..., Tree]
-    args: dict[str, Tree]
-    in_specs: dict[str, Tree]
-    out_specs: Tree
-    title: str
-    sources: tuple[Source, ...]
-    files: Mapping[str, int] | None
-
-    def build(self, fn: Callable[..., Tree], grid: Grid) -> Program:
-        return build(
-            fn, self.args, mesh=grid.mesh, in_specs=self.in_specs, out_specs=self.out_specs
-        )
-
-    def report(self, program: Program, grid: Grid) -> Report:
-        return assemble_report(
-            program, grid.describe(), title=self.title, sources=self.sources, files=self.files
-        )
+    auto = build(replace(request, grid=retyped(request.grid, "auto")))
+    explicit = replace(request, grid=retyped(request.grid, "explicit"))
+    return _Pass(explicit, auto, assemble_report(auto)).run()
 
 
 @dataclass(frozen=True)
@@ -108,8 +71,7 @@ class _Attempt:
 class _Pass:
     """The state of one pass."""
 
-    stated: _Stated
-    grid: Grid
+    request: Request
     auto: Program
     auto_report: Report
     annotations: list[Annotation] = field(default_factory=list)
@@ -118,8 +80,8 @@ class _Pass:
     def __post_init__(self) -> None:
         """Read what propagation chose, and find the texts."""
         self.choices = choices(self.auto, self.auto_report.mesh)
-        self.texts = Texts(self.auto, self.stated.sources)
-        self.located = Sources(self.stated.sources, self.stated.files)
+        self.texts = Texts(self.auto)
+        self.located = self.request.texts.located()
 
     def run(self) -> ExplicitPlan:
         error: Exception | None = None
@@ -135,23 +97,21 @@ class _Pass:
         with (
             quiet_retrace(),
             private.full_tracebacks(),
-            self.texts.running(self.stated.fn) as fn,
+            self.texts.running(self.request.function) as fn,
         ):
             try:
-                return self.stated.build(fn, self.grid), None
+                return build(replace(self.request, function=fn)), None
             # What JAX refuses, and how, is what the pass goes by: it may be of any class, as may
             # what the user's function raises on Explicit axes.
             except Exception as error:  # noqa: BLE001
                 return None, error
 
     def _plan(self, program: Program | None, error: Exception | None) -> ExplicitPlan:
-        report = self.stated.report(program, self.grid) if program else None
+        report = assemble_report(program) if program else None
         unresolved = None
         if error is not None:
-            unresolved = explain_error(
-                error, sources=self.stated.sources, files=self.stated.files, grid=self.grid
-            )
-            unresolved = unresolved or _untold(error)
+            known = explain_error(error, texts=self.request.texts, grid=self.request.grid)
+            unresolved = known or _untold(error)
         return ExplicitPlan(
             annotations=tuple(self.annotations),
             auto=self.auto_report,
@@ -186,7 +146,7 @@ class _Pass:
         return program
 
     def _sends_the_same(self, program: Program) -> bool:
-        return same_collectives(self.auto_report, self.stated.report(program, self.grid))
+        return same_collectives(self.auto_report, assemble_report(program))
 
     def _divergences(self, program: Program) -> Iterator[tuple[str, Span, Spec]]:
         """Give the expressions whose results lie otherwise than propagation had them lie."""
@@ -317,7 +277,7 @@ class _Pass:
 
         Where JAX raised before it came to a primitive, the last one there gives the result.
         """
-        shape = Trial(operation, self.grid).shape()
+        shape = Trial(operation, self.request.grid).shape()
         here = [c for c in self._at_place(key) if c.shape == shape and c.spec is not None]
         if operation.expression is not None:
             return here[-1].spec if here else None
@@ -340,7 +300,7 @@ class _Pass:
 
         First those that result in what propagation chose, then those that send what it sends.
         """
-        trial = Trial(operation, self.grid)
+        trial = Trial(operation, self.request.grid)
         if spec is not None and trial.states_result:
             stated = Way(result=as_spec(spec))
             if trial.is_taken(stated):

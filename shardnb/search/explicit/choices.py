@@ -129,9 +129,9 @@ def _before(program: Program, jaxpr: Any) -> str:
     def call(*args: Any) -> Any:
         return jax.tree_util.tree_unflatten(result, run(*jax.tree_util.tree_leaves(args)))
 
-    recipe = replace(program.recipe, fn=call)
-    lowered = recipe.lower(recipe.trace())
-    with jax.set_mesh(recipe.mesh), private.without_compilation_cache(), recording() as recorder:
+    request = replace(program.request, function=call)
+    lowered = request.lower(request.trace())
+    with jax.set_mesh(request.mesh), private.without_compilation_cache(), recording() as recorder:
         lowered.compile(compiler_options=recorder.options)
     return recorder.dumps.before
 

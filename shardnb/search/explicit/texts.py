@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -19,16 +19,16 @@ from shardnb.sources.positions import Position
 class Texts:
     """The texts that a program was traced from, by the file name of their code."""
 
-    def __init__(self, program: Program, sources: Sequence[Source]) -> None:
+    def __init__(self, program: Program) -> None:
         """Find the texts whose functions can be made again."""
         self.pieces: dict[str, list[Piece]] = {}
         self._functions: dict[str, list[FunctionType]] = {}
         self._texts: dict[str, Text] = {}
-        fn: Any = program.recipe.fn
+        fn: Any = program.request.function
         self._cell = fn if isinstance(fn, Editable) else None
         if self._cell is not None:
             self._texts[self._cell.file] = Text.of(self._cell.text)
-        for unit in units_of(program, sources):
+        for unit in units_of(program, program.request.texts.sources):
             if isinstance(unit, FileUnit):
                 self._texts[unit.file] = Text(unit.text)
                 self._functions[unit.file] = unit.functions

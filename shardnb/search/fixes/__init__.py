@@ -1,6 +1,6 @@
 """Edits that were compiled, for the collectives that nobody asked for."""
 
 from shardnb.search.fixes.progress import shown
-from shardnb.search.fixes.search import find_fixes
+from shardnb.search.fixes.search import SECONDS, find_fixes
 
-__all__ = ["find_fixes", "shown"]
+__all__ = ["SECONDS", "find_fixes", "shown"]

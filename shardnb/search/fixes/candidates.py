@@ -206,11 +206,11 @@ def seen_places(program: Program, units: Sequence[Unit]) -> list[Seen]:
         with (
             quiet_retrace(),
             hook.handling(probe),
-            unit.with_call(program.recipe.fn, None) as fn,
+            unit.with_call(program.request.function, None) as fn,
             refusable(),
         ):
-            replace(program.recipe, fn=fn).trace()
-        inputs = set(program.args)
+            replace(program.request, function=fn).trace()
+        inputs = set(program.arguments)
         found += [
             seen
             for seen in probe.found.values()

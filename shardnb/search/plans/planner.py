@@ -11,8 +11,8 @@ from typing import Any
 import jax
 
 from shardnb import engine
-from shardnb.compiler import build
-from shardnb.compiler.call import Call, read_call
+from shardnb.compiler import Request, build
+from shardnb.compiler.call import read_call
 from shardnb.compiler.placement import named_leaves
 from shardnb.mesh import Grid, make_grid
 from shardnb.report.model import Report
@@ -75,8 +75,10 @@ def plan(
     >>> plans.best.wire_bytes
     0
     """
-    call = read_call(fn, args, in_specs)
     grids, notes = _grids(mesh, on, args)
+    request = read_call(
+        fn, args, grids[0], in_specs=in_specs, out_specs=out_specs, jit_options=jit_options
+    )
     limit = None if memory is None else read_size(memory)
     with shown() as bar:
         tell = progress or bar
@@ -84,11 +86,11 @@ def plan(
         with _kept(fields) as stopped:
             for grid in grids:
                 tell("meshes compiled", len(fields), len(grids))
-                fields.append(_field(call, grid, out_specs, hardware, jit_options))
+                fields.append(_field(replace(request, grid=grid), hardware))
         each = previews or _previews(fields)
         search = Search(fields, limit, each, compiles, seed, tell, notes=notes)
         search.run(stopped=bool(stopped))
-    return _Found(call, grids, fields, out_specs, jit_options).plans(search)
+    return _Found(request, fields).plans(search)
 
 
 @contextmanager
@@ -155,26 +157,13 @@ def _shapes(devices: int, on: str | None) -> tuple[list[Grid], list[str]]:
     return grids, notes
 
 
-def _field(
-    call: Call,
-    grid: Grid,
-    out_specs: Tree,
-    hardware: str | None,
-    jit_options: Mapping[str, Any],
-) -> Field:
+def _field(request: Request, hardware: str | None) -> Field:
     """Compile the program for a mesh, with nothing split but what the user says."""
-    mesh = grid.describe()
-    patterns = patterns_of(call.args, call.in_specs)
+    mesh, arguments = request.grid.describe(), request.arguments
+    patterns = patterns_of(arguments, request.in_specs)
     space = Space(patterns, tuple(mesh.shape.items()))
-    program = build(
-        call.fn,
-        call.args,
-        mesh=grid.mesh,
-        in_specs=trees(call.args, patterns, space.start),
-        out_specs=out_specs,
-        **jit_options,
-    )
-    names = tuple(name for name, _ in named_leaves(call.args))
+    program = build(replace(request, in_specs=trees(arguments, patterns, space.start)))
+    names = tuple(name for name, _ in named_leaves(arguments))
     one = Field(program, mesh, space, names, hardware)
     # Like axes may change names, unless the program or the hardware tells them apart.
     told = one.estimator.names_axes or mesh.coords is not None or hardware is not None
@@ -202,11 +191,8 @@ def trees(args: Mapping[str, Tree], patterns: Sequence[Pattern], state: State) -
 class _Found:
     """What a search was asked, so that a plan can be explained later."""
 
-    call: Call
-    grids: list[Grid]
+    request: Request
     fields: list[Field]
-    out_specs: Tree
-    jit_options: Mapping[str, Any]
 
     def plans(self, search: Search) -> Plans:
         """Give the front of what was compiled, within the memory that is allowed."""
@@ -220,7 +206,7 @@ class _Found:
                 f"the least holds {size(least.memory)}"
             )
         return Plans(
-            title=self.call.title,
+            title=self.request.texts.title,
             plans=tuple(front(fitting, lambda p: (float(p.memory), p.value))),
             least=least,
             limit=search.limit,
@@ -238,27 +224,18 @@ class _Found:
     def trees(self, plan: Plan) -> dict[str, Tree]:
         """Give a plan's specs by argument."""
         one = self._field(plan)
-        return trees(self.call.args, one.space.patterns, tuple(plan.specs.values()))
+        return trees(self.request.arguments, one.space.patterns, tuple(plan.specs.values()))
 
     def explain(self, plan: Plan) -> Report:
         """Give a plan's report."""
-        at = self.fields.index(self._field(plan))
-        _, report = engine.compile_and_analyse(
-            self.call.fn,
-            self.call.args,
-            self.grids[at],
-            **self.call.texts,
-            in_specs=self.trees(plan),
-            out_specs=self.out_specs,
-            names=self.call.names,
-            jit_options=self.jit_options,
-        )
-        hardware = self.fields[at].hardware
-        return report.on_hardware(hardware) if hardware else report
+        field = self._field(plan)
+        request = replace(field.program.request, in_specs=self.trees(plan))
+        _, report = engine.compile_and_analyse(request)
+        return report.on_hardware(field.hardware) if field.hardware else report
 
     def written(self, plan: Plan) -> str:
         """Give a plan's code."""
-        return written(self.call.args, self.trees(plan), plan.mesh)
+        return written(self.request.arguments, self.trees(plan), plan.mesh)
 
     def _field(self, plan: Plan) -> Field:
         return next(one for one in self.fields if one.mesh == plan.mesh)

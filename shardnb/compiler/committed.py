@@ -1,0 +1,70 @@
+"""Arrays that are committed to another placement than a program takes them in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+from jax.sharding import NamedSharding, PartitionSpec
+
+from shardnb.compiler import divisibility, placement
+from shardnb.compiler.arrays import dtype_name
+from shardnb.compiler.divisibility import Stated
+from shardnb.compiler.request import Request
+from shardnb.report.types import SpecProblem
+
+
+def committed(request: Request) -> Iterator[SpecProblem]:
+    """Give the arrays that lie elsewhere than their spec says, with what moving them sends."""
+    mesh = request.mesh
+    for name, leaf, spec in placement.stated(request.arguments, request.in_specs):
+        own, bare = getattr(leaf, "sharding", None), bare_spec(spec, mesh)
+        if not isinstance(leaf, jax.Array) or not isinstance(bare, PartitionSpec):
+            continue
+        if own is None or not getattr(leaf, "committed", True):
+            continue
+        one = Stated("input", name, tuple(leaf.shape), dtype_name(leaf.dtype), bare)
+        if divisibility.check([one], dict(mesh.shape)):
+            continue
+        wanted = NamedSharding(mesh, bare)
+        if not own.is_equivalent_to(wanted, leaf.ndim):
+            yield _elsewhere(one, own, wanted)
+
+
+def bare_spec(spec: Any, mesh: jax.sharding.Mesh) -> Any:
+    """Give the spec of a sharding on this mesh, and any other placement as it is."""
+    on_this = isinstance(spec, NamedSharding) and spec.mesh.shape == mesh.shape
+    return spec.spec if on_this else spec
+
+
+def _elsewhere(one: Stated, own: Any, wanted: NamedSharding) -> SpecProblem:
+    same_devices = own.device_set == wanted.device_set
+    moved = divisibility.moved_bytes(one.shape, one.dtype, own, wanted)
+    lies = divisibility.text(own.spec) if isinstance(own, NamedSharding) else "one device"
+    what = _difference(own, wanted, same_devices=same_devices)
+    message = (
+        f"{one.name} lies as {lies} {what}, and the program takes it as "
+        f"{divisibility.text(one.spec)}: moving it sends {moved} bytes in all"
+    )
+    where = f"NamedSharding(mesh, {divisibility.text(one.spec)})"
+    return SpecProblem(
+        kind="committed" if same_devices else "device",
+        where=one.where,
+        name=one.name,
+        message=message,
+        shape=one.shape,
+        spec=divisibility.text(one.spec),
+        moved_bytes=moved,
+        fix=f"{one.name} = jax.device_put({one.name}, {where})",
+        fatal=False,
+    )
+
+
+def _difference(own: Any, wanted: NamedSharding, *, same_devices: bool) -> str:
+    if not same_devices:
+        return f"on {len(own.device_set)} other device{'s' if len(own.device_set) > 1 else ''}"
+    if not isinstance(own, NamedSharding):
+        return "on the same devices"
+    same = own.mesh == wanted.mesh
+    return "on this mesh" if same else "on a mesh of the same devices in another order or shape"

@@ -1,0 +1,137 @@
+"""What a program is compiled from: a function of arrays, what is stated for it, its texts."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import jax
+from jax.sharding import NamedSharding, PartitionSpec
+
+from shardnb.compiler import placement
+from shardnb.jax_compat import private
+from shardnb.mesh import Grid
+from shardnb.report.model import Source
+from shardnb.sources.source_texts import Sources
+
+Tree = Any
+
+
+@dataclass(frozen=True)
+class SourceTexts:
+    """The texts that a program was written in, the explained one first.
+
+    `title` names the program. `files` says which of `sources` a file name in a stack frame is.
+    `names` are the user's names of arrays that the program closes over, by their `id`.
+    """
+
+    title: str = ""
+    sources: tuple[Source, ...] = ()
+    files: Mapping[str, int] = field(default_factory=dict)
+    names: Mapping[int, str] = field(default_factory=dict)
+
+    def located(self) -> Sources:
+        """Give what finds the lines of these texts in stacks of frames."""
+        return Sources(self.sources, self.files)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a program is compiled from; `dataclasses.replace` gives a variant.
+
+    `arguments` are pytrees of arrays, or of their shapes, by the names of the parameters in their
+    order; what is not an array stands inside `function` (see `call.read_call`). `in_specs` and
+    `out_specs` say placements (see `placement.shardings`); over the manual axes of `grid`,
+    `function` is the body of one device and they are `shard_map`'s. `jit_options` are the other
+    options of `jax.jit`, such as `donate_argnums`.
+    """
+
+    function: Callable[..., Tree]
+    arguments: dict[str, Tree]
+    grid: Grid
+    in_specs: dict[str, Tree] = field(default_factory=dict)
+    out_specs: Tree = None
+    jit_options: Mapping[str, Any] = field(default_factory=dict)
+    texts: SourceTexts = field(default_factory=SourceTexts)
+
+    @property
+    def mesh(self) -> jax.sharding.Mesh:
+        """The mesh to compile for."""
+        return self.grid.mesh
+
+    @cached_property
+    def shardings(self) -> dict[str, Tree]:
+        """The placement of each array of the arguments, in their structure."""
+        return placement.shardings(self.arguments, self.in_specs, self.mesh)
+
+    def trace(self) -> Any:
+        """Give JAX's traced stage; the arrays that the function closes over stay apart."""
+        fn, out_specs, manual = self.function, self.out_specs, self.grid.manual
+        if manual:
+            fn = _per_device(self)
+            out_specs = out_specs if manual < set(self.mesh.axis_names) else None
+        call = _named(fn, list(self.arguments))
+        abstract = jax.tree_util.tree_map(_abstract, self.arguments, self.shardings)
+        with jax.set_mesh(self.mesh), private.constants_kept_apart():
+            placed = _resolved(out_specs, self.mesh)
+            jitted = jax.jit(call, out_shardings=placed, **self.jit_options)
+            return jitted.trace(*(abstract[name] for name in self.arguments))
+
+    def lower(self, traced: Any) -> Any:
+        """Give JAX's lowered stage of what `trace` gave."""
+        with jax.set_mesh(self.mesh):
+            return private.lower(traced)
+
+
+def _named(fn: Callable[..., Tree], names: list[str]) -> Callable[..., Tree]:
+    """Give a function whose arguments JAX calls by `names`, in HLO as in errors."""
+
+    def call(*args: Tree) -> Tree:
+        return fn(*args)
+
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(name, kind) for name in names]
+    )
+    call.__wrapped__ = fn  # type: ignore[attr-defined]
+    call.__name__ = call.__qualname__ = getattr(fn, "__name__", "program")
+    return call
+
+
+def _per_device(request: Request) -> Callable[..., Tree]:
+    """Give the `shard_map` of a request's function over the manual axes."""
+    manual = request.grid.manual
+    in_specs = tuple(
+        jax.tree_util.tree_map(lambda sharding: _only(sharding.spec, manual), tree)
+        for tree in request.shardings.values()
+    )
+    out_specs = jax.tree_util.tree_map(
+        lambda spec: None if spec is None else _only(getattr(spec, "spec", spec), manual),
+        request.out_specs,
+        is_leaf=placement.is_spec,
+    )
+    body = _named(request.function, list(request.arguments))
+    return jax.shard_map(
+        body, mesh=request.mesh, in_specs=in_specs, out_specs=out_specs, axis_names=manual
+    )
+
+
+def _only(spec: Any, manual: frozenset[str]) -> PartitionSpec:
+    kept = (tuple(axis for axis in axes if axis in manual) for axes in placement.entries(spec))
+    return PartitionSpec(*(axes or None for axes in kept))
+
+
+def _resolved(specs: Tree, mesh: jax.sharding.Mesh) -> Tree:
+    def resolve(spec: Any) -> Any:
+        return NamedSharding(mesh, spec) if isinstance(spec, PartitionSpec) else spec
+
+    return jax.tree_util.tree_map(resolve, specs, is_leaf=placement.is_spec)
+
+
+def _abstract(leaf: Any, sharding: NamedSharding) -> jax.ShapeDtypeStruct:
+    weak = bool(getattr(leaf, "weak_type", False))
+    dtype = placement.dtype_of(leaf)
+    return jax.ShapeDtypeStruct(leaf.shape, dtype, sharding=sharding, weak_type=weak)
