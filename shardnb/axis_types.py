@@ -12,6 +12,7 @@ from shardnb.compiler import build
 from shardnb.compiler.call import read_call, texts_of
 from shardnb.compiler.comparison import compare
 from shardnb.errors import failures
+from shardnb.findings import report_of_program
 from shardnb.manual import checker
 from shardnb.manual.checker import ShardMapCall
 from shardnb.mesh import Grid, make_grid
@@ -91,7 +92,7 @@ def checked(call: ShardMapCall, *, compiled: bool = True) -> ShardMapCheck:
         return check
     program = build(checker.request_of(call))
     region = checker.region_of(program.lowered.as_text())
-    return replace(check, region=region, report=engine.analyse(program))
+    return replace(check, region=region, report=report_of_program(program))
 
 
 def compare_modes(

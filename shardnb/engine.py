@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +12,7 @@ import jax
 from shardnb.compiler import Program, Request, SourceTexts, build
 from shardnb.compiler.call import read_call
 from shardnb.errors import failures
-from shardnb.findings import assemble_hlo_report, assemble_report
+from shardnb.findings import report_of_program, report_of_text
 from shardnb.jax_compat import private
 from shardnb.mesh import Grid, make_grid
 from shardnb.report import Mesh, Report
@@ -108,31 +106,7 @@ def compile_and_analyse(request: Request, *, origins: bool | None = None) -> tup
     """
     with failures.explained(request):
         program = build(request)
-    return program, analyse(program, origins=origins)
-
-
-def analyse(program: Program, *, origins: bool | None = None) -> Report:
-    """Read the evidence of a program into a report, and say how long that took.
-
-    `origins` is as for `explain`.
-    """
-    start = time.perf_counter()
-    with collector_paused():
-        report = assemble_report(program, origins=origins)
-    seconds = time.perf_counter() - start
-    return replace(report, run=replace(report.run, explain_seconds=seconds))
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Keep Python's garbage collector off: reading a program makes many objects, and no cycles."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+    return program, report_of_program(program, origins=origins)
 
 
 def explain_watched(proto: bytes, mesh: Mesh | None, texts: SourceTexts) -> Report:
@@ -140,7 +114,7 @@ def explain_watched(proto: bytes, mesh: Mesh | None, texts: SourceTexts) -> Repo
 
     Its inputs and outputs are not known, and neither are the axes without a mesh.
     """
-    return assemble_hlo_report(private.hlo_text(proto), mesh, texts, own=True)
+    return report_of_text(private.hlo_text(proto), mesh, texts, own=True)
 
 
 def ran(program: Program, report: Report) -> tuple[Tree, Report]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import jax
 
 from shardnb.compiler.dumps import Dumps, read_folder
-from shardnb.findings import assemble_hlo_report
-from shardnb.findings.assemble_text import of_axes
+from shardnb.findings import report_of_text
+from shardnb.findings.text_evidence import of_axes
 from shardnb.mesh import Grid, parse_mesh
 from shardnb.report import Mesh, Report
 
@@ -44,8 +44,8 @@ def explain_hlo(
     described = _described(mesh)
     dumps = _of_folder(text_or_path)
     if dumps is not None:
-        return assemble_hlo_report(dumps.optimized, described, dumps=dumps)
-    return assemble_hlo_report(_text(text_or_path), described)
+        return report_of_text(dumps.optimized, described, dumps=dumps)
+    return report_of_text(_text(text_or_path), described)
 
 
 def _of_folder(given: str | Path) -> Dumps | None:

@@ -17,7 +17,7 @@ from shardnb.compiler.dumps import Dumps, pass_on, recording
 from shardnb.compiler.request import Request
 from shardnb.jax_compat import private
 from shardnb.terms.collectives import KINDS
-from shardnb.texts import shardy
+from shardnb.texts import hlo, shardy
 
 Tree = Any
 
@@ -76,6 +76,21 @@ class Program:
         """The text of the program as the devices run it."""
         text: str = self.compiled.as_text() if self.compiled else self.dumps.optimized
         return text
+
+    @cached_property
+    def module(self) -> hlo.Module:
+        """The program as the devices run it, as data."""
+        return hlo.parse(self.optimized)
+
+    @cached_property
+    def before(self) -> hlo.Module | None:
+        """The program right before partitioning, where it was kept."""
+        return hlo.parse(self.dumps.before) if self.dumps.before else None
+
+    @cached_property
+    def partitioned(self) -> hlo.Module | None:
+        """The program right after partitioning, where it was kept."""
+        return hlo.parse(self.dumps.partitioned) if self.dumps.partitioned else None
 
     @cached_property
     def output_shardings(self) -> Tree:

@@ -1,6 +1,5 @@
 """Evidence becomes a report: plain data, with no object of JAX in it."""
 
-from shardnb.findings.assemble import assemble_report
-from shardnb.findings.assemble_text import assemble_hlo_report
+from shardnb.findings.assemble import report_of_program, report_of_text
 
-__all__ = ["assemble_hlo_report", "assemble_report"]
+__all__ = ["report_of_program", "report_of_text"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from shardnb.compiler import Program, shardy_passes
+from shardnb.compiler import shardy_passes
+from shardnb.compiler.dumps import Dumps
 from shardnb.jax_compat import private
 from shardnb.propagation.blocked import blocked_axes
 from shardnb.propagation.chains import Chains, Move, Node, Root, flat
@@ -37,7 +38,7 @@ class Explained:
 
 
 def values_of(
-    program: Program,
+    dumps: Dumps,
     mesh: Mesh,
     sources: Sources,
     before: hlo.Module,
@@ -49,7 +50,7 @@ def values_of(
     """Give the values of the user's lines, each with its placement and why it has that one.
 
     `before` is the program right before partitioning: its placements are the compiled program's.
-    `inputs` and `outputs` are the names of `Report.inputs` and `Report.outputs`. `origins` says
+    `inputs` names the program's parameters and `outputs` the report's. `origins` says
     whether the reasons are sought (None: unless the program is large, as that takes a while).
     """
     lines = Lines(before, sources)
@@ -60,16 +61,15 @@ def values_of(
         named = named[:VALUE_LIMIT]
     reader = LayoutReader(mesh)
     values = [_value(one, reader) for one in named]
-    reasons = _reasons(program, mesh, before, notes, origins=origins) if named else None
+    reasons = _reasons(dumps, mesh, before, notes, origins=origins) if named else None
     if reasons is None:
-        inside = _manual(program, before)
+        inside = _manual(dumps, before)
         typed = (
             replace(_typed(value, mesh), manual=inside.get(one.leaf, ()))
             for one, value in zip(named, values, strict=True)
         )
         return Explained(tuple(typed), tuple(notes))
-    names = _input_names(program, inputs)
-    teller = _Teller(reasons, lines, mesh, named, values, names, tuple(outputs))
+    teller = _Teller(reasons, lines, mesh, named, values, tuple(inputs), tuple(outputs))
     return Explained(tuple(teller.tell()), tuple(notes))
 
 
@@ -88,14 +88,6 @@ def _value(named: Named, reader: LayoutReader) -> Value:
     )
 
 
-def _input_names(program: Program, names: Sequence[str]) -> tuple[str, ...]:
-    """Give the names of the compiled program's parameters: arrays closed over come first there."""
-    count = len(program.closed_over)
-    everything = (*names[len(names) - count :], *names[: len(names) - count])
-    kept = private.kept_arguments(program.lowered)
-    return tuple(everything[at] for at in kept) if len(everything) > max(kept, default=-1) else ()
-
-
 def _layout(instruction: hlo.Instruction, index: int, reader: LayoutReader) -> Layout:
     ranks = tuple(len(shape) for _, shape in instruction.arrays)
     return reader.leaves(instruction.attribute("sharding"), ranks)[index]
@@ -110,9 +102,9 @@ class _Reasons:
 
 
 def _reasons(
-    program: Program, mesh: Mesh, before: hlo.Module, notes: list[str], *, origins: bool | None
+    dumps: Dumps, mesh: Mesh, before: hlo.Module, notes: list[str], *, origins: bool | None
 ) -> _Reasons | None:
-    stated = program.dumps.stated
+    stated = dumps.stated
     if not stated or origins is False or not any(axis.type == "auto" for axis in mesh.axes):
         return None
     if len(stated) > SIZE_LIMIT and not origins:
@@ -122,7 +114,7 @@ def _reasons(
         )
         return None
     try:
-        found = shardy_passes.propagate(shardy_passes.prepared(stated, program.dumps.propagated))
+        found = shardy_passes.propagate(shardy_passes.prepared(stated, dumps.propagated))
     except (ValueError, private.NotAvailable) as error:
         notes.append(f"origins of shardings are not known: {str(error).splitlines()[0]}")
         return None
@@ -134,11 +126,11 @@ def _reasons(
     return _Reasons(found.module, match(found.module, before))
 
 
-def _manual(program: Program, before: hlo.Module) -> dict[Leaf, tuple[str, ...]]:
+def _manual(dumps: Dumps, before: hlo.Module) -> dict[Leaf, tuple[str, ...]]:
     """Give the axes of the shard_map that a value is in, where nothing was propagated."""
-    if "sdy.manual_computation" not in program.dumps.stated:
+    if "sdy.manual_computation" not in dumps.stated:
         return {}
-    module = shardy.read(program.dumps.stated)
+    module = shardy.read(dumps.stated)
     chains = Chains(module)
     return {leaf: chains.manual(value) for leaf, value in match(module, before).items()}
 

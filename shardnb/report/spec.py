@@ -27,6 +27,11 @@ def spec_text(spec: Spec | None, unreduced: tuple[str, ...] = ()) -> str:
     return f"P({', '.join(entries)})"
 
 
+def axes_in(spec: Spec) -> set[str]:
+    """Give the mesh axes that a spec names."""
+    return {axis for entry in spec for axis in entry}
+
+
 def _entry_text(axes: tuple[str, ...]) -> str:
     if not axes:
         return "None"

@@ -137,7 +137,7 @@ def units_of(program: Program, sources: Sequence[Source]) -> list[Unit]:
 
 def _user_files(program: Program) -> list[str]:
     """Give the files of the user's that a frame of the program names."""
-    module, found = hlo.parse(program.dumps.before or program.optimized), Sources()
+    module, found = program.before or program.module, Sources()
     names = {name.strip('"') for name in module.tables.get("FileNames", {}).values()}
     return sorted(name for name in names if found.locate((hlo.Frame(name, 1),)))
 

@@ -12,8 +12,8 @@ import jax
 
 from shardnb.compiler import Program, Request, build, placement
 from shardnb.compiler.arrays import dtype_name
-from shardnb.engine import analyse
 from shardnb.errors import explain_error
+from shardnb.findings import report_of_program
 from shardnb.jax_compat.private import core
 from shardnb.mesh import Grid, make_grid
 from shardnb.report import Axis, Report
@@ -83,7 +83,7 @@ class Subject:
     def compiled(self, plan: Plan, trace: Callable[[], Any]) -> tuple[Program, Report]:
         """Lower and compile what `traced` gave, and read the report of it."""
         program = build(self.requested(plan), trace)
-        return program, analyse(program)
+        return program, report_of_program(program)
 
     def explained(self, error: Exception, plan: Plan) -> str:
         """Say what went wrong: explained where that is possible, else in JAX's own words."""

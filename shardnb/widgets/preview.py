@@ -14,7 +14,6 @@ from shardnb.propagation.values import VALUE_LIMIT
 from shardnb.report import Axis, Mesh, Report, Value
 from shardnb.report.model import Spec
 from shardnb.report.spec import grid_of
-from shardnb.texts import hlo
 from shardnb.widgets.exploration import Subject
 from shardnb.widgets.plan import Plan
 
@@ -96,7 +95,7 @@ class Base:
 def base_of(plan: Plan, program: Program, report: Report, subject: Subject) -> Base | None:
     """Take a compiled program as the base of previews; None where it left no module."""
     dumps = program.dumps
-    if not plan.is_auto or not _MESH.search(dumps.stated):
+    if not plan.is_auto or program.before is None or not _MESH.search(dumps.stated):
         return None
     names = _input_names(program, report)
     try:
@@ -106,10 +105,9 @@ def base_of(plan: Plan, program: Program, report: Report, subject: Subject) -> B
         return None
     if len(found.module.inputs) != len(names) or len(found.outputs) != len(report.outputs):
         return None
-    before = hlo.parse(dumps.before)
     sources = subject.request.texts.located()
-    named = named_values(Lines(before, sources))[:VALUE_LIMIT]
-    matched = match(found.module, before) if len(named) == len(report.values) else {}
+    named = named_values(Lines(program.before, sources))[:VALUE_LIMIT]
+    matched = match(found.module, program.before) if len(named) == len(report.values) else {}
     values = [matched.get(one.leaf) for one in named] if matched else [None] * len(report.values)
     ranks = [len(found.module.values[value].shape) for value in found.module.inputs]
     return Base(plan, report, module, tuple(zip(names, ranks, strict=True)), tuple(values))

@@ -9,7 +9,7 @@ from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
 from shardnb.collectives.find import KINDS, find_collectives
-from shardnb.findings import assemble_hlo_report
+from shardnb.findings import report_of_text
 from shardnb.report import Axis, Mesh
 from shardnb.texts import hlo
 
@@ -201,7 +201,7 @@ def test_a_text_without_a_mesh_has_the_devices_of_its_groups():
         "HloModule m\n\nENTRY %main (p: f32[8]) -> f32[8] {\n  %p = f32[8]{0} parameter(0)\n"
         f"  ROOT %x = f32[8]{{0}} all-reduce(%p), replica_groups={PAIRS}\n}}\n"
     )
-    report = assemble_hlo_report(text)
+    report = report_of_text(text)
     assert (report.mesh.size, report.collectives[0].axes) == (8, None)
     assert "all-reduce" in str(report)
 

@@ -44,6 +44,13 @@ def test_a_jitted_call_is_reported_with_axes_and_lines(ip, cell):
     assert report["mesh"]["axes"][1]["name"] == "model"
 
 
+def test_a_watched_program_has_the_findings_that_its_text_shows(ip, cell):
+    cell("%%shard --watch\ntotal = jax.jit(lambda v: v.sum(), donate_argnums=0)(b)")
+    (finding,) = [f for f in session(ip).last.findings if f.kind == "donation"]
+    # b is 8x4 floats, sharded over model alone: 4 rows of it are on each device.
+    assert finding.wasted_bytes == 4 * 4 * 4
+
+
 def test_a_program_that_is_lowered_by_hand_is_reported(cell):
     assert len(cell("%%shard --watch\nc = f.lower(a, b).compile()").reports) == 1
 

@@ -14,13 +14,13 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from shardnb import propagation
-from shardnb.compiler import arrays, build
+from shardnb.compiler import build
 from shardnb.compiler.call import read_call
+from shardnb.findings import report_of_program
 from shardnb.mesh import make_grid
 from shardnb.report import Location, Report, Source, Value
 from shardnb.report.why import chain
 from shardnb.sources.statements import statements
-from shardnb.texts import hlo
 from tests.causes.cases import f32
 
 OLD_JAX = jax.__version__.startswith("0.11")
@@ -29,25 +29,7 @@ OLD_JAX = jax.__version__.startswith("0.11")
 def report_of(fn, *args, mesh="data=4,model=2", axes=None, specs=None, out=None):
     grid = make_grid(mesh, axes)
     request = read_call(fn, args, grid, in_specs=specs, out_specs=out)
-    program, sources = build(request), request.texts.located()
-    inputs, outputs = arrays.inputs(program), arrays.outputs(program)
-    found = propagation.values_of(
-        program,
-        grid.describe(),
-        sources,
-        hlo.parse(program.dumps.before),
-        inputs=[value.name for value in inputs],
-        outputs=[value.name for value in outputs],
-    )
-    return Report(
-        "f",
-        grid.describe(),
-        inputs,
-        outputs,
-        found.values,
-        sources=sources.texts(),
-        notes=found.notes,
-    )
+    return report_of_program(build(request))
 
 
 def one(report, name):

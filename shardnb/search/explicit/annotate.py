@@ -18,7 +18,7 @@ from shardnb.errors import explain_error
 from shardnb.errors.evidence import Evidence, Operation
 from shardnb.errors.reshard_candidates import Trial, Way, as_spec
 from shardnb.errors.sharding import pieces_for
-from shardnb.findings.assemble import assemble_report
+from shardnb.findings import report_of_program
 from shardnb.jax_compat import private
 from shardnb.mesh import retyped
 from shardnb.report.model import Collective, Location, Report, Spec
@@ -46,7 +46,7 @@ def to_explicit(request: Request) -> ExplicitPlan:
     """
     auto = build(replace(request, grid=retyped(request.grid, "auto")))
     explicit = replace(request, grid=retyped(request.grid, "explicit"))
-    return _Pass(explicit, auto, assemble_report(auto)).run()
+    return _Pass(explicit, auto, report_of_program(auto)).run()
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class _Pass:
                 return None, error
 
     def _plan(self, program: Program | None, error: Exception | None) -> ExplicitPlan:
-        report = assemble_report(program) if program else None
+        report = report_of_program(program) if program else None
         unresolved = None
         if error is not None:
             known = explain_error(error, texts=self.request.texts, grid=self.request.grid)
@@ -146,7 +146,7 @@ class _Pass:
         return program
 
     def _sends_the_same(self, program: Program) -> bool:
-        return same_collectives(self.auto_report, assemble_report(program))
+        return same_collectives(self.auto_report, report_of_program(program))
 
     def _divergences(self, program: Program) -> Iterator[tuple[str, Span, Spec]]:
         """Give the expressions whose results lie otherwise than propagation had them lie."""

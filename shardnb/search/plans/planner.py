@@ -10,10 +10,10 @@ from typing import Any
 
 import jax
 
-from shardnb import engine
 from shardnb.compiler import Request, build
 from shardnb.compiler.call import read_call
 from shardnb.compiler.placement import named_leaves
+from shardnb.findings import report_of_program
 from shardnb.mesh import Grid, make_grid
 from shardnb.report.model import Report
 from shardnb.report.plans import Plan, Plans
@@ -230,7 +230,7 @@ class _Found:
         """Give a plan's report."""
         field = self._field(plan)
         request = replace(field.program.request, in_specs=self.trees(plan))
-        _, report = engine.compile_and_analyse(request)
+        report = report_of_program(build(request))
         return report.on_hardware(field.hardware) if field.hardware else report
 
     def written(self, plan: Plan) -> str:

@@ -1,4 +1,4 @@
-"""The report of a program of which only its HLO text is there."""
+"""The evidence that an HLO text is: a program that was compiled elsewhere, or by the user's jit."""
 
 from __future__ import annotations
 
@@ -6,20 +6,14 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from importlib import metadata
+from functools import cached_property, partial
 
-from shardnb.causes import explain_causes
 from shardnb.collectives.find import find_collectives
 from shardnb.compiler import SourceTexts
 from shardnb.compiler.dumps import Dumps
-from shardnb.cost import priced
-from shardnb.findings.assemble import versions
-from shardnb.findings.memory import memory_of, read_allocations
-from shardnb.findings.work import work_of
-from shardnb.report.model import Axis, Collective, Location, Mesh, Report, Value
+from shardnb.findings.evidence import Evidence
+from shardnb.report.model import Axis, Location, Mesh, Value
 from shardnb.sources.source_texts import Sources
-from shardnb.terms.primitives import PRIMITIVES
 from shardnb.texts import hlo
 from shardnb.texts.hlo import Instruction
 from shardnb.texts.shardings import Layout, LayoutReader
@@ -32,10 +26,7 @@ _UNPARTITIONED = re.compile(
     r'custom_call_target="(Sharding|SPMDFullToShardShape|SPMDShardToFullShape|xla\.sdy\.\w+)"'
 )
 
-_JAX = re.compile(r'op_name="(jit|pjit|pmap|xmap)\(')
-_CALLED = re.compile(
-    rf"({'|'.join(name for name, row in PRIMITIVES.items() if row.kind is not None)})\w*\)*$"
-)
+_DONOR = re.compile(r"\((\d+), \{\}\)")
 
 _BEFORE = (
     "this program is not partitioned yet: the collectives that the partitioner will add are not in "
@@ -45,80 +36,57 @@ _UNSCHEDULED = (
     "this program has no schedule: where it is from before the optimisations, its collectives may "
     "still be combined, changed or dropped"
 )
-_NO_AXES = "no mesh is given: groups are shown by the positions of their devices"
-_NO_CAUSES = "the text does not say who asked for a collective, and why"
 
 
-def assemble_hlo_report(
+def evidence_of_text(
     text: str,
     mesh: Mesh | None = None,
     texts: SourceTexts | None = None,
     *,
     own: bool = False,
     dumps: Dumps | None = None,
-) -> Report:
-    """Read the text of a program into a report, as far as its evidence goes.
+) -> Evidence:
+    """Give what the text of a program tells, and what else its compile left.
 
     Without a mesh, one that the text itself names is taken; else the axes of a collective are not
-    known, and its groups speak for it. `own` says that this process compiled it: only then its
-    work is counted, as XLA's own reader ends the process at a text that is not right. `dumps` are
-    what else its compile left: they tell who asked for a collective, and why.
+    known, and its groups speak for it. `texts` are those that the user wrote, `own` says that this
+    process compiled the program. `dumps` tell who asked for a collective, and why.
 
-    Raises `ValueError` where the text is no whole HLO module, and where the mesh has another
+    Raises `ValueError` where the text is not a complete HLO module, and where the mesh has another
     number of devices.
     """
-    program = _Text(hlo.parse(text), mesh, of_jax=bool(_JAX.search(text)))
-    located = (texts or SourceTexts()).located()
-    earlier = _earlier(dumps, program.mesh)
-    found = _explained(program, dumps, located) if earlier else program.collectives(located)
-    stated = earlier or program
-    report = Report(
-        title=program.module.name,
+    program, texts = _Text(hlo.parse(text), mesh), texts or SourceTexts()
+    dumps = dumps or Dumps()
+    if not program.mesh.axes:
+        dumps = replace(dumps, before="", partitioned="")  # they are about axes
+    before = hlo.parse(dumps.before) if dumps.before else None
+    edges = program if before is None else _Text(before, program.mesh)
+    sources = texts.located()
+    return Evidence(
+        title=texts.title or program.module.name,
+        text=text,
+        module=program.module,
         mesh=program.mesh,
-        inputs=tuple(stated.inputs()),
-        outputs=tuple(stated.outputs()),
-        values=tuple(program.values(located)),
-        collectives=found,
-        memory=memory_of(read_allocations(dumps.buffers)) if dumps and dumps.buffers else None,
-        work=work_of(text, program.module) if own else None,
-        sources=located.texts(),
-        versions=versions() if own else {"shardnb": metadata.version("shardnb")},
-        notes=tuple(program.notes(found)),
+        sources=sources,
+        own=own,
+        before=before,
+        partitioned=hlo.parse(dumps.partitioned) if dumps.partitioned else None,
+        dumps=dumps,
+        inputs=tuple(edges.inputs()),
+        outputs=tuple(edges.outputs()),
+        donated=program.donated(),
+        stated_values=partial(program.values, sources),
+        notes=tuple(program.notes()),
         texts={"optimized" if program.is_optimized else "hlo": text},
     )
-    return priced(report)
-
-
-def _earlier(dumps: Dumps | None, mesh: Mesh) -> _Text | None:
-    """Give the program before partitioning, where it is there and its axes are known."""
-    if dumps is None or not dumps.before or not mesh.axes:
-        return None
-    return _Text(hlo.parse(dumps.before), mesh, of_jax=True)
-
-
-def _explained(program: _Text, dumps: Dumps | None, located: Sources) -> tuple[Collective, ...]:
-    if dumps is None or not dumps.partitioned:
-        return program.collectives(located)
-    partitioned = hlo.parse(dumps.partitioned)
-    found = find_collectives(program.module, program.mesh, located.locate, partitioned)
-    causes = explain_causes(
-        found,
-        optimized=program.module,
-        partitioned=partitioned,
-        dumps=dumps,
-        mesh=program.mesh,
-        locate=located.locate,
-    )
-    return causes.collectives
 
 
 @dataclass(frozen=True)
 class _Text:
-    """A module, the mesh that was given for it, and whether it is a program of JAX's."""
+    """A module, and the mesh that was given for it."""
 
     module: hlo.Module
     given: Mesh | None
-    of_jax: bool
 
     @cached_property
     def mesh(self) -> Mesh:
@@ -154,12 +122,12 @@ class _Text:
     @cached_property
     def is_optimized(self) -> bool:
         """Whether the text is the program as the devices run it."""
-        return "is_scheduled=true" in self.module.header or not self.is_unpartitioned
+        return self.is_scheduled or not self.is_unpartitioned
 
     @cached_property
     def is_unpartitioned(self) -> bool:
         """Whether values still lie on the whole mesh, and their shardings are annotations."""
-        if "is_scheduled=true" in self.module.header:
+        if self.is_scheduled:
             return False
         return any(
             _UNPARTITIONED.search(one.attributes)
@@ -167,38 +135,38 @@ class _Text:
             for one in self.module.instructions()
         )
 
-    def collectives(self, located: Sources) -> tuple[Collective, ...]:
-        """List the collectives that are in the text."""
-        found = find_collectives(self.module, self.mesh, located.locate)
-        return tuple(replace(one, generated=self._is_made(one)) for one in found)
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether the text is the program at the end of its compile."""
+        return "is_scheduled=true" in self.module.header
 
-    def _is_made(self, collective: Collective) -> bool | None:
-        """Whether the compiler made a collective, as far as the text tells; else None.
-
-        The partitioner's mark tells; else the operation of JAX's that it was compiled from.
-        """
-        if collective.generated:
-            return True
-        if _CALLED.search(collective.op_name):
-            return False
-        return True if self.of_jax and collective.op_name else None
-
-    def notes(self, found: Sequence[Collective]) -> Iterator[str]:
-        """Say what the text cannot tell."""
+    def notes(self) -> Iterator[str]:
+        """Say at which stage of its compile the program is, where that is not the end."""
         if self.is_unpartitioned:
             yield _BEFORE
-        elif "is_scheduled=true" not in self.module.header:
+        elif not self.is_scheduled:
             yield _UNSCHEDULED
-        if found and not self.mesh.axes:
-            yield _NO_AXES
-        if any(one.asked_by is None for one in found):
-            yield _NO_CAUSES
+
+    def donated(self) -> dict[int, Value]:
+        """Give the donated parameters that the compiler found no result for, by their numbers."""
+        listed = self.module.header.partition("buffer_donor={")[2].partition("entry_computation")[0]
+        numbers = set(map(int, _DONOR.findall(listed))) if self.is_scheduled else set()
+        return {
+            number: Value(one.op_name or one.name, *one.arrays[0], None, one.arrays[0][1])
+            for number, one in self._parameters()
+            if number in numbers
+        }
+
+    def _parameters(self) -> Iterator[tuple[int, Instruction]]:
+        """Give the parameters that are one array, in their order, each with its number."""
+        entry = self.module.computations[self.module.entry]
+        parameters = [one for one in entry if one.opcode == "parameter" and not one.is_tuple]
+        numbered = ((int(one.operand_text), one) for one in parameters)
+        return iter(sorted(numbered, key=lambda item: item[0]))
 
     def inputs(self) -> Iterator[Value]:
         """Give the parameters whose placement is stated."""
-        entry = self.module.computations[self.module.entry]
-        parameters = [one for one in entry if one.opcode == "parameter" and not one.is_tuple]
-        for one in sorted(parameters, key=lambda one: int(one.operand_text)):
+        for _, one in self._parameters():
             layout = self._layout(one)
             if layout is not None:
                 yield self._value(one.op_name or one.name, one, layout)

@@ -1,0 +1,61 @@
+"""What the reasons and the places of collectives say of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shardnb.findings.evidence import Evidence, location_of
+from shardnb.report.model import Collective, Finding, Location, Mesh
+from shardnb.report.spec import grid_of, padding_bytes, placed_value, spec_text
+from shardnb.terms.findings import FindingKind
+
+
+def find(evidence: Evidence) -> Iterator[Finding]:
+    """Find what the reasons and places of collectives say, once for each line."""
+    known = set[tuple[FindingKind, str | None, Location | None]]()
+    mesh = evidence.mesh
+    for one in evidence.collectives:
+        location = location_of(one)
+        for kind, message in _told(one, mesh):
+            if (kind, one.producer, location) not in known:
+                known.add((kind, one.producer, location))
+                yield Finding(kind, message, location, wasted_bytes=_padding(one, mesh) or None)
+
+
+def _told(one: Collective, mesh: Mesh) -> Iterator[tuple[FindingKind, str]]:
+    producer, consumer = one.producer or "a value", one.consumer or "an operation"
+    gathers = one.kind == "all-gather"
+    if one.reason == "whole-axis" and gathers:
+        before = f"{one.kind} of {producer} stands before {consumer}"
+        why = "which has no partitioned form here: it runs whole on each device"
+        yield "no partitioned form", f"{before}, {why}"
+    if one.reason == "uneven":
+        either = f"the compiler pads it or gives up its split{_padding_text(one, mesh)}"
+        yield "uneven", f"{producer} does not divide evenly: {either}"
+    if one.reason == "output-spec" and gathers and one.asked_by == "requested":
+        lies, needed = map(spec_text, (one.producer_spec, one.needed_spec))
+        both = f"{producer} is {lies} and must be {needed}"
+        yield "output spec", f"the output spec undoes a sharding: {both}"
+    if "while condition" in one.within:
+        often = "it runs once a step, and the loop waits for it"
+        yield "loop condition", f"{one.kind} stands in the condition of a loop: {often}"
+
+
+def _padding(one: Collective, mesh: Mesh) -> int:
+    """Give the bytes of padding in the array that a collective moves, as far as that is known."""
+    if one.reason != "uneven" or one.producer_shape is None or one.producer_spec is None:
+        return 0
+    lies = placed_value("", one.dtype, one.producer_shape, one.producer_spec, mesh)
+    return padding_bytes(lies, mesh)
+
+
+def _padding_text(one: Collective, mesh: Mesh) -> str:
+    """Say how many places are padded: `: 30 over 8 parts is padded to 32`."""
+    if not _padding(one, mesh):
+        return ""
+    lies = placed_value("", one.dtype, one.producer_shape or (), one.producer_spec or (), mesh)
+    grid = grid_of(lies, mesh)
+    sizes = zip(lies.shape, lies.shard_shape, grid, strict=True)
+    uneven = [(size, parts, cut * parts) for size, cut, parts in sizes if size != cut * parts]
+    said = (f"{size} over {parts} parts is padded to {whole}" for size, parts, whole in uneven)
+    return f": {', '.join(said)}"

@@ -1,0 +1,108 @@
+"""What is known of one program, however it was come by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from shardnb.causes import Causes, Stated, explain_causes
+from shardnb.collectives.find import find_collectives
+from shardnb.compiler.dumps import Dumps
+from shardnb.report.model import Collective, Location, Mesh, Run, Value
+from shardnb.report.types import SpecProblem
+from shardnb.sources.source_texts import Sources
+from shardnb.terms.primitives import PRIMITIVES
+from shardnb.texts import hlo
+
+_OF_JAX = re.compile(r'op_name="(jit|pjit|pmap|xmap)\(')
+_CALLED = re.compile(
+    rf"({'|'.join(name for name, row in PRIMITIVES.items() if row.kind is not None)})\w*\)*$"
+)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of one program: always its HLO, and the rest as far as it is there.
+
+    `text` and `module` are the HLO that the report is about, `before` and `partitioned` the modules
+    right before and right after partitioning, `dumps` what else the compiler wrote. `own` says that
+    this process compiled the program: only then may its texts go back to XLA, which ends the
+    process at a text that is not right.
+
+    `inputs` and `outputs` are those that are known, and `parameters` names the HLO's parameters.
+    `donated` are inputs by the number of their parameter, `stated_values` gives values whose
+    shardings the text states, `stated` is what the user stated on Explicit axes, `moved` are
+    arguments committed elsewhere. `jaxpr` and `compiled` are JAX's own, `failure` is the compiler's
+    word for a program that does not fit into memory. `origins` says whether to seek where shardings
+    came from (None: unless the program is large).
+    """
+
+    title: str
+    text: str
+    module: hlo.Module
+    mesh: Mesh
+    sources: Sources
+    own: bool
+    before: hlo.Module | None = None
+    partitioned: hlo.Module | None = None
+    dumps: Dumps = field(default_factory=Dumps)
+    inputs: tuple[Value, ...] = ()
+    outputs: tuple[Value, ...] = ()
+    parameters: tuple[str, ...] = ()
+    donated: Mapping[int, Value] = field(default_factory=dict)
+    stated_values: Callable[[], Iterable[Value]] = tuple
+    stated: Stated | None = None
+    moved: tuple[SpecProblem, ...] = ()
+    jaxpr: Any = None
+    compiled: Any = None
+    failure: str = ""
+    origins: bool | None = None
+    notes: tuple[str, ...] = ()
+    run: Run = field(default_factory=Run)
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def causes(self) -> Causes:
+        """The collectives with their causes, as far as the dumps tell them."""
+        locate = self.sources.locate
+        found = find_collectives(self.module, self.mesh, locate, self.partitioned)
+        if self.before is None or self.partitioned is None:
+            of_jax = bool(_OF_JAX.search(self.text))
+            found = tuple(replace(c, generated=_is_made(c, of_jax=of_jax)) for c in found)
+        return explain_causes(
+            found,
+            optimized=self.module,
+            partitioned=self.partitioned,
+            before=self.before,
+            dumps=self.dumps,
+            mesh=self.mesh,
+            input_names=self.parameters,
+            stated=self.stated,
+            locate=locate,
+        )
+
+    @property
+    def collectives(self) -> tuple[Collective, ...]:
+        """The collectives with their causes."""
+        return self.causes.collectives
+
+
+def _is_made(collective: Collective, *, of_jax: bool) -> bool | None:
+    """Whether the compiler made a collective, as far as the text tells; else None.
+
+    The partitioner's mark tells; else the operation of JAX's that it was compiled from.
+    """
+    if collective.generated:
+        return True
+    if _CALLED.search(collective.op_name):
+        return False
+    return True if of_jax and collective.op_name else None
+
+
+def location_of(collective: Collective) -> Location | None:
+    """Give the line that a collective is told at: one of the explained text, else any."""
+    frames = collective.frames
+    return next((frame for frame in frames if frame.source == 0), frames[0] if frames else None)

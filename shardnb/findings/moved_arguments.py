@@ -1,0 +1,19 @@
+"""Arguments that are resharded at each call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shardnb.findings.evidence import Evidence
+from shardnb.report.model import Finding
+
+
+def find(evidence: Evidence) -> Iterator[Finding]:
+    """Find the committed arguments that lie elsewhere than the program takes them, with the price.
+
+    An array of the kernel's own devices goes to emulated ones in any case: that is no finding.
+    """
+    for problem in evidence.moved:
+        if problem.kind == "committed" or not evidence.mesh.emulated:
+            fix = f"; or move it once: {problem.fix}" if problem.fix else ""
+            yield Finding("moved", f"{problem.message}{fix}", wasted_bytes=problem.moved_bytes)

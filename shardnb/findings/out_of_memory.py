@@ -1,0 +1,73 @@
+"""Programs that do not fit into the memory of a device."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from shardnb.findings.evidence import Evidence
+from shardnb.findings.memory import Buffer, read_allocations
+from shardnb.report.model import Finding
+from shardnb.texts.hlo import Instruction, parse_shape
+
+_NEEDED = re.compile(
+    r"\(([\d.]+)([KMGT]?)\) exceeds available \w+ \(([\d.]+)([KMGT]?)\)"
+    r"|Used ([\d.]+)([KMGT]?) of ([\d.]+)([KMGT]?)"
+)
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_LISTED, _SAID = 10, 3
+
+
+def find(evidence: Evidence) -> Iterator[Finding]:
+    """Say that a program does not fit into a device: needed, available, the largest buffers."""
+    if not evidence.failure:
+        return
+    module, locate = evidence.module, evidence.sources.locate
+    known = {one.name: one for one in module.instructions()}
+    buffers = [buffer for a in read_allocations(evidence.dumps.buffers) for buffer in a.buffers]
+    largest = sorted(buffers, key=lambda buffer: -buffer.bytes)[:_LISTED]
+    told, first = [], None
+    for buffer in largest:
+        instruction = known.get(buffer.name)
+        frames = locate(module.frames(instruction)) if instruction is not None else ()
+        first = first or next(iter(frames), None)
+        where = f" at line {frames[0].line}" if frames else ""
+        told.append(
+            f"{_size(buffer.bytes)} {_type(buffer)} of {_named(buffer, instruction)}{where}"
+        )
+    listed = f"; the largest buffers: {'; '.join(told[:_SAID])}" if told else ""
+    yield Finding(
+        "out-of-memory", _message(evidence.failure) + listed, first, details="\n".join(told)
+    )
+
+
+def _message(failure: str) -> str:
+    found = _NEEDED.search(failure)
+    if found is None or "hbm" not in failure.lower():
+        return failure.partition("\n")[0]
+    needed, unit, available, other = (part for part in found.groups() if part is not None)
+    return (
+        "the program does not fit: a device needs "
+        f"{_size(_bytes(needed, unit))} of memory and has {_size(_bytes(available, other))}"
+    )
+
+
+def _named(buffer: Buffer, instruction: Instruction | None) -> str:
+    name = instruction.op_name if instruction is not None else ""
+    return name.rpartition("/")[2] if name.startswith("jit(") else name or buffer.name
+
+
+def _bytes(number: str, unit: str) -> int:
+    return int(float(number) * _UNITS[unit])
+
+
+def _size(count: int) -> str:
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= factor:
+            return f"{count / factor:.2f} {unit}"
+    return f"{count} B"
+
+
+def _type(buffer: Buffer) -> str:
+    dtype, shape = parse_shape(buffer.type)[0]
+    return f"{dtype}[{', '.join(map(str, shape))}]"

@@ -1,0 +1,84 @@
+"""The evidence that compiling a program in this process left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax
+
+from shardnb.causes import Stated, read_stated
+from shardnb.compiler import Program, arrays
+from shardnb.compiler.committed import committed
+from shardnb.findings.evidence import Evidence
+from shardnb.jax_compat import private
+from shardnb.report.model import Mesh, Run, Value
+
+# Characters of an optimized program up to which its jaxpr and StableHLO are kept as text: writing
+# those of a larger one takes seconds, and nobody reads them.
+_READABLE = 2_000_000
+
+
+def evidence_of_program(program: Program, *, origins: bool | None = None) -> Evidence:
+    """Give what is known of a program; `origins` is as for `explain`."""
+    request = program.request
+    mesh, inputs = request.grid.describe(), arrays.inputs(program)
+    return Evidence(
+        title=request.texts.title,
+        text=program.optimized,
+        module=program.module,
+        mesh=mesh,
+        sources=request.texts.located(),
+        own=True,
+        before=program.before,
+        partitioned=program.partitioned,
+        dumps=program.dumps,
+        inputs=inputs,
+        outputs=arrays.outputs(program),
+        parameters=_parameter_names(program, inputs),
+        donated=_donated(program, inputs),
+        stated=_stated(program, mesh),
+        moved=tuple(committed(request)),
+        jaxpr=program.traced.jaxpr,
+        compiled=program.compiled,
+        failure=program.failure,
+        origins=origins,
+        run=Run(program.trace_seconds, program.compile_seconds),
+        texts=_texts(program),
+    )
+
+
+def _texts(program: Program) -> dict[str, str]:
+    """Give the texts of a program at every stage that was kept."""
+    found = {
+        "before partitioning": program.dumps.before,
+        "after partitioning": program.dumps.partitioned,
+        "optimized": program.optimized,
+    }
+    if len(program.optimized) <= _READABLE:
+        jaxpr = program.traced.jaxpr.pretty_print(use_color=False)
+        found = {"jaxpr": jaxpr, "stablehlo": program.lowered.as_text(), **found}
+    return {name: text for name, text in found.items() if text}
+
+
+def _parameter_names(program: Program, inputs: Sequence[Value]) -> tuple[str, ...]:
+    """Name the parameters of the program: the used arguments, closed-over ones first."""
+    lifted = len(program.closed_over)
+    ordered = [*inputs[len(inputs) - lifted :], *inputs[: len(inputs) - lifted]]
+    return tuple(ordered[argument].name for argument in private.kept_arguments(program.lowered))
+
+
+def _stated(program: Program, mesh: Mesh) -> Stated:
+    explicit = any(axis.type == "explicit" for axis in mesh.axes)
+    stated = program.out_specs is not None
+    return read_stated(program.traced.jaxpr, explicit=explicit, results=stated)
+
+
+def _donated(program: Program, inputs: Sequence[Value]) -> dict[int, Value]:
+    """Give the donated inputs by the number of their parameter in the program."""
+    infos = jax.tree_util.tree_leaves(program.lowered.args_info)
+    lifted = len(program.closed_over)
+    return {
+        parameter: inputs[argument - lifted]
+        for parameter, argument in enumerate(private.kept_arguments(program.lowered))
+        if argument >= lifted and infos[argument - lifted].donated
+    }
