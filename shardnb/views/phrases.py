@@ -7,6 +7,8 @@ editor's words stand in `widget_phrases`.
 
 from __future__ import annotations
 
+from shardnb.terms.origins import DIRECTIONS, Direction
+
 Phrase = str | tuple[str, str]
 
 BYTES = "bytes sent"
@@ -21,6 +23,8 @@ TYPES = "The placement in each line's types"
 INSERTED = "inserted by JAX"
 NOT_KNOWN = "not known"
 NONE = "none"
+
+_BESIDE: dict[Direction, str] = {"sideways": " (to its other operand)"}
 
 REPORT: dict[str, Phrase] = {
     # what cannot be shown
@@ -121,10 +125,11 @@ REPORT: dict[str, Phrase] = {
     "spread": "Step through the propagation of placements",
     "firstStep": "before the first step: what inputs, outputs and constraints say",
     "notKnownWhen": "not known when",
-    "forward": "the split over {axis} goes forward through {op}{at}, from {source} to {target}",
-    "backward": "the split over {axis} goes backward through {op}{at}, from {source} to {target}",
-    "sideways": "the split over {axis} goes sideways through {op}{at} (to its other operand), "
-    "from {source} to {target}",
+    **{
+        way: f"the split over {{axis}} goes {way} through {{op}}{{at}}{_BESIDE.get(way, '')}, "
+        "from {source} to {target}"
+        for way in DIRECTIONS
+    },
     "stepAt": " at line {line}",
     "stepAtIn": " at line {line} of {source}",
     # pictures, and what the pointer is told
