@@ -27,7 +27,7 @@ from shardnb.terms.collectives import KINDS, kind_of
 from shardnb.texts import hlo
 from shardnb.texts.graph import Graph, Key, graphs, key_of
 from shardnb.texts.replica_groups import AxisFinder
-from shardnb.texts.sharding_rules import read_rules
+from shardnb.texts.sharding_rules import Rules
 from shardnb.texts.shardings import LayoutReader
 
 Locate = Callable[[tuple[hlo.Frame, ...]], tuple[Location, ...]]
@@ -88,8 +88,8 @@ def explain_causes(
     with contained("why the collectives are there"):
         program = Before(before or hlo.parse(dumps.before), LayoutReader(mesh))
         partitioned = partitioned or hlo.parse(dumps.partitioned)
-        edges = Edges(program, dumps.stated, dumps.propagated, stated or Stated())
-        judge, after = Judge(program, read_rules(dumps.propagated), edges), graphs(partitioned)
+        edges = Edges(program, dumps.stated_module, dumps.propagated_module, stated or Stated())
+        judge, after = Judge(program, Rules(dumps.propagated_module), edges), graphs(partitioned)
         explainer = _Explainer(
             program=program,
             after=after,

@@ -17,8 +17,9 @@ from shardnb.terms.causes import AskedBy
 from shardnb.terms.collectives import reduces
 from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import Instruction
-from shardnb.texts.sharding_rules import AMBIGUOUS, Rule, Rules
+from shardnb.texts.sharding_rules import AMBIGUOUS, Rules
 from shardnb.texts.shardings import Layout
+from shardnb.texts.shardy import Rule
 
 _NO_SPLIT_FORM = frozenset(
     (
@@ -116,7 +117,7 @@ class Judge:
         rule = self.factors.known(move.graph, node)
         if verdict.reason != "conflict" or rule is None:
             return verdict
-        return clash(Declared(self.origins, move.graph, node, rule, rule.reductions, moved), None)
+        return clash(Declared(self.origins, move.graph, node, rule, rule.reduction, moved), None)
 
     @staticmethod
     def _sums(graph: Graph, value: str | None) -> bool:
@@ -147,7 +148,7 @@ class Judge:
         rule = self.factors.known(move.graph, node)
         if rule is None or node.opcode == "reshape":
             return UNKNOWN
-        summed = rule.reductions or _lost(rule)
+        summed = rule.reduction or _lost(rule)
         splits = self.factors.operands(move.graph, node, rule)
         found = {p for split in splits for factor in summed for p in split.get(factor, ())}
         if not moved <= found and not (move.direct and node.opcode in _SUMMING):
@@ -294,11 +295,11 @@ class Judge:
         self, move: Move, node: Instruction, rule: Rule, here: frozenset[str], needed: Spec | None
     ) -> Verdict:
         permute = move.collective.opcode == "collective-permute"
-        if permute and (rule.whole | rule.exchanges) & here:
+        if permute and (rule.need_replication | rule.permutation) & here:
             return Verdict("halo", own=True)
-        if here & rule.whole:
+        if here & rule.need_replication:
             return Verdict("whole-axis", needed=needed, own=True)
-        if here & rule.exchanges:
+        if here & rule.permutation:
             return replace(exchange(self.factors, move.graph, node, needed), own=True)
         return UNKNOWN
 

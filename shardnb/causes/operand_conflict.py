@@ -14,8 +14,9 @@ from shardnb.causes.verdict import DISAGREE, ELSEWHERE, NO_FORM, TWO_DIMS, UNKNO
 from shardnb.report.model import Spec
 from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import Instruction
-from shardnb.texts.sharding_rules import ELEMENTWISE, Rule
+from shardnb.texts.sharding_rules import ELEMENTWISE
 from shardnb.texts.shardings import Layout
+from shardnb.texts.shardy import Rule
 
 _WINDOWS = frozenset(("convolution", "reduce-window", "select-and-scatter"))
 
@@ -83,12 +84,12 @@ class Meeting:
         rule, here = self.rule, self._here
         if not here or any(self._is_lost(dim) for dim in self.dims):
             return Verdict("whole-axis", needed=self._gathered)
-        bound = rule.whole | rule.exchanges
+        bound = rule.need_replication | rule.permutation
         if self.permute and (bound & here or self.node.opcode in _WINDOWS):
             return Verdict("halo")
-        if rule.whole & here:
+        if rule.need_replication & here:
             return Verdict("whole-axis", needed=self._gathered)
-        if rule.exchanges & here:
+        if rule.permutation & here:
             return exchange(self._factors, self.graph, self.node, self._gathered)
         if self.node.opcode == "reshape" and self._is_cut():
             return Verdict("reshape", needed=self._gathered)
@@ -98,7 +99,7 @@ class Meeting:
         """Whether no dimension of a result goes with one; a reshape drops those of size one."""
         names = self.rule.operands[self.at][dim]
         return not names or (
-            self.node.opcode == "reshape" and all(self.rule.size(name) == 1 for name in names)
+            self.node.opcode == "reshape" and all(self.rule.sizes[name] == 1 for name in names)
         )
 
     def _is_cut(self) -> bool:
@@ -111,8 +112,8 @@ class Meeting:
         The factors before it in that dimension have to be cut into single elements.
         """
         dims = [dim for dim in self.rule.results[0] if factor in dim]
-        return self.rule.size(factor) % self._count(factor) == 0 and any(
-            all(self._count(one) == self.rule.size(one) for one in dim[: dim.index(factor)])
+        return self.rule.sizes[factor] % self._count(factor) == 0 and any(
+            all(self._count(one) == self.rule.sizes[one] for one in dim[: dim.index(factor)])
             for dim in dims
         )
 
@@ -147,7 +148,7 @@ class Meeting:
         summed = frozenset(
             dim
             for dim, names in enumerate(self.rule.operands[self.at])
-            if set(names) & self.rule.reductions
+            if set(names) & self.rule.reduction
         )
         return Verdict(
             "conflict",

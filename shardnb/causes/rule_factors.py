@@ -11,8 +11,9 @@ from shardnb.report.model import Spec
 from shardnb.texts.axis_factors import Piece, merged, pieces_of
 from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import Instruction
-from shardnb.texts.sharding_rules import AMBIGUOUS, Rule, Rules
+from shardnb.texts.sharding_rules import AMBIGUOUS, Rules
 from shardnb.texts.shardings import Layout
+from shardnb.texts.shardy import Rule
 
 Split = dict[str, tuple[Piece, ...]]
 """For each factor the parts of axes that split it, major first."""
@@ -94,7 +95,7 @@ class Factors:
             parts = iter(self.pieces(axes))
             for number, factor in enumerate(factors):
                 last = number == len(factors) - 1
-                split[factor] = tuple(parts) if last else tuple(_take(parts, rule.size(factor)))
+                split[factor] = tuple(parts) if last else tuple(_take(parts, rule.sizes[factor]))
         return split
 
 

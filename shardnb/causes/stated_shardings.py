@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 from shardnb.causes.unpartitioned import Before
 from shardnb.terms.causes import AskedBy
 from shardnb.terms.primitives import primitive_of
+from shardnb.texts import shardy
 from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import Instruction
 
@@ -43,15 +43,10 @@ class Edges:
     """The places where a sharding was stated."""
 
     program: Before
-    stated_text: str
-    propagated_text: str
+    stated_module: shardy.Module
+    propagated_module: shardy.Module
     stated: Stated = field(default_factory=Stated)
     _results: frozenset[str] | None = None
-
-    def __post_init__(self) -> None:
-        """Read the results' shardings before and after propagation."""
-        self._before = result_shardings(self.stated_text)
-        self._after = result_shardings(self.propagated_text)
 
     def is_edge(self, graph: Graph, node: Instruction) -> bool:
         """Whether an instruction is a constraint, a reshard, or an edge of a shard_map."""
@@ -117,8 +112,10 @@ class Edges:
 
     def is_stated_result(self, number: int) -> bool:
         """Whether a result lies where it was stated to lie."""
-        before = self._before[number] if number < len(self._before) else None
-        after = self._after[number] if number < len(self._after) else None
+        before, after = (
+            module.outputs[number].sharding if number < len(module.outputs) else None
+            for module in (self.stated_module, self.propagated_module)
+        )
         return before is not None and before == after
 
     def is_result(self, graph: Graph, value: str) -> bool:
@@ -134,26 +131,3 @@ class Edges:
                 if self.is_stated_result(number)
             )
         return value in self._results
-
-
-_MAIN = re.compile(r"func\.func (?:public )?@main\((.*?)\) -> (.*) \{$", re.MULTILINE)
-_SHARDING = re.compile(r"#sdy\.sharding<@\w+, (.*?)>\}")
-
-
-def result_shardings(text: str) -> tuple[str | None, ...]:
-    """Give the sharding of each result of `main` in a Shardy module, None where none stands.
-
-    >>> result_shardings('''
-    ...   func.func @main(%arg0: tensor<8xf32>) -> (tensor<8xf32> {sdy.sharding = \
-#sdy.sharding<@mesh, [{"x"}]>}, tensor<f32>) {
-    ... ''')
-    ('[{"x"}]', None)
-    """
-    match = _MAIN.search(text)
-    if match is None:
-        return ()
-    results = match[2]
-    starts = [m.start() for m in re.finditer(r"tensor<", results)]
-    parts = [results[a:b] for a, b in zip(starts, [*starts[1:], None], strict=True)]
-    found = [_SHARDING.search(part) for part in parts]
-    return tuple(match[1] if match else None for match in found)

@@ -9,9 +9,11 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from shardnb.jax_compat import private
+from shardnb.texts import shardy
 
 _PASSES = "shardy|spmd-partitioning"
 _MODULE = re.compile(r"module_\d+\.[\w-]+")
@@ -25,6 +27,7 @@ class Dumps:
     `propagated` Shardy's modules before and after propagation, `warnings` what the compiler
     wrote to file descriptor 2. `optimized` and `buffers` are the HLO at the end and what each
     allocation holds, of a program that does not fit into memory or was compiled elsewhere.
+    `problems` says, once a module was asked for, why it could not be read.
     """
 
     before: str = ""
@@ -34,6 +37,25 @@ class Dumps:
     warnings: str = ""
     optimized: str = ""
     buffers: str = ""
+    problems: list[str] = field(default_factory=list, compare=False)
+
+    @cached_property
+    def stated_module(self) -> shardy.Module:
+        """Shardy's module before propagation, empty where XLA did not write it."""
+        return self._read(self.stated)
+
+    @cached_property
+    def propagated_module(self) -> shardy.Module:
+        """Shardy's module after propagation, empty where XLA did not write it."""
+        return self._read(self.propagated)
+
+    def _read(self, text: str) -> shardy.Module:
+        """Read a module; one that cannot be read is as good as none, and `problems` says so."""
+        try:
+            return shardy.read(text) if text else shardy.Module()
+        except (ValueError, private.NotAvailable) as error:
+            self.problems.append(f"causes and requested shardings may be missing: {error}")
+            return shardy.Module()
 
 
 @dataclass

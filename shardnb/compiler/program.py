@@ -17,7 +17,7 @@ from shardnb.compiler.dumps import Dumps, pass_on, recording
 from shardnb.compiler.request import Request
 from shardnb.jax_compat import private
 from shardnb.terms.collectives import KINDS
-from shardnb.texts import hlo, shardy
+from shardnb.texts import hlo
 
 Tree = Any
 
@@ -98,7 +98,7 @@ class Program:
         if self.compiled:
             return self.compiled.output_shardings
         leaves, structure = jax.tree_util.tree_flatten(self.lowered.out_info)
-        specs = shardy.result_specs(self.dumps.propagated) or (None,) * len(leaves)
+        specs = self.dumps.propagated_module.constrained_specs or (None,) * len(leaves)
         placed = [NamedSharding(self.mesh, PartitionSpec(*(spec or ()))) for spec in specs]
         return jax.tree_util.tree_unflatten(structure, placed)
 

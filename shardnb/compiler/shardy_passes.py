@@ -7,13 +7,11 @@ debug options make Shardy note where each mesh axis came from and along which op
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
-from shardnb.jax_compat import private
+from shardnb.compiler.dumps import Dumps
+from shardnb.jax_compat import mlir
 from shardnb.report.model import Spec
 from shardnb.texts import shardy
 
@@ -21,15 +19,9 @@ from shardnb.texts import shardy
 # process with jaxlib 0.11.0.
 _IMPORT = "sdy-import-pipeline"
 _PROPAGATE = "sdy-apply-sharding-constraints,sdy-user-priority-propagate"
-_PIPELINE = f"{_IMPORT},{_PROPAGATE}"
+PIPELINE = f"{_IMPORT},{_PROPAGATE}"
 _ORIGINS = "debug-sharding-origins=true keep-sharding-rules=true"
 _EDGES = "debug-propagation-edge-sharding=true"
-_ARGUMENT = re.compile(
-    r"(%arg(\d+): tensor<[^{},]*?>)(?: \{((?:[^{}\"]|\{[^{}]*\}|\"[^\"]*\")*)\})?"
-)
-_FOREIGN = re.compile(r"\s*%[^=]* = \"?(mhlo\.\w+|stablehlo\.custom_call @\w+)")
-_RULE = re.compile(r"sdy\.sharding_rule = #sdy\.op_sharding_rule<.*?->[^>]*>")
-_STATED = re.compile(r"(?:, )?sdy\.sharding = #sdy\.sharding<@[^\]]*\][^>]*>")
 
 
 @dataclass(frozen=True)
@@ -40,117 +32,44 @@ class Propagation:
     traced: bool
 
 
-@dataclass(frozen=True)
-class Preview:
-    """What Shardy gives for changed inputs, without a compile: the compiler may decide otherwise.
+def stated_module(dumps: Dumps) -> mlir.Module:
+    """Give the module that XLA handed to Shardy, with the rules that only XLA knows.
 
-    `text` is the propagated module. Of a large one only what is asked for is read.
+    Raises `ValueError` where this jaxlib cannot read it, and `NotAvailable`; so do all here.
     """
-
-    text: str
-    changed: Mapping[int, Spec]
-    is_preview: bool = True
-
-    @cached_property
-    def module(self) -> shardy.Module:
-        """Every value with its spec, in the order of the stated module."""
-        return shardy.read(self.text)
-
-    @property
-    def inputs(self) -> tuple[Spec | None, ...]:
-        """The specs of the inputs."""
-        return tuple(self.module.values[value].spec for value in self.module.inputs)
-
-    @property
-    def outputs(self) -> tuple[Spec | None, ...]:
-        """The specs of the results."""
-        return shardy.output_specs(self.text)
+    module = mlir.Module(dumps.stated)
+    module.take_rules(dumps.propagated)
+    return module
 
 
-def prepared(stated: str, propagated: str) -> str:
-    """Give XLA's rules to the ops of a stated module whose rules only XLA knows.
-
-    These are XLA's own ops (`mhlo.topk`) and custom calls; without them propagation would end
-    there. `propagated` is the module after XLA's own propagation.
-    """
-    rules: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for line in propagated.splitlines():
-        if (match := _FOREIGN.match(line)) and (rule := _RULE.search(line)):
-            rules[match[1], line.rpartition(" : ")[2]].append(rule[0])
-    if not rules:
-        return stated
-    return "\n".join(_with_rule(line, rules) for line in stated.splitlines())
-
-
-def _with_rule(line: str, rules: Mapping[tuple[str, str], list[str]]) -> str:
-    match = _FOREIGN.match(line)
-    head, _, types = line.rpartition(" : ")
-    known = rules.get((match[1], types), []) if match else []
-    if len(set(known)) != 1 or not head or "sdy.sharding_rule" in head:
-        return line
-    if head.endswith("}"):
-        return f"{head[:-1]}, {known[0]}}} : {types}"
-    return f"{head} {{{known[0]}}} : {types}"
-
-
-def propagate(stated: str) -> Propagation:
-    """Propagate a module that XLA wrote before propagation, and note the reasons.
+def propagate(dumps: Dumps) -> Propagation:
+    """Propagate the module that XLA handed to Shardy, and note the reasons.
 
     jaxlib 0.11.0 cannot note the edges of a program with a loop or a branch: only the origins
-    are known there. Raises `ValueError` where Shardy refuses the module, and
-    `private.NotAvailable`.
+    are known there.
     """
+    module = stated_module(dumps)
     try:
-        text = private.run_passes(stated, f"{_PIPELINE}{{{_ORIGINS} {_EDGES}}}")
+        traced = module.copy().run(f"{PIPELINE}{{{_ORIGINS} {_EDGES}}}")
     except ValueError:
-        text = private.run_passes(stated, f"{_PIPELINE}{{{_ORIGINS}}}")
-        return Propagation(shardy.read(text), traced=False)
-    return Propagation(shardy.read(text), traced=True)
+        untraced = module.run(f"{PIPELINE}{{{_ORIGINS}}}")
+        return Propagation(shardy.read_module(untraced), traced=False)
+    return Propagation(shardy.read_module(traced), traced=True)
 
 
-def imported(stated: str) -> str:
-    """Do to a module what Shardy does first, whatever its inputs' specs are.
+def imported(dumps: Dumps) -> mlir.Module:
+    """Do to the stated module what Shardy does first, whatever its inputs' specs are."""
+    return stated_module(dumps).run(_IMPORT)
 
-    Raises `ValueError` where Shardy refuses the module, and `private.NotAvailable`.
+
+def preview(
+    module: mlir.Module, mesh: str, specs: Mapping[int, Spec], axes: Mapping[str, int] | None = None
+) -> shardy.Module:
+    """Give every value's sharding with other specs for some inputs, without compiling.
+
+    The compiler may decide otherwise. `module` is one that was `imported`, `mesh` the name of its
+    mesh; `specs` has the new spec by the number of an input, `axes` the axes of another mesh.
     """
-    return private.run_passes(stated, _IMPORT)
-
-
-def preview(module: str, specs: Mapping[int, Spec]) -> Preview:
-    """Give every value's placement with other specs for some inputs, without compiling.
-
-    `module` is `Dumps.stated` of a program that was compiled once, `prepared` and `imported`;
-    `specs` has the new spec by the number of an input. Raises `ValueError` where the module has no
-    such input, or Shardy refuses the spec.
-    """
-    for number, spec in specs.items():
-        module = with_input(module, number, spec)
-    return Preview(private.run_passes(module, _PROPAGATE), dict(specs))
-
-
-def with_input(stated: str, number: int, spec: Spec) -> str:
-    """Give a stated module with another spec for an input; raises `ValueError` if it has none."""
-    head, _, _ = stated.partition(") -> ")
-    mesh = re.search(r"sdy\.mesh (@\w+) =", stated)
-    for match in _ARGUMENT.finditer(head):
-        if int(match[2]) == number and mesh:
-            others = _STATED.sub("", match[3] or "").strip(", ")
-            sharding = f"sdy.sharding = {attribute(mesh[1], spec)}"
-            attributes = ", ".join(part for part in (others, sharding) if part)
-            return f"{stated[: match.start()]}{match[1]} {{{attributes}}}{stated[match.end() :]}"
-    raise ValueError(f"the program has no input number {number} whose placement could change")
-
-
-def attribute(mesh: str, spec: Sequence[Sequence[str]]) -> str:
-    """Write a spec as Shardy's attribute.
-
-    >>> attribute("@mesh", (("data",), (), ("x:(1)2", "y")))
-    '#sdy.sharding<@mesh, [{"data"}, {}, {"x":(1)2, "y"}]>'
-    """
-    dims = ("{" + ", ".join(_axis(axis) for axis in axes) + "}" for axes in spec)
-    return f"#sdy.sharding<{mesh}, [{', '.join(dims)}]>"
-
-
-def _axis(axis: str) -> str:
-    name, colon, part = axis.partition(":(")
-    return f'"{name}"{colon}{part}'
+    inputs = {number: shardy.sharding_text(mesh, spec) for number, spec in specs.items()}
+    changed = module.copy(inputs, shardy.mesh_text(axes) if axes else "")
+    return shardy.read_module(changed.run(_PROPAGATE))

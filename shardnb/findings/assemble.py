@@ -121,7 +121,13 @@ def assemble(evidence: Evidence) -> Report:
         work=work_of(evidence.text, evidence.module, evidence.compiled) if evidence.own else None,
         sources=evidence.sources.texts(),
         versions=_versions(evidence),
-        notes=(*evidence.notes, *_of_cores(evidence.mesh), *explained.notes, *_of_causes(evidence)),
+        notes=(
+            *evidence.notes,
+            *_of_cores(evidence.mesh),
+            *dict.fromkeys(evidence.dumps.problems),
+            *explained.notes,
+            *_of_causes(evidence),
+        ),
         run=evidence.run,
         texts=evidence.texts,
     )

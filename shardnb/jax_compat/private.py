@@ -10,7 +10,7 @@ import importlib
 import itertools
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -202,24 +202,6 @@ def shard_map_arguments_checked_by(check: Callable[..., None]) -> Iterator[None]
         setattr(module, name, original)
 
 
-def run_passes(text: str, pipeline: str) -> str:
-    """Run MLIR passes on the text of a module, in this process, and give the new text.
-
-    Stands in for a command line such as Shardy's own tool. Raises `ValueError` with the compiler's
-    words where a pass refuses the module.
-    """
-    context = _part("jax._src.interpreters.mlir", "make_ir_context", "Shardy in this process")
-    ir = importlib.import_module("jaxlib.mlir.ir")
-    manager = _part("jaxlib.mlir.passmanager", "PassManager", "Shardy in this process")
-    with context():
-        try:
-            module = ir.Module.parse(text)
-            manager.parse(f"builtin.module({pipeline})").run(module.operation)
-        except (ir.MLIRError, ValueError) as error:
-            raise ValueError(f"Shardy refused the module: {error}") from error
-        return str(module)
-
-
 @contextmanager
 def mesh_context(mesh: Any) -> Iterator[None]:
     """Trace under an abstract mesh, or under none, for this thread and block only.
@@ -278,57 +260,3 @@ def compiled_modules(name: str, callback: Callable[[bytes], None]) -> Iterator[N
         yield
     finally:
         clear(name=name, stage=stage)
-
-
-class Passes:
-    """MLIR passes that run many times, each time on a copy of one module.
-
-    Stands in for a command line such as Shardy's own tool. Raises `ValueError` with the
-    compiler's words where the module or a pass is refused.
-    """
-
-    def __init__(self, text: str, pipeline: str) -> None:
-        """Read the module once."""
-        make = _part("jax._src.interpreters.mlir", "make_ir_context", "Shardy in this process")
-        manager = _part("jaxlib.mlir.passmanager", "PassManager", "Shardy in this process")
-        self._ir = importlib.import_module("jaxlib.mlir.ir")
-        self._context = make()
-        with self._context:
-            try:
-                self._module = self._ir.Module.parse(text)
-                self._manager = manager.parse(f"builtin.module({pipeline})")
-            except (self._ir.MLIRError, ValueError) as error:
-                raise ValueError(f"Shardy refused the module: {error}") from error
-
-    def run(self, arguments: Mapping[int, str]) -> str:
-        """Give the module's text after the passes, with other shardings on some arguments.
-
-        `arguments` has attributes such as `#sdy.sharding<@mesh, [{"x"}, {}]>` by number.
-        """
-        ir = self._ir
-        with self._context:
-            copy = self._module.operation.clone()
-            main = next(
-                op
-                for op in copy.regions[0].blocks[0]
-                if "sym_name" in op.attributes
-                and ir.StringAttr(op.attributes["sym_name"]).value == "main"
-            )
-            main.attributes["arg_attrs"] = self._changed(main, arguments)
-            try:
-                self._manager.run(copy)
-            except (ir.MLIRError, ValueError) as error:
-                raise ValueError(f"Shardy refused the placement: {error}") from error
-            return str(copy)
-
-    def _changed(self, main: Any, arguments: Mapping[int, str]) -> Any:
-        ir = self._ir
-        count = len(main.regions[0].blocks[0].arguments)
-        known = main.attributes["arg_attrs"] if "arg_attrs" in main.attributes else [{}] * count
-        changed = []
-        for number, attributes in enumerate(known):
-            kept = {item.name: item.attr for item in attributes} if attributes else {}
-            if number in arguments:
-                kept["sdy.sharding"] = ir.Attribute.parse(arguments[number])
-            changed.append(ir.DictAttr.get(kept))
-        return ir.ArrayAttr.get(changed)

@@ -13,19 +13,17 @@ from shardnb.report.model import Blocked, Spec
 from shardnb.report.spec import spec_text
 from shardnb.terms.origins import Stop
 from shardnb.texts import shardy
+from shardnb.texts.shardy import Value
 
 
 def blocked_axes(
-    chains: Chains, value: int, names: Callable[[int], str], sizes: Mapping[str, int]
+    chains: Chains, value: Value, names: Callable[[Value], str], sizes: Mapping[str, int]
 ) -> Iterator[Blocked]:
     """Give the axes that stopped at the op which makes a value; `sizes` are those of the mesh."""
-    op = chains.makers.get(value)
-    if op is None or op.rule is None or value not in op.results:
+    op = value.maker
+    if op is None or op.rule is None:
         return
-    result = op.results.index(value)
-    if result >= len(op.rule.results):
-        return
-    here = _Result(chains, op, result, names=names, sizes=sizes)
+    here = _Result(chains, op, op.rule, value, names=names, sizes=sizes)
     said: set[str] = set()
     for index, operand in enumerate(op.operands):
         for found in here.stopped(index, operand):
@@ -41,21 +39,19 @@ class _Result:
         self,
         chains: Chains,
         op: shardy.Op,
-        result: int,
+        rule: shardy.Rule,
+        value: Value,
         *,
-        names: Callable[[int], str],
+        names: Callable[[Value], str],
         sizes: Mapping[str, int],
     ) -> None:
-        self.chains, self.op, self.names, self.sizes = chains, op, names, sizes
-        self.rule = op.rule or shardy.Rule((), (), {}, {})
-        self.dims = self.rule.results[result]
-        self.value = chains.module.placed(op.results[result])
-        placed = chains.module.values[self.value]
-        self.spec: Spec = placed.spec or ((),) * len(placed.shape)
-        self.closed = placed.closed
+        self.chains, self.op, self.rule, self.names, self.sizes = chains, op, rule, names, sizes
+        self.dims = rule.results[value.index]
+        self.value = value.placed
+        self.spec: Spec = self.value.spec or ((),) * len(self.value.shape)
 
-    def stopped(self, index: int, operand: int) -> Iterator[Blocked]:
-        spec = self.chains.module.values[self.chains.module.placed(operand)].spec or ()
+    def stopped(self, index: int, operand: Value) -> Iterator[Blocked]:
+        spec = operand.placed.spec or ()
         if index >= len(self.rule.operands):
             return
         for dim, (axes, factors) in enumerate(zip(spec, self.rule.operands[index], strict=False)):
@@ -80,7 +76,7 @@ class _Result:
         if len(factors) != 1:
             return self._part(factors)
         (factor,) = factors
-        if self.rule.has_role(factor, "reduction"):
+        if factor in self.rule.reduction:
             return "reduction", self._reduced(dim, name)
         target = next((d for d, found in enumerate(self.dims) if found == factors), None)
         if target is None or target >= len(self.spec):
@@ -96,7 +92,7 @@ class _Result:
         other = next((d for d, axes in enumerate(self.spec) if axis in axes), None)
         if other is not None:
             return "conflict", f"{axis} already splits its dimension {other}"
-        if self.rule.has_role(factor, "need_replication"):
+        if factor in self.rule.need_replication:
             return "whole-axis", f"the op needs dimension {target} whole"
         for other_axes, other_name in self._others(axis, factor):
             said = ", ".join(other_axes)
@@ -109,7 +105,7 @@ class _Result:
     def _others(self, axis: str, factor: str) -> Iterator[tuple[tuple[str, ...], str]]:
         """Give the operands that have other axes on a factor, with these axes."""
         for operand, dims in zip(self.op.operands, self.rule.operands, strict=False):
-            spec = self.chains.module.values[self.chains.module.placed(operand)].spec or ()
+            spec = operand.placed.spec or ()
             for found, axes in zip(dims, spec, strict=False):
                 if found == (factor,) and axes and axis not in axes:
                     yield axes, self.names(operand)
@@ -117,9 +113,10 @@ class _Result:
     def _stated(self, axis: str, target: int) -> tuple[Stop, str] | None:
         """Say which constraint keeps a dimension as it is."""
         op = self.chains.constrained.get(self.value)
-        if op is None or axis in flat(self.spec) or not self.closed or not self.closed[target]:
+        closed = self.value.sharding.closed if self.value.sharding else ()
+        if op is None or axis in flat(self.spec) or not closed or not closed[target]:
             return None
-        said = spec_text(self.chains.module.values[op.results[0]].spec)
+        said = spec_text(op.results[0].spec)
         return "constraint", f"the constraint {said} states dimension {target}"
 
     def _part(self, factors: tuple[str, ...]) -> tuple[Stop, str] | None:

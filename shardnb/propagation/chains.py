@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from shardnb.report.model import Spec
 from shardnb.terms.origins import Direction, OriginKind
 from shardnb.texts import shardy
+from shardnb.texts.shardy import Value
 
-Node = tuple[int, str]
+Node = tuple[Value, str]
 """A value that holds its placement, and a mesh axis on it."""
 
-_MANUAL = re.compile(r"manual_axes=\{([^}]*)\}")
 _SHARD_MAP = re.compile(r"(mc_\d+)_(input|output): (\d+)")
 _NUMBERED = re.compile(r"(input|output): (\d+)")
 
@@ -35,7 +35,7 @@ class Root:
     kind: OriginKind
     number: int = 0
     op: shardy.Op | None = None
-    values: frozenset[int] = frozenset()
+    values: frozenset[Value] = frozenset()
 
 
 class Chains:
@@ -45,18 +45,9 @@ class Chains:
         """Index the steps by where they led; of several, the first one counts."""
         self.module = module
         self.moves: dict[Node, Move] = {}
-        self.makers = {value: op for op in module.ops for value in op.results}
-        self.bodies = {
-            value: (op, index)
-            for op in module.ops
-            for arguments in op.arguments
-            for index, value in enumerate(arguments)
-        }
         self.by_origin = {op.origin_name: op for op in module.ops if op.origin_name}
         self.constrained = {
-            module.placed(op.operands[0]): op
-            for op in module.ops
-            if op.kind == "sdy.sharding_constraint"
+            op.operands[0].placed: op for op in module.ops if op.kind == "sdy.sharding_constraint"
         }
         for target, move in self._all():
             known = self.moves.get(target)
@@ -72,56 +63,38 @@ class Chains:
                 yield from self._moves(edge, operands, op.results, op)
 
     def _moves(
-        self, edge: shardy.Edge, operands: tuple[int, ...], results: tuple[int, ...], op: shardy.Op
+        self,
+        edge: shardy.Edge,
+        operands: tuple[Value, ...],
+        results: tuple[Value, ...],
+        op: shardy.Op,
     ) -> Iterator[tuple[Node, Move]]:
-        source = self._end(edge.source, operands, results)
+        source = _end(edge.source, operands, results)
         if source is None:
             return
         for end in edge.targets:
-            target = self._end(end, operands, results)
+            target = _end(end, operands, results)
             if target is not None and target != source:
-                node = source, self._held(source, edge.axis)
+                node = source, _held(source, edge.axis)
                 move = Move(edge.step, node, _direction(edge.source[0], end[0]), op)
                 yield (target, edge.axis), move
 
-    def _end(
-        self, end: tuple[str, int], operands: tuple[int, ...], results: tuple[int, ...]
-    ) -> int | None:
-        values = operands if end[0] == "operand" else results
-        return self.module.placed(values[end[1]]) if end[1] < len(values) else None
-
-    def _held(self, value: int, axis: str) -> str:
-        """Give the axis on a value that a part of it, taken by another, comes from."""
-        held = [name for dim in self.module.values[value].spec or () for name in dim]
-        if axis in held:
-            return axis
-        return next((name for name in held if _base(name) == _base(axis)), axis)
-
-    def _sources(self, edge: shardy.Op) -> tuple[int, ...]:
+    @staticmethod
+    def _sources(edge: shardy.Op) -> tuple[Value, ...]:
         """Give the values that flow into a data-flow edge, in Shardy's order."""
-        value = edge.operands[0]
-        if value in self.bodies:
-            op, index = self.bodies[value]
-            return op.operands[index : index + 1]
-        op, index = self.makers[value], self.makers[value].results.index(value)
+        (value,) = edge.operands
+        op, index = value.op, value.index
+        if op is None or value.is_argument:
+            return op.operands[index : index + 1] if op else ()
         returned = [values[index] for values in op.returned if index < len(values)]
         if op.kind == "stablehlo.while":
             return (op.operands[index], *returned[-1:])
         return tuple(returned) or op.operands[index : index + 1]
 
-    def manual(self, value: int) -> tuple[str, ...]:
-        """Give the mesh axes of the shard_map that a value is in, innermost one."""
-        op = self.makers.get(value) or self.bodies.get(value, (None, 0))[0]
-        inside = op if value in self.bodies else op.parent if op else None
-        while inside is not None and inside.kind != "sdy.manual_computation":
-            inside = inside.parent
-        match = _MANUAL.search(inside.text) if inside else None
-        return tuple(re.findall(r'"([^"]+)"', match[1])) if match else ()
-
     def root(self, node: Node) -> Root:
         """Give what put an axis on a value, as Shardy names it."""
         value, axis = node
-        said = self.module.values[value].origins.get(axis, "")
+        said = value.origins.get(axis, "")
         if said == "self":
             return self._own(value)
         if match := _NUMBERED.fullmatch(said):
@@ -137,32 +110,32 @@ class Chains:
         if side == "input":
             return Root("input", number, None, frozenset(self.module.inputs[number : number + 1]))
         results = (output.value for output in self.module.outputs[number : number + 1])
-        return Root("output", number, None, frozenset(map(self.module.placed, results)))
+        return Root("output", number, None, frozenset(value.placed for value in results))
 
     def _constraint(self, op: shardy.Op) -> Root:
         """Give the root at a constraint; one that repeats an input's placement is the input's."""
         (operand,), (result,) = op.operands, op.results
-        values = frozenset((self.module.placed(operand), result))
-        given = self.module.values[operand].spec
-        if operand in self.module.inputs and given == self.module.values[result].spec:
-            return Root("input", self.module.inputs.index(operand), None, values)
+        values = frozenset((operand.placed, result))
+        if operand.op is None and operand.spec == result.spec:
+            return Root("input", operand.index, None, values)
         return Root("constraint", 0, op, values)
 
-    def _own(self, value: int) -> Root:
-        if value in self.module.inputs:
-            return Root("input", self.module.inputs.index(value), None, frozenset({value}))
-        op = self.makers.get(value)
+    def _own(self, value: Value) -> Root:
+        if value.op is None:
+            return Root("input", value.index, None, frozenset({value}))
+        op = value.maker
         if op is not None and op.kind == "sdy.sharding_constraint":
             return self._constraint(op)
         if op is not None and op.kind == "sdy.manual_computation":
-            return Root("shard_map", op.results.index(value), op, frozenset({value}))
+            return Root("shard_map", value.index, op, frozenset({value}))
         return Root("unknown")
 
-    def _edges_of(self, op: shardy.Op | None, side: str, number: int) -> frozenset[int]:
+    @staticmethod
+    def _edges_of(op: shardy.Op | None, side: str, number: int) -> frozenset[Value]:
         if op is None:
             return frozenset()
         values = op.operands if side == "input" else op.results
-        return frozenset(self.module.placed(value) for value in values[number : number + 1])
+        return frozenset(value.placed for value in values[number : number + 1])
 
     def back(self, node: Node, root: Root, stops: Mapping[Node, int]) -> tuple[list[Move], Node]:
         """Follow the steps back from a value to the first stop or to the root, whichever is first.
@@ -178,6 +151,28 @@ class Chains:
                 break
             seen.add(node)
         return moves, node
+
+
+def manual(value: Value) -> tuple[str, ...]:
+    """Give the mesh axes of the shard_map that a value is in, innermost one."""
+    inside = (value.op, *value.op.parents) if value.op else ()
+    around = inside if value.is_argument else inside[1:]
+    return next((op.axes for op in around if op.kind == "sdy.manual_computation"), ())
+
+
+def _end(
+    end: tuple[str, int], operands: tuple[Value, ...], results: tuple[Value, ...]
+) -> Value | None:
+    values = operands if end[0] == "operand" else results
+    return values[end[1]].placed if end[1] < len(values) else None
+
+
+def _held(value: Value, axis: str) -> str:
+    """Give the axis on a value that a part of it, taken by another, comes from."""
+    held = flat(value.spec)
+    if axis in held:
+        return axis
+    return next((name for name in held if _base(name) == _base(axis)), axis)
 
 
 def flat(spec: Spec | None) -> list[str]:

@@ -12,11 +12,11 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 from shardnb.texts import hlo, shardy
+from shardnb.texts.shardy import Value
 
 Leaf = tuple[str, int]
 """A value of HLO: the instruction's name, and which element of its result."""
 
-_OPCODES = {"dot-general": "dot", "broadcast-in-dim": "broadcast", "top-k": "topk"}
 _SAME = ("sharding-constraint", "reshard", "data-flow-edge", "copy", "optimization-barrier")
 _STATED = ("sharding_constraint", "reshard")
 
@@ -39,7 +39,7 @@ class _Numbers:
         self.counts.clear()
 
 
-def match(stated: shardy.Module, before: hlo.Module) -> dict[Leaf, int]:
+def match(stated: shardy.Module, before: hlo.Module) -> dict[Leaf, Value]:
     """Give the value of Shardy's module for each value of HLO where that is certain."""
     numbers = _Numbers()
     left = _Stated(stated, numbers)
@@ -47,28 +47,28 @@ def match(stated: shardy.Module, before: hlo.Module) -> dict[Leaf, int]:
     numbers.restart()
     right = _Before(before, numbers)
     right.run()
-    found: dict[Leaf, int] = {}
+    found: dict[Leaf, Value] = {}
     for number, all_leaves in right.found.items():
         leaves, values = all_leaves, left.found.get(number, [])
         if len(leaves) != len(values) > 1:
             leaves = [leaf for leaf in leaves if leaf in right.stated] or leaves
         if len(leaves) == len(values):
             found.update(zip(leaves, values, strict=True))
-        elif len(values) == 1 or _alike(stated, values):
+        elif len(values) == 1 or _alike(values):
             found.update((leaf, values[0]) for leaf in leaves if values)
     return found
 
 
-def _alike(stated: shardy.Module, values: list[int]) -> bool:
-    return len({stated.values[stated.placed(value)].spec for value in values}) == 1
+def _alike(values: list[Value]) -> bool:
+    return len({value.placed.spec for value in values}) == 1
 
 
 class _Stated:
     def __init__(self, module: shardy.Module, numbers: _Numbers) -> None:
         self.module, self.numbers = module, numbers
-        self.known: dict[int, int] = {}
-        self.found: dict[int, list[int]] = defaultdict(list)
-        self.manual: dict[int, int] = {}
+        self.known: dict[Value, int] = {}
+        self.found: dict[int, list[Value]] = defaultdict(list)
+        self.manual: dict[Value, Value] = {}
 
     def run(self) -> None:
         for number, value in enumerate(self.module.inputs):
@@ -76,53 +76,50 @@ class _Stated:
         for op in self.module.ops:
             self._number(op)
 
-    def _is(self, value: int, number: int) -> None:
+    def _is(self, value: Value, number: int) -> None:
         self.known[value] = number
         self.found[number].append(value)
 
-    def _types(self, values: Iterable[int]) -> tuple[Hashable, ...]:
-        found = (self.module.values[value] for value in values)
-        return tuple((value.dtype, value.shape) for value in found)
-
     def _number(self, op: shardy.Op) -> None:
-        kind = op.kind.partition(".")[2].replace("_", "-")
+        opcode = op.opcode
         operands = [self.known.get(value, -1) for value in op.operands]
-        if kind == "while":
+        if opcode == "while":
             self._while(op, operands)
-        elif kind == "manual-computation":
+        elif opcode == "manual-computation":
             for value, number in zip(op.arguments[0], operands, strict=False):
                 self._is(value, self.numbers.of("to shard", number))
             self.manual.update(zip(op.results, op.returned[0], strict=False))
-        elif kind == "data-flow-edge" and op.operands[0] in self.manual:
+        elif opcode == "data-flow-edge" and op.operands[0] in self.manual:
             inner = self.known.get(self.manual[op.operands[0]], -1)
             self._is(op.results[0], self.numbers.of("to full", inner))
-        elif kind in _SAME:
-            self._same(kind, op, operands)
+        elif opcode in _SAME:
+            self._same(op, operands)
         else:
-            self._plain(kind, op, operands)
+            self._plain(op, operands)
 
-    def _same(self, kind: str, op: shardy.Op, operands: list[int]) -> None:
+    def _same(self, op: shardy.Op, operands: list[int]) -> None:
         for value, number in zip(op.results, operands, strict=False):
             self.known[value] = number
-            if kind != "data-flow-edge":
+            if op.opcode != "data-flow-edge":
                 self.found[self.numbers.of("copy", number)].append(value)
 
-    def _plain(self, kind: str, op: shardy.Op, operands: list[int]) -> None:
-        opcode = "conditional" if kind in ("case", "if") else _OPCODES.get(kind, kind)
-        key = _key(self.numbers, opcode, self._types(op.results), operands)
+    def _plain(self, op: shardy.Op, operands: list[int]) -> None:
+        types = tuple((value.dtype, value.shape) for value in op.results)
+        key = _key(self.numbers, op.opcode, types, operands)
         for index, value in enumerate(op.results):
             self._is(value, self.numbers.of(key, index))
 
     def _while(self, op: shardy.Op, operands: list[int]) -> None:
         key = self.numbers.of("while", self.numbers.next("while"))
-        carried, returned = op.arguments[-1], op.returned[-1] if op.returned else ()
+        (condition, carried), returned = op.arguments, op.returned[-1]
         for index, value in enumerate(op.results):
             self._is(value, self.numbers.of("result", key, index))
         for index, value in enumerate(carried):
             passed = index < len(returned) and returned[index] == value
-            self.known[value] = operands[index] if passed else self.numbers.of("carry", key, index)
+            number = operands[index] if passed else self.numbers.of("carry", key, index)
+            self.known[value] = self.known[condition[index]] = number
             if not passed:
-                self.found[self.known[value]].append(value)
+                self.found[number].append(value)
 
 
 def _key(
@@ -202,7 +199,7 @@ class _Before:
         if it.opcode == "custom-call" and "SPMD" in it.attributes:
             way = "to shard" if "SPMDFullToShardShape" in it.attributes else "to full"
             return [self.numbers.of(way, operands[0])]
-        key = _key(self.numbers, _OPCODES.get(it.opcode, it.opcode), it.arrays, operands)
+        key = _key(self.numbers, it.opcode, it.arrays, operands)
         if it.opcode == "conditional":
             for (_, name), argument in zip(it.called, it.operands[1:], strict=False):
                 self._computation(name, [self._operand(argument)])

@@ -9,7 +9,7 @@ from shardnb.compiler import shardy_passes
 from shardnb.compiler.dumps import Dumps
 from shardnb.jax_compat import private
 from shardnb.propagation.blocked import blocked_axes
-from shardnb.propagation.chains import Chains, Move, Node, Root, flat
+from shardnb.propagation.chains import Chains, Move, Node, Root, flat, manual
 from shardnb.propagation.matching import Leaf, match
 from shardnb.propagation.named import Lines, Named, named_values, op_word
 from shardnb.report.model import Blocked, Location, Mesh, Origin, Spec, Step, Value
@@ -98,7 +98,7 @@ class _Reasons:
     """A propagated module, and its values by those of the program before partitioning."""
 
     module: shardy.Module
-    matched: dict[Leaf, int]
+    matched: dict[Leaf, shardy.Value]
 
 
 def _reasons(
@@ -114,9 +114,9 @@ def _reasons(
         )
         return None
     try:
-        found = shardy_passes.propagate(shardy_passes.prepared(stated, dumps.propagated))
+        found = shardy_passes.propagate(dumps)
     except (ValueError, private.NotAvailable) as error:
-        notes.append(f"origins of shardings are not known: {str(error).splitlines()[0]}")
+        notes.append(f"origins of shardings are not known: {error}")
         return None
     if not found.traced:
         notes.append(
@@ -128,11 +128,10 @@ def _reasons(
 
 def _manual(dumps: Dumps, before: hlo.Module) -> dict[Leaf, tuple[str, ...]]:
     """Give the axes of the shard_map that a value is in, where nothing was propagated."""
-    if "sdy.manual_computation" not in dumps.stated:
+    module = dumps.stated_module
+    if not any(op.kind == "sdy.manual_computation" for op in module.ops):
         return {}
-    module = shardy.read(dumps.stated)
-    chains = Chains(module)
-    return {leaf: chains.manual(value) for leaf, value in match(module, before).items()}
+    return {leaf: manual(value) for leaf, value in match(module, before).items()}
 
 
 def _typed(value: Value, mesh: Mesh) -> Value:
@@ -157,23 +156,23 @@ class _Teller:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     chains: Chains = field(init=False)
-    names: dict[int, str] = field(init=False)
+    names: dict[shardy.Value, str] = field(init=False)
 
     def __post_init__(self) -> None:
         module = self.reasons.module
         self.chains = Chains(module)
         self.exact = {value: leaf for leaf, value in self.reasons.matched.items()}
         self.instructions = {i.name: i for i in self.lines.module.instructions()}
-        self.names = {module.placed(v): self._input(i) for i, v in enumerate(module.inputs)}
+        self.names = {v.placed: self._input(i) for i, v in enumerate(module.inputs)}
         self.places: dict[int, tuple[str, Location | None]] = {}
         self.stops: dict[Node, int] = {}
         self.explicit = {axis.name for axis in self.mesh.axes if axis.type == "explicit"}
         for index, one in enumerate(self.named):
             value = self.reasons.matched.get(one.leaf)
             if value is not None:
-                placed = module.placed(value)
+                placed = value.placed
                 self.names.setdefault(placed, one.name)
-                for axis in flat(module.values[placed].spec):
+                for axis in flat(placed.spec):
                     self.stops.setdefault((placed, axis), index)
 
     def tell(self) -> Iterator[Value]:
@@ -184,23 +183,22 @@ class _Teller:
                 continue
             yield self._told(index, value, matched)
 
-    def _told(self, index: int, value: Value, matched: int) -> Value:
-        module = self.reasons.module
-        placed = module.placed(matched)
-        given = module.values[placed].spec or ((),) * len(value.shape)
+    def _told(self, index: int, value: Value, matched: shardy.Value) -> Value:
+        placed = matched.placed
+        given = placed.spec or ((),) * len(value.shape)
         same = given == value.spec
         origins = [
             self._origin(index, (placed, axis), value.spec, given) for axis in flat(value.spec)
         ]
         return replace(
             value,
-            manual=self.chains.manual(matched),
+            manual=manual(matched),
             propagated=None if same else given,
             origins=tuple(origins),
             blocked=tuple(self._blocked(matched)) if same else (),
         )
 
-    def _blocked(self, value: int) -> Iterator[Blocked]:
+    def _blocked(self, value: shardy.Value) -> Iterator[Blocked]:
         found = blocked_axes(self.chains, value, self._name, self.mesh.shape)
         return (one for one in found if one.axis.partition(":(")[0] not in self.explicit)
 
@@ -248,18 +246,17 @@ class _Teller:
             return "", None
         location = self._place(root.op)[1]
         if root.kind == "constraint":
-            return spec_text(self.reasons.module.values[root.op.results[0]].spec), location
+            return spec_text(root.op.results[0].spec), location
         return "", location
 
     def _instruction(self, op: shardy.Op) -> hlo.Instruction | None:
-        module = self.reasons.module
-        values = (*op.results, *(module.placed(value) for value in op.results))
+        values = (*op.results, *(value.placed for value in op.results))
         if op.kind == "sdy.manual_computation":
-            values += tuple(value for value in self._inner(op))
+            values += self._inner(op)
         leaves = (self.exact.get(value) for value in values)
         return next((self.instructions[leaf[0]] for leaf in leaves if leaf), None)
 
-    def _inner(self, op: shardy.Op) -> tuple[int, ...]:
+    def _inner(self, op: shardy.Op) -> tuple[shardy.Value, ...]:
         """Give the values at the edges of a shard_map: they stand at its line."""
         edges = (o for o in self.reasons.module.ops if o.kind == "sdy.data_flow_edge")
         after = tuple(v for o in edges if o.operands[0] in op.results for v in o.results)
@@ -275,17 +272,16 @@ class _Teller:
 
     def _word(self, op: shardy.Op, found: hlo.Instruction | None) -> str:
         if op.kind == "sdy.data_flow_edge":
-            maker = self.chains.makers.get(op.operands[0])
-            owner = maker or self.chains.bodies[op.operands[0]][0]
+            owner = op.operands[0].op or op
             return _WORDS.get(owner.kind, owner.kind.partition(".")[2])
         return op_word(found) if found else op.kind.partition(".")[2]
 
-    def _name(self, value: int) -> str:
+    def _name(self, value: shardy.Value) -> str:
         """Call a value by its name, or by its op and line."""
-        placed = self.reasons.module.placed(value)
+        placed = value.placed
         if placed in self.names:
             return self.names[placed]
-        op = self.chains.makers.get(value) or self.chains.makers.get(placed)
+        op = value.maker or placed.maker
         word, location = self._place(op) if op else ("an argument", None)
         return f"{word} at line {location.line}" if location else word
 

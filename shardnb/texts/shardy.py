@@ -1,56 +1,116 @@
-"""The text of a Shardy module as data: ops, values, and what Shardy noted on them.
+"""Shardy's modules as data: ops, values, their shardings, and what Shardy noted on them.
 
-One pass over the lines. What an op's attributes say is read only when it is asked for.
+Read once with jaxlib's MLIR bindings; nothing of MLIR is kept.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
+from shardnb.jax_compat import mlir
 from shardnb.report.model import Spec
 
-_OP = re.compile(r"\s*(%[^=]*?) = \"?([a-z_]+\.[\w.]+)\"?(.*)$")
-_RETURN = re.compile(r"\s*(?:stablehlo\.|sdy\.|func\.|mhlo\.)?return\b([^:]*)")
-_DEFINED = re.compile(r"%(\w+)(?::(\d+))?")
-_USED = re.compile(r"%(\w+(?:#\d+)?)")
-_BLOCK_ARGUMENT = re.compile(r"%(\w+): (tensor<[^,)]*>)")
-_CARRIED = re.compile(r"%(\w+) = %(\w+(?:#\d+)?)")
-_TENSOR = re.compile(r"tensor<((?:\d+x)*)(complex<\w+>|[\w.]+)(?:, [^>]*)?>|!stablehlo\.token")
-_SHARDING = re.compile(r"<@\w+, \[((?:\{[^}]*\}(?:, )?)*)\]")
-_DIM = re.compile(r"\{([^}]*)\}")
+Factors = tuple[str, ...]
+Dims = tuple[Factors, ...]
+Numbers = tuple[tuple[int, ...], ...]
+Ties = tuple[tuple[tuple[tuple[int, int], ...], ...], ...]
+"""For each dimension of each array the dimensions of others: the array's number, its dimension."""
+
+_DTYPES = {"i1": "pred", "complex<f32>": "c64", "complex<f64>": "c128", "!stablehlo.token": "token"}
+_OPCODES = {
+    "broadcast_in_dim": "broadcast",
+    "case": "conditional",
+    "dot_general": "dot",
+    "if": "conditional",
+    "top_k": "topk",
+}
+# The bodies of others, such as a reduce, work on elements: nothing is sharded there.
+_WITH_BODY = frozenset(
+    (
+        "stablehlo.case",
+        "stablehlo.if",
+        "stablehlo.while",
+        "sdy.manual_computation",
+        "sdy.named_computation",
+    )
+)
+_NUMBERS = {
+    "stablehlo.broadcast_in_dim": ("broadcast_dimensions",),
+    "stablehlo.concatenate": ("dimension",),
+    "stablehlo.reduce": ("dimensions",),
+    "stablehlo.reverse": ("dimensions",),
+    "stablehlo.slice": ("start_indices", "limit_indices", "strides"),
+    "stablehlo.sort": ("dimension",),
+    "stablehlo.transpose": ("permutation",),
+}
+_AXES = {
+    "sdy.all_gather": "gathering_axes",
+    "sdy.all_reduce": "reduction_axes",
+    "sdy.all_to_all": "params",
+    "sdy.manual_computation": "manual_axes",
+    "sdy.reduce_scatter": "reduce_scatter_axes",
+}
+_LETTERS = 18
+_CONSTANTS = ("sdy.constant", "stablehlo.constant")
 _AXIS = re.compile(r'"([^"]+)"(:\(\d+\)\d+)?')
-_ORIGIN = re.compile(r'"?([^\s",{}]+)"? = "([^"]*)"')
+# The bindings have no class for propagation edges, so these are read as they are printed.
 _EDGE = re.compile(r'step-(\d+)|"([^"]+)"(:\(\d+\)\d+)? = (operand|result)-(\d+) -> \[([^\]]*)\]')
 _END = re.compile(r"(operand|result)-(\d+)")
-_RULE = re.compile(r"op_sharding_rule<\((.*?)\)->\((.*?)\) ?(?:\{([^}]*)\})?([^>]*)>")
-_FACTOR = re.compile(r"[a-z](?:_\d+)?")
-_FACTOR_DIMS = re.compile(r"\[([^\]]*)\]")
-_MAIN = re.compile(r"func\.func (?:public )?@main\(.*?\) -> (.*) \{$", re.MULTILINE)
-_MAIN_RETURN = re.compile(r"^    return (.*?) : ", re.MULTILINE)
-_CONSTRAINT = re.compile(
-    r"^    (%\w+) = sdy\.sharding_constraint %\S+ <@\w+, (\[.*?\])>", re.MULTILINE
-)
-_ROLE = re.compile(r"(\w+)=\{([^}]*)\}")
-_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"')
-_DTYPES = {"i1": "pred", "complex<f32>": "c64", "complex<f64>": "c128"}
+
+
+@dataclass(frozen=True)
+class Sharding:
+    """The mesh axes along each dimension of an array.
+
+    `closed` says which dimensions may not be sharded further.
+    """
+
+    spec: Spec
+    closed: tuple[bool, ...] = ()
+    replicated: tuple[str, ...] = ()
+    unreduced: tuple[str, ...] = ()
 
 
 @dataclass(eq=False)
 class Value:
-    """An SSA value.
+    """An SSA value: a result of `op`, an argument of its body, or an input of the program.
 
-    `spec` is None where it has no sharding; `closed` says which dims may not be split further;
-    `origins` gives by axis what put it there, in Shardy's words.
+    `number` counts all values of a module; `index` those of their op or body. `holder` is the
+    value whose sharding this one shares, where it is not its own: Shardy calls that a data-flow
+    edge. `origins` gives by axis what put it there, in Shardy's words.
     """
 
-    dtype: str = ""
-    shape: tuple[int, ...] = ()
-    spec: Spec | None = None
-    closed: tuple[bool, ...] = ()
+    number: int
+    dtype: str
+    shape: tuple[int, ...]
+    op: Op | None = field(default=None, repr=False)
+    index: int = 0
+    is_argument: bool = False
+    sharding: Sharding | None = None
     origins: dict[str, str] = field(default_factory=dict)
+    holder: Value | None = field(default=None, repr=False)
+
+    @property
+    def placed(self) -> Value:
+        """The value that holds the sharding of this one."""
+        value = self
+        while value.holder is not None:
+            value = value.holder
+        return value
+
+    @property
+    def spec(self) -> Spec | None:
+        """The spec, None where it has no sharding of its own."""
+        return self.sharding.spec if self.sharding else None
+
+    @property
+    def maker(self) -> Op | None:
+        """The op that it is a result of."""
+        return None if self.is_argument else self.op
 
 
 @dataclass(frozen=True)
@@ -66,320 +126,382 @@ class Edge:
     targets: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rule:
-    """Shardy's rule of an op: the factors of each dimension of its operands and results."""
+    """Shardy's rule of an op: the factors of each dimension of each operand and result.
 
-    operands: tuple[tuple[tuple[str, ...], ...], ...]
-    results: tuple[tuple[tuple[str, ...], ...], ...]
-    sizes: dict[str, int]
-    roles: dict[str, frozenset[str]]
+    `reduction` factors are summed away, `need_replication` ones need every element, and
+    `permutation` ones need elements of neighbours.
+    """
 
-    def has_role(self, factor: str, role: str) -> bool:
-        """Whether a factor is, say, a `reduction` or a `need_replication` factor."""
-        return factor in self.roles.get(role, ())
+    operands: tuple[Dims, ...]
+    results: tuple[Dims, ...]
+    sizes: dict[str, int] = field(default_factory=dict)
+    reduction: frozenset[str] = frozenset()
+    need_replication: frozenset[str] = frozenset()
+    permutation: frozenset[str] = frozenset()
+
+    @cached_property
+    def below(self) -> Ties:
+        """The dimensions of results that share a factor with each dimension of each operand."""
+        return _ties(self.operands, self.results)
+
+    @cached_property
+    def above(self) -> Ties:
+        """The dimensions of operands that share a factor with each dimension of each result."""
+        return _ties(self.results, self.operands)
+
+
+def _ties(sources: tuple[Dims, ...], targets: tuple[Dims, ...]) -> Ties:
+    ends = [(at, dim, f) for at, dims in enumerate(targets) for dim, f in enumerate(dims)]
+    return tuple(
+        tuple(
+            tuple((at, dim) for at, dim, others in ends if not set(factors).isdisjoint(others))
+            for factors in dims
+        )
+        for dims in sources
+    )
 
 
 @dataclass(eq=False)
 class Op:
-    """An operation: its operands and results by the number of their value.
+    """An operation.
 
-    `arguments` and `returned` are values too, for each region of its own.
+    `arguments` and `returned` are the values of each of its bodies. `axes` are the mesh axes of
+    a shard_map or of a collective. `numbers` tell it from ops of the same kind and shapes: the
+    dimensions of a transpose; of a dot those it contracts on both sides, then the batch ones; the
+    starts, limits and strides of a slice. `trips` says how often a loop runs, where its condition
+    compares with a constant.
     """
 
     kind: str
-    operands: tuple[int, ...]
-    results: tuple[int, ...]
-    text: str
-    parent: Op | None = None
-    arguments: list[tuple[int, ...]] = field(default_factory=list)
-    returned: list[tuple[int, ...]] = field(default_factory=list)
-
-    @cached_property
-    def rule(self) -> Rule | None:
-        """Shardy's rule, where it has one."""
-        match = _RULE.search(self.text)
-        return _rule(match) if match else None
-
-    @cached_property
-    def edges(self) -> tuple[Edge, ...]:
-        """The steps that Shardy noted at this op."""
-        return edges(self.text)
+    operands: tuple[Value, ...]
+    parent: Op | None = field(default=None, repr=False)
+    results: tuple[Value, ...] = ()
+    arguments: list[tuple[Value, ...]] = field(default_factory=list)
+    returned: list[tuple[Value, ...]] = field(default_factory=list)
+    axes: tuple[str, ...] = ()
+    numbers: Numbers = ()
+    trips: int | None = None
+    rule: Rule | None = None
+    edges: tuple[Edge, ...] = ()
+    origin_name: str = ""
 
     @property
-    def origin_name(self) -> str:
-        """The name by which origins speak of this op, such as `constraint_0`."""
-        match = re.search(r'sdy\.sharding_origin_name = "([^"]*)"', self.text)
-        return match[1] if match else ""
+    def opcode(self) -> str:
+        """What HLO calls an op of this kind."""
+        name = self.kind.partition(".")[2]
+        return _OPCODES.get(name, name.replace("_", "-"))
+
+    @property
+    def parents(self) -> Iterator[Op]:
+        """The ops in whose bodies it is, the innermost first."""
+        op = self.parent
+        while op is not None:
+            yield op
+            op = op.parent
 
 
 @dataclass(eq=False)
 class Output:
-    """A result of the program: the value that is returned, and the placement of the result."""
+    """A result of the program: the value that is returned, and the sharding of the result."""
 
-    value: int
-    spec: Spec | None
+    value: Value
+    sharding: Sharding | None
     origins: dict[str, str]
     edges: tuple[Edge, ...]
-    closed: tuple[bool, ...] = ()
+
+    @property
+    def spec(self) -> Spec | None:
+        """The spec of the result itself."""
+        return self.sharding.spec if self.sharding else None
+
+    @property
+    def constrained_spec(self) -> Spec | None:
+        """The spec of the result itself, else that of a constraint on the value returned."""
+        maker = self.value.maker
+        constrained = maker is not None and maker.kind == "sdy.sharding_constraint"
+        return self.value.spec if self.sharding is None and constrained else self.spec
 
 
 @dataclass
 class Module:
-    """A module: the ops of its main function in the order of the text, and their values.
+    """A module: the ops of its main function in the order of the text, and all their values.
 
-    `same` leads from a value to the one whose placement it shares: what Shardy calls a data-flow
-    edge, and the carry of a loop inside its body.
+    `meshes` has the axes of each mesh, with their sizes.
     """
 
+    meshes: dict[str, dict[str, int]] = field(default_factory=dict)
     ops: list[Op] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)
-    inputs: list[int] = field(default_factory=list)
+    inputs: list[Value] = field(default_factory=list)
     outputs: list[Output] = field(default_factory=list)
-    same: dict[int, int] = field(default_factory=dict)
 
-    def placed(self, value: int) -> int:
-        """Give the value that holds the placement of a value."""
-        while value in self.same:
-            value = self.same[value]
-        return value
+    @property
+    def constrained_specs(self) -> tuple[Spec | None, ...]:
+        """The spec of each result itself, else that of a constraint on the value returned."""
+        return tuple(output.constrained_spec for output in self.outputs)
+
+    @property
+    def stated_axes(self) -> set[str]:
+        """The mesh axes that the program itself names, beyond the shardings of its inputs."""
+        given = [value.spec for value in self.values if not value.is_argument or value.op]
+        given += [output.spec for output in self.outputs]
+        named = {axis for spec in given for axes in spec or () for axis in axes}
+        named.update(axis for op in self.ops for axis in op.axes)
+        return {axis.partition(":(")[0] for axis in named}
 
 
 def read(text: str) -> Module:
-    """Read the main function of a Shardy module."""
-    return _Reader().read(text)
+    """Read the main function of a module; raises `ValueError` where jaxlib cannot parse it."""
+    return read_module(mlir.Module(text))
 
 
-def output_specs(text: str) -> tuple[Spec | None, ...]:
-    """Give the spec of each result of the main function, and read nothing else of a module."""
-    lines = text.splitlines()
-    head = next((s for s in lines if s.startswith("  func.func") and " @main(" in s), "")
-    return tuple(_sharding(part)[0] for part in _results(head.partition(") -> ")[2]))
+def read_module(module: mlir.Module) -> Module:
+    """Read the main function of a module that is parsed already."""
+    return module.read(lambda operation: _Reader().read(operation))
 
 
-def _results(text: str) -> list[str]:
-    return re.split(r"(?=tensor<)", text)[1:]
+def sharding_text(mesh: str, spec: Sequence[Sequence[str]], *, is_open: bool = False) -> str:
+    """Write a spec as Shardy's attribute; where `is_open`, each dimension may be sharded further.
+
+    >>> sharding_text("mesh", (("data",), (), ("x:(1)2", "y")))
+    '#sdy.sharding<@mesh, [{"data"}, {}, {"x":(1)2, "y"}]>'
+    """
+    more = ["?"] if is_open else []
+    dims = ("{" + ", ".join([*map(_quoted, axes), *more]) + "}" for axes in spec)
+    return f"#sdy.sharding<@{mesh}, [{', '.join(dims)}]>"
+
+
+def mesh_text(axes: Mapping[str, int]) -> str:
+    """Write a mesh as Shardy's attribute.
+
+    >>> mesh_text({"data": 4, "model": 2})
+    '#sdy.mesh<["data"=4, "model"=2]>'
+    """
+    return f"#sdy.mesh<[{', '.join(f'"{name}"={size}' for name, size in axes.items())}]>"
+
+
+def _quoted(axis: str) -> str:
+    name, colon, part = axis.partition(":(")
+    return f'"{name}"{colon}{part}'
 
 
 class _Reader:
-    def __init__(self) -> None:
-        self.module = Module()
-        self.names: dict[str, int] = {}
-        self.open: list[Op] = []
-        self.last: Op | None = None
+    """Reads the operation of one module, with what was read of its attributes and types."""
 
-    def read(self, text: str) -> Module:
-        inside = False
-        for line in text.splitlines():
-            if line.startswith("  func.func"):
-                inside = " @main(" in line
-                if inside:
-                    self._header(line)
-            elif inside:
-                self._line(line)
+    def __init__(self) -> None:
+        self.ir = mlir.bindings("ir")
+        self.sdy = mlir.bindings("dialects.sdy")
+        self.stablehlo = mlir.bindings("dialects.stablehlo")
+        self.module = Module()
+        self.values: dict[Any, Value] = {}
+        self.types: dict[Any, tuple[str, tuple[int, ...]]] = {}
+        self.shardings: dict[Any, Sharding] = {}
+        self.rules: dict[Any, Rule] = {}
+
+    def read(self, operation: Any) -> Module:
+        for op in operation.regions[0].blocks[0]:
+            if op.operation.name == "sdy.mesh":
+                attributes = op.operation.attributes
+                axes = map(self.sdy.MeshAxisAttr, self.sdy.MeshAttr(attributes["mesh"]).axes)
+                sizes = {axis.name: axis.size for axis in axes}
+                self.module.meshes[attributes["sym_name"].value] = sizes
+        main = mlir.main_function(operation)
+        block = main.regions[0].blocks[0]
+        inputs = self._arguments(block, None)
+        for value, noted in zip(inputs, _notes(main, "arg", len(inputs)), strict=True):
+            value.sharding, value.origins = self._noted(noted)
+            self.module.inputs.append(value)
+        returned = self._block(block, None)
+        for value, noted in zip(returned, _notes(main, "res", len(returned)), strict=True):
+            edges = _edges(str(noted.get("sdy.propagation_edges", "")))
+            self.module.outputs.append(Output(value, *self._noted(noted), edges))
         return self.module
 
-    def _new(self, name: str, value: Value | None = None) -> int:
-        self.module.values.append(value or Value())
-        self.names[name] = len(self.module.values) - 1
-        return self.names[name]
+    def _noted(self, notes: dict[str, Any]) -> tuple[Sharding | None, dict[str, str]]:
+        """Give the sharding of an input or a result, and the origins of its axes."""
+        sharding, origins = notes.get("sdy.sharding"), notes.get("sdy.sharding_origins")
+        return self._sharding(sharding) if sharding else None, _origins(origins)
 
-    def _used(self, text: str) -> tuple[int, ...]:
-        if '"' in text:
-            text = _STRINGS.sub("", text)
-        return tuple(self.names[name] for name in _USED.findall(text) if name in self.names)
+    def _value(self, value: Any, op: Op | None, index: int, *, is_argument: bool = False) -> Value:
+        kind = value.type
+        if kind not in self.types:
+            self.types[kind] = self._type(kind)
+        read = Value(len(self.module.values), *self.types[kind], op, index, is_argument)
+        self.module.values.append(read)
+        self.values[value] = read
+        return read
 
-    def _header(self, line: str) -> None:
-        arguments, _, results = line.partition(") -> ")
-        for part in re.split(r"(?=%arg\d+: )", arguments)[1:]:
-            name, _, rest = part[1:].partition(": ")
-            value = _typed(rest)
-            value.spec, value.closed = _sharding(rest)
-            value.origins = _origins(rest, 1)[0]
-            self.module.inputs.append(self._new(name, value))
-        self.results = _results(results)
+    def _type(self, kind: Any) -> tuple[str, tuple[int, ...]]:
+        """Give the dtype, as HLO calls it, and the shape."""
+        ranked = isinstance(kind, self.ir.RankedTensorType)
+        name = str(kind.element_type if ranked else kind).lower()
+        signed = f"s{name[1:]}" if name[0] == "i" else name.replace("ui", "u", 1)
+        return _DTYPES.get(name, signed), tuple(kind.shape) if ranked else ()
 
-    def _line(self, line: str) -> None:
-        stripped = line.lstrip()
-        if stripped.startswith("%"):
-            self._op(line)
-        elif stripped.startswith("}"):
-            self._closing(stripped)
-        elif stripped.startswith("^"):
-            self._arguments(stripped)
-        elif returned := _RETURN.match(line):
-            self._returned(returned[1])
-        elif stripped.endswith("{") and self.last is not None:
-            self._open(self.last)
-            self._arguments(stripped)
+    def _arguments(self, block: Any, op: Op | None) -> tuple[Value, ...]:
+        arguments = enumerate(block.arguments)
+        return tuple(self._value(value, op, at, is_argument=True) for at, value in arguments)
 
-    def _op(self, line: str) -> None:
-        match = _OP.match(line)
-        if match is None:
-            return
-        defined, kind, rest = match.groups()
-        head = _operands(rest)
-        op = Op(kind, self._used(head), (), line, self.open[-1] if self.open else None)
-        op.results = tuple(self._define(defined))
+    def _block(self, block: Any, parent: Op | None) -> tuple[Value, ...]:
+        """Read the ops of a block; give the values that it returns."""
+        for one in block:
+            operation = one.operation
+            kind = operation.name
+            operands = tuple([self.values[value] for value in operation.operands])
+            if kind.endswith(".return"):
+                return operands
+            self._op(operation, Op(kind, operands, parent))
+        return ()
+
+    def _op(self, operation: Any, op: Op) -> None:
+        results = enumerate(operation.results)
+        op.results = tuple(self._value(value, op, at) for at, value in results)
         self.module.ops.append(op)
-        self.last = op
-        if kind == "sdy.data_flow_edge":
-            self._same(op)
-        elif kind == "stablehlo.while":
-            op.operands = tuple(self.names[name] for _, name in _CARRIED.findall(head))
-            self._carry(op, head)
-        if line.endswith("{"):
-            self._open(op)
-            self._arguments(line)
-        else:
-            self._finish(op)
+        attributes = operation.attributes
+        self._shardings(op, attributes)
+        self._noted_on(op, attributes)
+        if op.kind in _AXES:
+            op.axes = tuple(map("".join, _AXIS.findall(str(attributes[_AXES[op.kind]]))))
+        elif op.kind in _NUMBERS:
+            op.numbers = tuple(_integers(attributes[name]) for name in _NUMBERS[op.kind])
+        elif op.opcode == "dot":
+            op.numbers = self._contracted(op, attributes)
+        elif op.opcode == "while":
+            op.trips = self._trips(operation.regions[0].blocks[0])
+        if op.kind in _WITH_BODY:
+            self._bodies(op, operation)
 
-    def _define(self, text: str) -> Iterator[int]:
-        for name, count in _DEFINED.findall(text):
-            if not count:
-                yield self._new(name)
-            for number in range(int(count or 0)):
-                yield self._new(f"{name}#{number}")
-
-    def _carry(self, op: Op, head: str) -> None:
-        """The carry of a loop has one placement: outside, in the condition, and in the body."""
-        names = [name for name, _ in _CARRIED.findall(head)]
-        carried = tuple(self._new(name) for name in names)
-        self.module.same.update(zip(carried, op.results, strict=False))
-        op.arguments = [carried, carried]
-
-    def _same(self, op: Op) -> None:
-        self.module.same.update(zip(op.results, op.operands, strict=False))
-        value = self.module.values[self.module.placed(op.operands[0])]
-        value.spec, value.closed = _sharding(op.text)
-        value.origins = _origins(op.text, 1)[0]
-
-    def _open(self, op: Op) -> None:
-        if not self.open or self.open[-1] is not op:
-            self.open.append(op)
-        if op.kind != "stablehlo.while":
-            op.arguments.append(())
-        op.returned.append(())
-
-    def _arguments(self, line: str) -> None:
-        found = _BLOCK_ARGUMENT.findall(line)
-        if found and self.open and self.open[-1].kind != "stablehlo.while":
-            values = tuple(self._new(name, _typed(kind)) for name, kind in found)
-            self.open[-1].arguments[-1] = values
-
-    def _returned(self, text: str) -> None:
-        values = self._used(text)
-        if self.open:
-            self.open[-1].returned[-1] = values
-        else:
-            self.module.outputs = [
-                _output(value, kind) for value, kind in zip(values, self.results, strict=True)
-            ]
-
-    def _closing(self, line: str) -> None:
-        if not self.open:
-            return
-        op = self.open[-1]
-        if line.endswith("{"):
-            self._open(op)
-            self._arguments(line)
-            return
-        self.open.pop()
-        self.last = op
-        if op.kind != "stablehlo.while":
-            op.text += line
-            self._finish(op)
-
-    def _finish(self, op: Op) -> None:
-        """Read the types and placements of the results; those of an op with regions stand last."""
-        start = op.text.rfind(" : ")
-        types = list(_TENSOR.finditer(op.text, start))[-len(op.results) :]
-        for number, match in zip(op.results, types, strict=False):
-            value = self.module.values[number]
-            value.dtype, value.shape = _type(match)
+    def _shardings(self, op: Op, attributes: Any) -> None:
+        """Read the shardings of the results; that of a data-flow edge is its operand's."""
+        values = op.results
         if op.kind == "sdy.data_flow_edge":
-            return
-        at = op.text.find("#sdy.sharding_per_value<")
-        shardings = list(_SHARDING.finditer(op.text, at)) if at >= 0 else []
-        if op.kind in ("sdy.sharding_constraint", "sdy.reshard"):
-            shardings = list(_SHARDING.finditer(op.text))
-        origins = _origins(op.text, len(op.results))
-        for number, match in zip(op.results, shardings, strict=False):
-            value = self.module.values[number]
-            value.spec, value.closed = _dims(match[1])
-        for number, found in zip(op.results, origins, strict=False):
-            self.module.values[number].origins = found
+            values = (op.operands[0].placed,)
+            op.results[0].holder, values[0].sharding = values[0], None
+        if "sdy.sharding" in attributes:
+            given = self.sdy.TensorShardingPerValueAttr(attributes["sdy.sharding"]).shardings
+            for value, sharding in zip(values, given, strict=True):
+                value.sharding = self._sharding(sharding)
+        elif op.kind.startswith("sdy."):
+            for name in ("sharding", "out_sharding"):
+                if name in attributes:
+                    values[0].sharding = self._sharding(attributes[name])
+
+    def _noted_on(self, op: Op, attributes: Any) -> None:
+        """Read what Shardy noted on an op while it propagated."""
+        if "sdy.sharding_rule" in attributes:
+            op.rule = self._rule(attributes["sdy.sharding_rule"])
+        if "sdy.propagation_edges" in attributes:
+            op.edges = _edges(str(attributes["sdy.propagation_edges"]))
+        if "sdy.sharding_origin_name" in attributes:
+            op.origin_name = attributes["sdy.sharding_origin_name"].value
+        if "sdy.sharding_origins" in attributes:
+            noted = attributes["sdy.sharding_origins"]
+            for value, origins in zip(
+                op.results, [noted] if isinstance(noted, self.ir.DictAttr) else noted, strict=True
+            ):
+                value.placed.origins = _origins(origins)
+
+    def _contracted(self, op: Op, attributes: Any) -> Numbers:
+        if "dot_dimension_numbers" not in attributes:
+            return (len(op.operands[0].shape) - 1,), (0,), (), ()
+        numbers = self.stablehlo.DotDimensionNumbers(attributes["dot_dimension_numbers"])
+        return (
+            tuple(numbers.lhs_contracting_dimensions),
+            tuple(numbers.rhs_contracting_dimensions),
+            tuple(numbers.lhs_batching_dimensions),
+            tuple(numbers.rhs_batching_dimensions),
+        )
+
+    def _trips(self, condition: Any) -> int | None:
+        """Give the constant that a loop's counter is compared with: loops of JAX start at 0."""
+        for op in condition:
+            compared = op.operation
+            if compared.name != "stablehlo.compare":
+                continue
+            limit = compared.operands[1].owner
+            direction = compared.attributes["comparison_direction"]
+            less = self.stablehlo.ComparisonDirectionAttr(direction).value == "LT"
+            if less and not isinstance(limit, self.ir.Block) and limit.name in _CONSTANTS:
+                return int(limit.attributes["value"].get_splat_value().value)
+        return None
+
+    def _bodies(self, op: Op, operation: Any) -> None:
+        for region in operation.regions:
+            block = region.blocks[0]
+            arguments = self._arguments(block, op)
+            if op.kind == "stablehlo.while":
+                # The carry of a loop has one sharding: outside, in the condition, in the body.
+                for argument, result in zip(arguments, op.results, strict=True):
+                    argument.holder = result
+            op.arguments.append(arguments)
+            op.returned.append(self._block(block, op))
+
+    def _sharding(self, attribute: Any) -> Sharding:
+        if attribute not in self.shardings:
+            read = self.sdy.TensorShardingAttr(attribute)
+            dims = [self.sdy.DimensionShardingAttr(dim) for dim in read.dimension_shardings]
+            self.shardings[attribute] = Sharding(
+                tuple(self._axes(dim.axes) for dim in dims),
+                tuple(dim.is_closed for dim in dims),
+                self._axes(read.replicated_axes),
+                self._axes(read.unreduced_axes),
+            )
+        return self.shardings[attribute]
+
+    def _axes(self, axes: Sequence[Any]) -> tuple[str, ...]:
+        return tuple(self._axis(self.sdy.AxisRefAttr(axis)) for axis in axes)
+
+    def _axis(self, axis: Any) -> str:
+        if axis.sub_axis_info is None:
+            return str(axis.name)
+        part = self.sdy.SubAxisInfoAttr(axis.sub_axis_info)
+        return f"{axis.name}:({part.pre_size}){part.size}"
+
+    def _rule(self, attribute: Any) -> Rule:
+        if attribute not in self.rules:
+            rule = self.sdy.OpShardingRuleAttr(attribute)
+            self.rules[attribute] = Rule(
+                tuple(map(self._dims, rule.operand_mappings)),
+                tuple(map(self._dims, rule.result_mappings)),
+                {_factor(at): size for at, size in enumerate(rule.factor_sizes)},
+                frozenset(map(_factor, rule.reduction_factors)),
+                frozenset(map(_factor, rule.need_replication_factors)),
+                frozenset(map(_factor, rule.permutation_factors)),
+            )
+        return self.rules[attribute]
+
+    def _dims(self, mapping: Any) -> Dims:
+        dims = map(self.sdy.DimMappingAttr, self.sdy.TensorMappingAttr(mapping).dim_mappings)
+        return tuple(tuple(map(_factor, dim.factor_indices)) for dim in dims)
 
 
-def _operands(rest: str) -> str:
-    """Cut what follows an op's name to the part in which its operands stand."""
-    marks = (" : ", " {", "<{", "({", " in_shardings")
-    return rest[: min((at for mark in marks if (at := rest.find(mark)) > 0), default=len(rest))]
+def _notes(main: Any, of: str, count: int = 0) -> list[dict[str, Any]]:
+    """Give the attributes of each input or result of the main function."""
+    name = f"{of}_attrs"
+    if name not in main.attributes:
+        return [{}] * count
+    return [{note.name: note.attr for note in notes} for notes in main.attributes[name]]
 
 
-def _typed(text: str) -> Value:
-    match = _TENSOR.search(text)
-    return Value(*_type(match)) if match else Value()
+def _origins(noted: Any) -> dict[str, str]:
+    return {origin.name: origin.attr.value for origin in noted or ()}
 
 
-def _type(match: re.Match[str]) -> tuple[str, tuple[int, ...]]:
-    if match[2] is None:
-        return "token", ()
-    name = match[2].lower()
-    dtype = _DTYPES.get(name, f"s{name[1:]}" if name[0] == "i" else name.replace("ui", "u", 1))
-    return dtype, tuple(int(size) for size in match[1].split("x") if size)
+def _integers(attribute: Any) -> tuple[int, ...]:
+    try:
+        return tuple(attribute)
+    except TypeError:
+        return (int(attribute),)
 
 
-def _sharding(text: str) -> tuple[Spec | None, tuple[bool, ...]]:
-    match = _SHARDING.search(text)
-    return _dims(match[1]) if match else (None, ())
+def _factor(index: int) -> str:
+    """Name a factor as Shardy does: `i` to `z`, then `z_1`."""
+    return chr(ord("i") + index) if index < _LETTERS else f"z_{index - _LETTERS + 1}"
 
 
-def _dims(text: str) -> tuple[Spec, tuple[bool, ...]]:
-    dims = _DIM.findall(text)
-    spec = tuple(tuple(name + part for name, part in _AXIS.findall(dim)) for dim in dims)
-    return spec, tuple("?" not in dim for dim in dims)
-
-
-def result_specs(text: str) -> tuple[Spec | None, ...]:
-    """Give what a module states for each result of its main function, None where nothing.
-
-    A result is stated on itself, or by a constraint on the value that is returned.
-    """
-    head, returned = _MAIN.search(text), _MAIN_RETURN.search(text)
-    if head is None or returned is None:
-        return ()
-    constraints = dict(_CONSTRAINT.findall(text))
-    parts = head[1].split("tensor<")[1:]
-    names = returned[1].split(", ")
-    own = (_SHARDING.search(part) for part in parts)
-    stated = (
-        match[1] if match else constraints.get(name) for match, name in zip(own, names, strict=True)
-    )
-    return tuple(_dims(dims)[0] if dims else None for dims in stated)
-
-
-def _origins(text: str, count: int) -> list[dict[str, str]]:
-    at = text.find("sdy.sharding_origins = ")
-    if at < 0:
-        return [{} for _ in range(count)]
-    dims = list(_DIM.finditer(text, at))[:count]
-    return [dict(_ORIGIN.findall(match[0])) for match in dims]
-
-
-def _output(value: int, text: str) -> Output:
-    spec, closed = _sharding(text)
-    return Output(value, spec, _origins(text, 1)[0], edges(text), closed)
-
-
-def edges(text: str) -> tuple[Edge, ...]:
-    """Read the propagation edges in an op's or a result's attributes.
-
-    >>> edges('<[{step-1 = [{"data" = result-0 -> [operand-0, operand-1]}]}]>')
-    (Edge(step=1, axis='data', source=('result', 0), targets=(('operand', 0), ('operand', 1))),)
-    """
-    if "step-" not in text:
-        return ()
+def _edges(text: str) -> tuple[Edge, ...]:
     found, step = [], 0
     for number, axis, part, kind, index, targets in _EDGE.findall(text):
         if number:
@@ -388,20 +510,3 @@ def edges(text: str) -> tuple[Edge, ...]:
         ends = tuple((end, int(at)) for end, at in _END.findall(targets))
         found.append(Edge(step, axis + part, (kind, int(index)), ends))
     return tuple(found)
-
-
-def _rule(match: re.Match[str]) -> Rule:
-    operands, results, sizes, roles = match.groups()
-    return Rule(
-        _factors(operands),
-        _factors(results),
-        {name: int(size) for name, size in re.findall(r"(\w+)=(\d+)", sizes or "")},
-        {role: frozenset(_FACTOR.findall(names)) for role, names in _ROLE.findall(roles)},
-    )
-
-
-def _factors(text: str) -> tuple[tuple[tuple[str, ...], ...], ...]:
-    return tuple(
-        tuple(tuple(_FACTOR.findall(dim)) for dim in dims.split(",") if dim.strip())
-        for dims in _FACTOR_DIMS.findall(text)
-    )

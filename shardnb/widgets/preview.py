@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from shardnb.compiler import Program, shardy_passes
-from shardnb.jax_compat import private
+from shardnb.jax_compat import mlir, private
 from shardnb.propagation.matching import match
 from shardnb.propagation.named import Lines, named_values
 from shardnb.propagation.values import VALUE_LIMIT
 from shardnb.report import Axis, Mesh, Report, Value
 from shardnb.report.model import Spec
 from shardnb.report.spec import grid_of
+from shardnb.texts import shardy
 from shardnb.widgets.exploration import Subject
 from shardnb.widgets.plan import Plan
-
-_MESH = re.compile(r"^  sdy\.mesh (@\w+) = <\[.*\]>.*$", re.MULTILINE)
-_SPEC = re.compile(r"<@\w+, \[([^\]]*)\]")
-_NAME = re.compile(r'"(\w+)"')
 
 
 class NoPreview(Exception):
@@ -32,7 +28,9 @@ class Base:
 
     plan: Plan
     report: Report
-    module: str
+    module: mlir.Module
+    stated: shardy.Module
+    """What stands in `module`, before propagation."""
     inputs: tuple[tuple[str, int], ...]
     """The names of the module's inputs in its order, each with its rank there."""
     values: tuple[int | None, ...]
@@ -46,9 +44,10 @@ class Base:
         if not plan.is_auto:
             raise NoPreview("with Explicit or Manual axes placements are part of the types")
         try:
-            found = shardy_passes.preview(self._module_on(plan), self._changed(plan))
+            mesh_name, axes = next(iter(self.stated.meshes)), self._axes(plan)
+            found = shardy_passes.preview(self.module, mesh_name, self._changed(plan), axes)
         except (ValueError, private.NotAvailable) as error:
-            raise NoPreview(str(error).splitlines()[0]) from error
+            raise NoPreview(str(error)) from error
         mesh = _mesh(self.report.mesh, plan.axes)
         given = dict(plan.specs)
         inputs = [_placed(v, given.get(v.name, v.spec), mesh) for v in self.report.inputs]
@@ -58,9 +57,9 @@ class Base:
             title=self.report.title,
             mesh=mesh,
             inputs=tuple(inputs),
-            outputs=tuple(_placed(value, spec, mesh) for value, spec in outputs),
+            outputs=tuple(_placed(value, output.spec, mesh) for value, output in outputs),
             values=tuple(
-                _placed(value, found.module.values[found.module.placed(at)].spec, mesh)
+                _placed(value, found.values[at].placed.spec, mesh)
                 for value, at in values
                 if at is not None
             ),
@@ -77,40 +76,43 @@ class Base:
             if name in now and (moved or now[name] != before[name])
         }
 
-    def _module_on(self, plan: Plan) -> str:
-        """Give the module on a plan's mesh, if that is all that the other mesh changes."""
+    def _axes(self, plan: Plan) -> dict[str, int] | None:
+        """Give the axes of a plan's mesh, None where it is the same one.
+
+        Raises `NoPreview` where the other mesh changes more than that.
+        """
         if plan.axes == self.plan.axes:
-            return self.module
-        if len(_MESH.findall(self.module)) != 1 or "sdy.manual_computation" in self.module:
+            return None
+        mapped = any(op.kind == "sdy.manual_computation" for op in self.stated.ops)
+        if len(self.stated.meshes) != 1 or mapped:
             raise NoPreview("on another mesh the body of a shard_map has other shapes")
-        names = {axis.name for axis in plan.axes}
-        specs = _SPEC.findall(self.module.partition(") -> ")[2])
-        stated = {name for spec in specs for name in _NAME.findall(spec)}
-        if missing := sorted(stated - names):
+        axes = {axis.name: axis.size for axis in plan.axes}
+        if missing := sorted(self.stated.stated_axes - axes.keys()):
             raise NoPreview(f"the program itself names {', '.join(missing)}")
-        axes = ", ".join(f'"{axis.name}"={axis.size}' for axis in plan.axes)
-        return _MESH.sub(rf"  sdy.mesh \1 = <[{axes}]>", self.module)
+        return axes
 
 
 def base_of(plan: Plan, program: Program, report: Report, subject: Subject) -> Base | None:
     """Take a compiled program as the base of previews; None where it left no module."""
     dumps = program.dumps
-    if not plan.is_auto or program.before is None or not _MESH.search(dumps.stated):
+    if not plan.is_auto or program.before is None or not dumps.stated_module.meshes:
         return None
     names = _input_names(program, report)
     try:
-        module = shardy_passes.imported(shardy_passes.prepared(dumps.stated, dumps.propagated))
-        found = shardy_passes.preview(module, {})
+        module = shardy_passes.imported(dumps)
+        stated = shardy.read_module(module)
+        found = shardy_passes.preview(module, next(iter(stated.meshes)), {})
     except (ValueError, private.NotAvailable):
         return None
-    if len(found.module.inputs) != len(names) or len(found.outputs) != len(report.outputs):
+    if len(found.inputs) != len(names) or len(found.outputs) != len(report.outputs):
         return None
     sources = subject.request.texts.located()
     named = named_values(Lines(program.before, sources))[:VALUE_LIMIT]
-    matched = match(found.module, program.before) if len(named) == len(report.values) else {}
+    matched = match(found, program.before) if len(named) == len(report.values) else {}
     values = [matched.get(one.leaf) for one in named] if matched else [None] * len(report.values)
-    ranks = [len(found.module.values[value].shape) for value in found.module.inputs]
-    return Base(plan, report, module, tuple(zip(names, ranks, strict=True)), tuple(values))
+    numbers = tuple(None if value is None else value.number for value in values)
+    ranks = [len(value.shape) for value in found.inputs]
+    return Base(plan, report, module, stated, tuple(zip(names, ranks, strict=True)), numbers)
 
 
 def _input_names(program: Program, report: Report) -> list[str]:

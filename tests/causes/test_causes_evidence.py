@@ -1,4 +1,4 @@
-"""How the causes read what the compiler wrote: shardings, rules, names, warnings, stated results."""
+"""How the causes read what the compiler wrote: shardings, names, warnings."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ import pytest
 from shardnb.causes.channel_matching import joined_names
 from shardnb.causes.phase import phase_of
 from shardnb.causes.rematerialisation import read_warnings
-from shardnb.causes.stated_shardings import result_shardings
 from shardnb.report.model import Axis, Mesh
-from shardnb.texts import hlo
-from shardnb.texts.sharding_rules import AMBIGUOUS, parse_rule, read_rules
 from shardnb.texts.shardings import LayoutReader
 
 MESH = Mesh((Axis("data", 4), Axis("model", 2)), tuple(range(8)))
@@ -76,87 +73,6 @@ def test_the_block_of_a_size_that_does_not_divide_is_padded():
     assert not found.divides((17,))
 
 
-RULE = (
-    "#sdy.op_sharding_rule<([i, jk], [k])->([i, j]) {i=8, j=4, k=2} "
-    "reduction={k} need_replication={i} permutation={j}>"
-)
-
-
-def test_a_rule_as_shardy_prints_it():
-    rule = parse_rule(RULE)
-    assert rule.operands == ((("i",), ("j", "k")), (("k",),))
-    assert rule.results == ((("i",), ("j",)),)
-    assert (rule.size("j"), rule.reductions, rule.whole, rule.exchanges) == (4, {"k"}, {"i"}, {"j"})
-
-
-def instruction(line):
-    module = hlo.parse(f"HloModule m\n\nENTRY %main (p: f32[]) -> f32[] {{\n  {line}\n}}\n")
-    return module.computations["main"][0]
-
-
-def operation(attributes, rule, types):
-    return (
-        f"    %0 = stablehlo.{attributes} "
-        f"{{sdy.sharding_rule = #sdy.op_sharding_rule<{rule}>}} : {types}"
-    )
-
-
-def test_a_rule_is_found_by_kind_and_shapes():
-    text = operation(
-        "concatenate %a, %b, dim = 0",
-        "([i, j], [i, j])->([i, j]) {i=8, j=2} need_replication={i}",
-        "(tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<8x2xf32>",
-    )
-    node = instruction("%c = f32[8,2]{1,0} concatenate(%a, %b), dimensions={0}")
-    assert read_rules(text).of(node, ((4, 2), (4, 2))).whole == {"i"}
-
-
-def test_dots_of_equal_shapes_are_told_by_their_contracting_dims():
-    square = "(tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>"
-    rules = read_rules(
-        "\n".join(
-            (
-                operation("dot %a, %b", "([i, k], [k, j])->([i, j]) {i=4, j=4, k=4}", square),
-                operation(
-                    "dot_general %a, %b, contracting_dims = [1] x [1]",
-                    "([i, k], [j, k])->([i, j]) {i=4, j=4, k=4}",
-                    square,
-                ),
-            )
-        )
-    )
-    node = instruction(
-        "%c = f32[4,4]{1,0} dot(%a, %b), lhs_contracting_dims={1}, rhs_contracting_dims={1}"
-    )
-    assert rules.of(node, ((4, 4), (4, 4))).operands[1] == (("j",), ("k",))
-
-
-def test_operations_that_cannot_be_told_apart_have_no_rule():
-    types = "(tensor<8xf32>, tensor<f32>) -> tensor<10xf32>"
-    rules = read_rules(
-        "\n".join(
-            (
-                operation("pad %a, %b, low = [1]", "([i], [])->([i]) {i=8} permutation={i}", types),
-                operation("pad %a, %b, low = [2]", "([i], [])->([i]) {i=8}", types),
-            )
-        )
-    )
-    node = instruction("%c = f32[10]{0} pad(%a, %b), padding=1_1")
-    assert rules.of(node, ((8,), ())) is AMBIGUOUS
-
-
-def test_a_reshape_that_the_compiler_made_has_a_rule_too():
-    node = instruction("%c = f32[24,5]{1,0} reshape(%a)")
-    rule = read_rules("").of(node, ((4, 6, 5),))
-    assert rule.operands == ((("i_0",), ("i_1",), ("i_2",)),)
-    assert rule.results == ((("i_0", "i_1"), ("i_2",)),)
-
-
-def test_a_reshape_whose_sizes_do_not_cut_each_other_has_none():
-    node = instruction("%c = f32[6,4]{1,0} reshape(%a)")
-    assert read_rules("").of(node, ((4, 6),)) is None
-
-
 def test_names_of_a_combined_collective():
     assert joined_names("jit(f)/transpose(jvp())/(dot_general:a/reduce_sum)") == [
         "dot_general",
@@ -200,17 +116,3 @@ def test_warnings_of_a_scratch_computation_are_dropped():
     warnings = read_warnings(WARNING.replace("%NAME", "%fake_parameter.2"))
     assert not warnings.keys
     assert not warnings.left
-
-
-def test_shardings_of_results():
-    text = (
-        "  func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) -> "
-        '(tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, tensor<f32>, '
-        "tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) {\n"
-    )
-    assert result_shardings(text) == ('[{"x"}]', None, "[{}]")
-
-
-def test_the_sharding_of_a_single_result():
-    text = "  func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {\n"
-    assert result_shardings(text) == (None,)

@@ -1,4 +1,4 @@
-"""Shardy in this process: the same placements as the compiler's own run, and their reasons."""
+"""Shardy in this process: the same shardings as the compiler's own run, and their reasons."""
 
 from __future__ import annotations
 
@@ -9,11 +9,29 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from shardnb.compiler import Request, build, shardy_passes
-from shardnb.jax_compat import private
+from shardnb.compiler.dumps import Dumps
+from shardnb.jax_compat import mlir
 from shardnb.mesh import make_grid
 from shardnb.texts import shardy
 from tests.causes.cases import f32
 
+MODULE = """module {{
+  sdy.mesh @mesh = <["x"=2]>
+  func.func public @main(
+      %arg0: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}]>}}) -> tensor<8xf32> {{
+    {}
+    return %0 : tensor<8xf32>
+  }}
+}}"""
+MODULE_OF_OTHER_TYPES = """module {
+  func.func public @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = stablehlo.custom_call @mine(%arg0) {
+      sdy.sharding_rule = #sdy.op_sharding_rule<([i])->([i]) {i=4}, custom>
+    } : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}"""
+LATER = "sdy-apply-sharding-constraints,sdy-user-priority-propagate"
 OLD_JAX = jax.__version__.startswith("0.11")
 
 
@@ -58,107 +76,149 @@ PROGRAMS = {
 
 
 def specs(module):
-    """The placements of all ops that carry one, constants and broadcasts apart."""
+    """The specs of all ops that carry one, constants and broadcasts apart."""
     return [
-        (op.kind, module.values[module.placed(value)].spec)
+        (op.kind, value.placed.spec)
         for op in module.ops
         if op.kind != "stablehlo.broadcast_in_dim" and not op.kind.startswith("sdy.")
         for value in op.results
-        if any(module.values[module.placed(value)].spec or ())
+        if any(value.placed.spec or ())
     ]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_propagation_gives_what_the_compiler_gave(name):
     dumps = program(*PROGRAMS[name]).dumps
-    found = shardy_passes.propagate(shardy_passes.prepared(dumps.stated, dumps.propagated))
-    assert specs(found.module) == specs(shardy.read(dumps.propagated))
+    found = shardy_passes.propagate(dumps)
+    assert specs(found.module) == specs(dumps.propagated_module)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_edges_are_missing_only_for_loops_and_branches_in_the_old_jaxlib(name):
-    found = shardy_passes.propagate(program(*PROGRAMS[name]).dumps.stated)
+    found = shardy_passes.propagate(program(*PROGRAMS[name]).dumps)
     assert found.traced == (not OLD_JAX or name not in ("loop", "cond"))
 
 
-def test_a_module_is_read():
-    dumps = program(*PROGRAMS["chain"]).dumps
-    module = shardy_passes.propagate(dumps.stated).module
-    dot = module.ops[0]
-    assert dot.kind == "stablehlo.dot"
-    assert dot.operands == tuple(module.inputs)
-    (result,) = (module.values[value] for value in dot.results)
+def test_where_an_axis_came_from_and_how_is_noted():
+    module = shardy_passes.propagate(program(*PROGRAMS["chain"]).dumps).module
+    dot, tanh = module.ops[:2]
+    (result,) = dot.results
     assert (result.dtype, result.shape) == ("f32", (256, 64))
     assert result.spec == (("data",), ("model",))
     assert result.origins == {"data": "input: 0", "model": "constraint_0"}
-    assert dot.rule.operands == ((("i",), ("k",)), (("k",), ("j",)))
-    assert dot.rule.has_role("k", "reduction")
+    ways = {(e.axis, e.source, e.targets) for op in (dot, tanh) for e in op.edges}
+    assert ("data", ("operand", 0), (("result", 0),)) in ways
+    assert ("model", ("result", 0), (("operand", 0),)) in ways
     assert [output.spec for output in module.outputs] == [(("model",),)]
 
 
-def test_a_loop_has_its_carry_and_what_its_body_returns():
-    module = shardy.read(program(*PROGRAMS["loop"]).dumps.stated)
-    (loop,) = (op for op in module.ops if op.kind == "stablehlo.while")
-    assert [module.placed(value) for value in loop.arguments[1]] == list(loop.results)
-    (tanh,) = (op for op in module.ops if op.kind == "stablehlo.tanh")
-    assert loop.returned[1][1] == tanh.results[0]
-    assert tanh.parent is loop
+def test_a_module_that_shardy_refuses_says_so():
+    dumps = program(*PROGRAMS["chain"]).dumps
+    with pytest.raises(ValueError, match=r"Shardy refused the module: .*no-such-pass"):
+        shardy_passes.stated_module(dumps).run("no-such-pass")
 
 
-def test_a_refused_module_says_so():
-    with pytest.raises(ValueError, match="Shardy refused"):
-        shardy_passes.propagate("module { nonsense }")
+def test_a_custom_call_takes_the_rule_that_only_xla_knows():
+    call = "%0 = stablehlo.custom_call @mine(%arg0) {{{}}} : (tensor<8xf32>) -> tensor<8xf32>"
+    rule = "sdy.sharding_rule = #sdy.op_sharding_rule<([i])->([i]) {i=8}, custom>"
+    module = mlir.Module(MODULE.format(call.format("")))
+    module.take_rules(MODULE.format(call.format(rule)))
+    (op,) = shardy.read_module(module.run(shardy_passes.PIPELINE)).ops
+    assert op.rule.results == ((("i",),),)
+    assert op.results[0].spec == (("x",),)
+
+
+@pytest.mark.parametrize("propagated", ["", MODULE_OF_OTHER_TYPES])
+def test_a_custom_call_keeps_to_itself_where_no_rule_is_known(propagated):
+    call = "%0 = stablehlo.custom_call @mine(%arg0) : (tensor<8xf32>) -> tensor<8xf32>"
+    module = mlir.Module(MODULE.format(call))
+    module.take_rules(propagated)
+    (op,) = shardy.read_module(module.run(shardy_passes.PIPELINE)).ops
+    assert op.results[0].spec is None
+
+
+def mesh_of(dumps):
+    """The name of the mesh: some versions of JAX call that of a shard_map otherwise."""
+    return next(iter(dumps.stated_module.meshes))
+
+
+def preview(name, specs, axes=None):
+    dumps = program(*PROGRAMS[name]).dumps
+    return shardy_passes.preview(shardy_passes.imported(dumps), mesh_of(dumps), specs, axes)
 
 
 def test_a_preview_changes_one_input():
-    module = shardy_passes.imported(program(*PROGRAMS["chain"]).dumps.stated)
-    preview = shardy_passes.preview(module, {0: ((), ("data",))})
-    assert preview.is_preview
-    assert preview.inputs == (((), ("data",)), (("model",), ()))
-    dot = preview.module.ops[0]
-    assert preview.module.values[dot.results[0]].spec == ((), ("model",))
+    found = preview("chain", {0: ((), ("data",))})
+    assert [value.spec for value in found.inputs] == [((), ("data",)), (("model",), ())]
+    assert found.ops[0].results[0].spec == ((), ("model",))
+
+
+def test_previews_leave_their_module_as_it_was():
+    module = shardy_passes.imported(program(*PROGRAMS["chain"]).dumps)
+    before = str(module)
+    shardy_passes.preview(module, "mesh", {0: ((), ("data",))}, {"data": 2, "model": 2})
+    assert str(module) == before
 
 
 def test_a_preview_is_what_a_compile_gives():
     fn, args, given = PROGRAMS["loop"]
-    module = shardy_passes.imported(program(fn, args, given).dumps.stated)
     changed = {**given, "x": P(None, "model"), "ws": P(None, "model", "data")}
-    preview = shardy_passes.preview(module, {0: ((), ("model",)), 1: ((), ("model",), ("data",))})
-    compiled = program(fn, args, changed).dumps
-    assert specs(preview.module) == specs(shardy.read(compiled.propagated))
+    found = preview("loop", {0: ((), ("model",)), 1: ((), ("model",), ("data",))})
+    assert specs(found) == specs(program(fn, args, changed).dumps.propagated_module)
 
 
-def test_a_preview_splits_an_input_that_had_no_placement():
-    text = program(*PROGRAMS["shard_map"]).dumps.stated
-    bare = text.replace(" {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}", "")
-    spec = (("model",), ())
-    assert shardy_passes.preview(shardy_passes.imported(bare), {0: spec}).inputs == (spec,)
+def test_a_preview_on_another_mesh_is_what_a_compile_gives():
+    fn, args, given = PROGRAMS["loop"]
+    found = preview("loop", {0: (("data",), ()), 1: ((), (), ())}, {"data": 2, "other": 2})
+    compiled = program(fn, args, given, mesh="data=2,other=2").dumps
+    assert found.meshes == {"mesh": {"data": 2, "other": 2}}
+    assert specs(found) == specs(compiled.propagated_module)
+
+
+def test_a_preview_on_a_mesh_without_an_axis_that_is_used_is_refused():
+    with pytest.raises(ValueError, match="Shardy refused the sharding"):
+        preview("chain", {}, {"data": 2})
+
+
+def test_a_preview_shards_an_input_that_had_no_sharding():
+    dumps = program(*PROGRAMS["shard_map"]).dumps
+    mesh = mesh_of(dumps)
+    bare = dumps.stated.replace(f" {{sdy.sharding = #sdy.sharding<@{mesh}, [{{}}, {{}}]>}}", "")
+    assert bare != dumps.stated
+    module = shardy_passes.imported(Dumps(stated=bare))
+    found = shardy_passes.preview(module, mesh, {0: (("model",), ())})
+    assert [value.spec for value in found.inputs] == [(("model",), ())]
 
 
 def test_a_preview_of_an_unknown_input_is_refused():
-    module = shardy_passes.imported(program(*PROGRAMS["chain"]).dumps.stated)
     with pytest.raises(ValueError, match="no input number 7"):
-        shardy_passes.preview(module, {7: ()})
+        preview("chain", {7: ()})
+
+
+def test_a_sharding_that_names_an_axis_twice_is_refused():
+    with pytest.raises(ValueError, match="Shardy refused the sharding"):
+        preview("chain", {0: (("data",), ("data",))})
 
 
 @pytest.mark.parametrize("spec", [((), ("model",)), (("data",), ()), (("model", "data"), ())])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_preview_is_what_all_passes_give_at_once(name, spec):
     dumps = program(*PROGRAMS[name]).dumps
-    stated = shardy_passes.prepared(dumps.stated, dumps.propagated)
-    preview = shardy_passes.preview(shardy_passes.imported(stated), {0: spec})
-    text = private.run_passes(
-        shardy_passes.with_input(stated, 0, spec),
-        "sdy-import-pipeline,sdy-apply-sharding-constraints,sdy-user-priority-propagate",
-    )
-    assert preview.text == text
-    assert preview.outputs == tuple(output.spec for output in shardy.read(text).outputs)
+    module = shardy_passes.stated_module(dumps)
+    given = {0: shardy.sharding_text(mesh_of(dumps), spec)}
+    at_once = module.copy(given).run(shardy_passes.PIPELINE)
+    in_two = module.copy().run("sdy-import-pipeline").copy(given).run(LATER)
+    assert str(in_two) == str(at_once)
 
 
 def test_other_attributes_of_an_input_stay():
-    line = 'sdy.mesh @m = <["x"=2]>\n func.func @main(%arg0: tensor<4xf32> {a.b = "}", '
-    line += 'sdy.sharding = #sdy.sharding<@m, [{"x"}]>}, %arg1: tensor<4xf32>) -> tensor<4xf32>'
-    changed = shardy_passes.with_input(line, 0, ((),))
-    assert '{a.b = "}", sdy.sharding = #sdy.sharding<@m, [{}]>}, %arg1' in changed
-    changed = shardy_passes.with_input(line, 1, (("x",),))
-    assert '%arg1: tensor<4xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}]>}) ->' in changed
+    head = 'module { sdy.mesh @m = <["x"=2]> func.func public @main(%arg0: tensor<4xf32> {{{}}}'
+    head += ", %arg1: tensor<4xf32>) -> tensor<4xf32> {{ return %arg0 : tensor<4xf32> }} }"
+    text = head.replace("{ sdy.mesh", "{{ sdy.mesh").replace("} }", "} }}")
+    module = mlir.Module(text.format('mhlo.kind = "}", sdy.sharding = #sdy.sharding<@m, [{"x"}]>'))
+    changed = str(module.copy({0: "#sdy.sharding<@m, [{}]>"}))
+    assert (
+        '%arg0: tensor<4xf32> {mhlo.kind = "}", sdy.sharding = #sdy.sharding<@m, [{}]>}' in changed
+    )
+    changed = str(module.copy({1: '#sdy.sharding<@m, [{"x"}]>'}))
+    assert '%arg1: tensor<4xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}]>}' in changed

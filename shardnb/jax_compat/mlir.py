@@ -1,0 +1,214 @@
+"""Shardy's modules through jaxlib's MLIR bindings: parsed, changed, propagated.
+
+MLIR's objects live in the context of their module and never leave this file and the functions
+that are given to `Module.read`: what those return must be plain data.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from shardnb.jax_compat.private import NotAvailable
+
+_WHAT = "Shardy in this process"
+_NEEDED = {
+    "ir": ("Context", "DialectRegistry", "MLIRError", "Module", "RankedTensorType"),
+    "_mlir_libs._jax_mlir_ext": ("register_dialects",),
+    "passmanager": ("PassManager",),
+    "dialects.sdy": (
+        "register_dialect",
+        "AxisRefAttr",
+        "DimMappingAttr",
+        "DimensionShardingAttr",
+        "ManualAxesAttr",
+        "MeshAttr",
+        "MeshAxisAttr",
+        "OpShardingRuleAttr",
+        "SubAxisInfoAttr",
+        "TensorMappingAttr",
+        "TensorShardingAttr",
+        "TensorShardingPerValueAttr",
+    ),
+    "dialects.stablehlo": ("register_dialect", "ComparisonDirectionAttr", "DotDimensionNumbers"),
+    "dialects.chlo": ("register_dialect",),
+    "dialects.mhlo": ("register_mhlo_dialect",),
+}
+"""What is used of each of jaxlib's modules."""
+
+
+@cache
+def bindings(name: str) -> Any:
+    """Give one of jaxlib's MLIR modules, such as `ir` or `dialects.sdy`."""
+    try:
+        module = importlib.import_module(f"jaxlib.mlir.{name}")
+    except ImportError as error:
+        raise NotAvailable(_WHAT) from error
+    if not all(hasattr(module, part) for part in _NEEDED[name]):
+        raise NotAvailable(_WHAT)
+    return module
+
+
+@cache
+def _registry() -> Any:
+    """The upstream dialects that Shardy's modules use (`func` and others) and the passes."""
+    registry = bindings("ir").DialectRegistry()
+    bindings("_mlir_libs._jax_mlir_ext").register_dialects(registry)
+    return registry
+
+
+def _context() -> Any:
+    """Make a context for one module.
+
+    JAX's own contexts are shared by a thread, and what is parsed in one stays in its memory.
+    """
+    context = bindings("ir").Context()
+    context.append_dialect_registry(_registry())
+    # One function is propagated at a time: a pool of threads would only cost its start.
+    context.enable_multithreading(False)  # noqa: FBT003
+    for dialect in ("sdy", "stablehlo", "chlo"):
+        bindings(f"dialects.{dialect}").register_dialect(context)
+    bindings("dialects.mhlo").register_mhlo_dialect(context)
+    return context
+
+
+class Module:
+    """A module and its context.
+
+    Copies share the context. Methods raise `ValueError` with the compiler's words where the
+    module, an attribute or a pass is refused, and `NotAvailable`.
+    """
+
+    def __init__(self, text: str) -> None:
+        """Parse the text of a module."""
+        self._ir = bindings("ir")
+        self._context, self._alone = _context(), threading.Lock()
+        with self._inside("this jaxlib cannot read the module of Shardy"):
+            self._operation = self._ir.Module.parse(text).operation
+
+    @contextmanager
+    def _inside(self, problem: str) -> Iterator[None]:
+        """Enter the context, which is for one thread at a time."""
+        with self._alone, self._context:
+            try:
+                yield
+            except (self._ir.MLIRError, ValueError) as error:
+                raise ValueError(f"{problem}: {_first_line(error)}") from error
+
+    def __str__(self) -> str:
+        """Write the module as MLIR."""
+        with self._inside("the module cannot be written"):
+            return str(self._operation)
+
+    def read[T](self, reader: Callable[[Any], T]) -> T:
+        """Give what `reader` makes of the module's operation; that must be plain data."""
+        with self._inside("this jaxlib cannot read the module of Shardy"):
+            return reader(self._operation)
+
+    def run(self, pipeline: str) -> Module:
+        """Run passes on the module itself."""
+        manager = bindings("passmanager").PassManager
+        with self._inside("Shardy refused the module"):
+            manager.parse(f"builtin.module({pipeline})").run(self._operation)
+        return self
+
+    def copy(self, inputs: Mapping[int, str] | None = None, mesh: str = "") -> Module:
+        """Copy the module, with other shardings of some inputs, or on another mesh.
+
+        `inputs` has attributes such as `#sdy.sharding<@mesh, [{"x"}, {}]>` by number, `mesh` is
+        one such as `#sdy.mesh<["x"=2]>`. A sharding that does not fit is refused here: the passes
+        trust what they are given.
+        """
+        copied = object.__new__(Module)
+        copied._ir, copied._context, copied._alone = self._ir, self._context, self._alone
+        with self._inside("Shardy refused the sharding"):
+            copied._operation = self._operation.clone()
+            if mesh:
+                copied._set_mesh(mesh)
+            if inputs:
+                copied._set_inputs(inputs)
+            copied._operation.verify()
+        return copied
+
+    def _set_mesh(self, mesh: str) -> None:
+        for op in self._operation.regions[0].blocks[0]:
+            attributes = op.operation.attributes
+            if op.operation.name == "sdy.mesh":
+                attributes["mesh"] = self._ir.Attribute.parse(mesh)
+                if "stablehlo.mesh" in attributes:
+                    del attributes["stablehlo.mesh"]
+
+    def _set_inputs(self, shardings: Mapping[int, str]) -> None:
+        ir, main = self._ir, main_function(self._operation)
+        count = len(main.regions[0].blocks[0].arguments)
+        if unknown := sorted(number for number in shardings if number >= count):
+            raise ValueError(f"the program has no input number {unknown[0]}")
+        attributes = main.attributes
+        known = attributes["arg_attrs"] if "arg_attrs" in attributes else [{}] * count
+        changed = []
+        for number, given in enumerate(known):
+            kept = {item.name: item.attr for item in given} if given else {}
+            if number in shardings:
+                kept["sdy.sharding"] = ir.Attribute.parse(shardings[number])
+            changed.append(ir.DictAttr.get(kept))
+        attributes["arg_attrs"] = ir.ArrayAttr.get(changed)
+
+    def take_rules(self, propagated: str) -> None:
+        """Give XLA's rules to the ops whose rules only XLA knows.
+
+        These are XLA's own ops (`mhlo.topk`) and custom calls; without rules propagation would
+        end there. `propagated` is the module after XLA's own propagation.
+        """
+        with self._inside("this jaxlib cannot read the module of Shardy"):
+            without = [op for op in _foreign(self._operation) if _RULE not in op.attributes]
+            if not without or not propagated:
+                return
+            rules = defaultdict(set)
+            module = self._ir.Module.parse(propagated)
+            for op in _foreign(module.operation):
+                if _RULE in op.attributes:
+                    rules[_signature(op)].add(op.attributes[_RULE])
+            for op in without:
+                if len(known := rules[_signature(op)]) == 1:
+                    op.attributes[_RULE] = next(iter(known))
+
+
+def _first_line(error: Exception) -> str:
+    """Give what is wrong, of the many lines that MLIR writes."""
+    lines = str(error).splitlines()
+    found = next((line for line in lines if line.startswith("error: ")), lines[0])
+    return found.removeprefix("error: ").replace('"-":', "line ")
+
+
+_RULE = "sdy.sharding_rule"
+
+
+def _foreign(operation: Any) -> Iterator[Any]:
+    """Give the ops of a module that are XLA's own, and custom calls."""
+    for region in operation.regions:
+        for block in region:
+            for op in block:
+                if (name := op.operation.name).startswith("mhlo.") or name.endswith("custom_call"):
+                    yield op.operation
+                yield from _foreign(op.operation)
+
+
+def _signature(op: Any) -> tuple[str, ...]:
+    """Say which function an op is, and of which types."""
+    target = op.attributes.get("call_target_name", "")
+    types = (str(value.type) for value in (*op.operands, *op.results))
+    return op.name, str(target), str(len(op.operands)), *types
+
+
+def main_function(module: Any) -> Any:
+    """Give the operation of a module's main function."""
+    for op in module.regions[0].blocks[0]:
+        operation = op.operation
+        if operation.name == "func.func" and operation.attributes["sym_name"].value == "main":
+            return operation
+    raise ValueError("it has no main function")
