@@ -19,7 +19,7 @@ from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import Instruction
 from shardnb.texts.sharding_rules import AMBIGUOUS, Rules
 from shardnb.texts.shardings import Layout
-from shardnb.texts.shardy import Rule
+from shardnb.texts.shardy_attributes import Rule
 
 _NO_SPLIT_FORM = frozenset(
     (

@@ -16,7 +16,7 @@ from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import Instruction
 from shardnb.texts.sharding_rules import ELEMENTWISE
 from shardnb.texts.shardings import Layout
-from shardnb.texts.shardy import Rule
+from shardnb.texts.shardy_attributes import Rule
 
 _WINDOWS = frozenset(("convolution", "reduce-window", "select-and-scatter"))
 

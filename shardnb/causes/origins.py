@@ -12,7 +12,7 @@ from shardnb.terms.causes import AskedBy
 from shardnb.texts.axis_factors import Piece
 from shardnb.texts.graph import Graph, is_pass
 from shardnb.texts.hlo import Instruction
-from shardnb.texts.shardy import Rule
+from shardnb.texts.shardy_attributes import Rule
 
 Pieces = frozenset[Piece]
 Place = tuple[Graph, str, int]

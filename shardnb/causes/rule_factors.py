@@ -13,7 +13,7 @@ from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import Instruction
 from shardnb.texts.sharding_rules import AMBIGUOUS, Rules
 from shardnb.texts.shardings import Layout
-from shardnb.texts.shardy import Rule
+from shardnb.texts.shardy_attributes import Rule
 
 Split = dict[str, tuple[Piece, ...]]
 """For each factor the parts of axes that split it, major first."""

@@ -14,6 +14,7 @@ from shardnb.compiler.dumps import Dumps
 from shardnb.jax_compat import mlir
 from shardnb.report.model import Spec
 from shardnb.texts import shardy
+from shardnb.texts.shardy_attributes import mesh_text, sharding_text
 
 # The import must come first: origins on a module with a shard_map that was not imported end the
 # process with jaxlib 0.11.0.
@@ -70,6 +71,6 @@ def preview(
     The compiler may decide otherwise. `module` is one that was `imported`, `mesh` the name of its
     mesh; `specs` has the new spec by the number of an input, `axes` the axes of another mesh.
     """
-    inputs = {number: shardy.sharding_text(mesh, spec) for number, spec in specs.items()}
-    changed = module.copy(inputs, shardy.mesh_text(axes) if axes else "")
+    inputs = {number: sharding_text(mesh, spec) for number, spec in specs.items()}
+    changed = module.copy(inputs, mesh_text(axes) if axes else "")
     return shardy.read_module(changed.run(_PROPAGATE))

@@ -12,8 +12,8 @@ from shardnb.propagation.chains import Chains, flat
 from shardnb.report.model import Blocked, Spec
 from shardnb.report.spec import spec_text
 from shardnb.terms.origins import Stop
-from shardnb.texts import shardy
-from shardnb.texts.shardy import Value
+from shardnb.texts.shardy import Op, Value
+from shardnb.texts.shardy_attributes import Rule
 
 
 def blocked_axes(
@@ -38,8 +38,8 @@ class _Result:
     def __init__(
         self,
         chains: Chains,
-        op: shardy.Op,
-        rule: shardy.Rule,
+        op: Op,
+        rule: Rule,
         value: Value,
         *,
         names: Callable[[Value], str],

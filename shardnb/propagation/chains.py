@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from shardnb.report.model import Spec
 from shardnb.terms.origins import Direction, OriginKind
-from shardnb.texts import shardy
-from shardnb.texts.shardy import Value
+from shardnb.texts.shardy import Module, Op, Value
+from shardnb.texts.shardy_attributes import Edge
 
 Node = tuple[Value, str]
 """A value that holds its placement, and a mesh axis on it."""
@@ -25,7 +25,7 @@ class Move:
     step: int
     source: Node
     direction: Direction
-    op: shardy.Op | None
+    op: Op | None
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,14 @@ class Root:
 
     kind: OriginKind
     number: int = 0
-    op: shardy.Op | None = None
+    op: Op | None = None
     values: frozenset[Value] = frozenset()
 
 
 class Chains:
     """The ways of all axes through a propagated module."""
 
-    def __init__(self, module: shardy.Module) -> None:
+    def __init__(self, module: Module) -> None:
         """Index the steps by where they led; of several, the first one counts."""
         self.module = module
         self.moves: dict[Node, Move] = {}
@@ -64,10 +64,10 @@ class Chains:
 
     def _moves(
         self,
-        edge: shardy.Edge,
+        edge: Edge,
         operands: tuple[Value, ...],
         results: tuple[Value, ...],
-        op: shardy.Op,
+        op: Op,
     ) -> Iterator[tuple[Node, Move]]:
         source = _end(edge.source, operands, results)
         if source is None:
@@ -80,7 +80,7 @@ class Chains:
                 yield (target, edge.axis), move
 
     @staticmethod
-    def _sources(edge: shardy.Op) -> tuple[Value, ...]:
+    def _sources(edge: Op) -> tuple[Value, ...]:
         """Give the values that flow into a data-flow edge, in Shardy's order."""
         (value,) = edge.operands
         op, index = value.op, value.index
@@ -112,7 +112,7 @@ class Chains:
         results = (output.value for output in self.module.outputs[number : number + 1])
         return Root("output", number, None, frozenset(value.placed for value in results))
 
-    def _constraint(self, op: shardy.Op) -> Root:
+    def _constraint(self, op: Op) -> Root:
         """Give the root at a constraint; one that repeats an input's placement is the input's."""
         (operand,), (result,) = op.operands, op.results
         values = frozenset((operand.placed, result))
@@ -131,7 +131,7 @@ class Chains:
         return Root("unknown")
 
     @staticmethod
-    def _edges_of(op: shardy.Op | None, side: str, number: int) -> frozenset[Value]:
+    def _edges_of(op: Op | None, side: str, number: int) -> frozenset[Value]:
         if op is None:
             return frozenset()
         values = op.operands if side == "input" else op.results

@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
-from shardnb.texts import hlo, shardy
-from shardnb.texts.shardy import Value
+from shardnb.texts import hlo
+from shardnb.texts.shardy import Module, Op, Value
 
 Leaf = tuple[str, int]
 """A value of HLO: the instruction's name, and which element of its result."""
@@ -39,7 +39,7 @@ class _Numbers:
         self.counts.clear()
 
 
-def match(stated: shardy.Module, before: hlo.Module) -> dict[Leaf, Value]:
+def match(stated: Module, before: hlo.Module) -> dict[Leaf, Value]:
     """Give the value of Shardy's module for each value of HLO where that is certain."""
     numbers = _Numbers()
     left = _Stated(stated, numbers)
@@ -64,7 +64,7 @@ def _alike(values: list[Value]) -> bool:
 
 
 class _Stated:
-    def __init__(self, module: shardy.Module, numbers: _Numbers) -> None:
+    def __init__(self, module: Module, numbers: _Numbers) -> None:
         self.module, self.numbers = module, numbers
         self.known: dict[Value, int] = {}
         self.found: dict[int, list[Value]] = defaultdict(list)
@@ -80,7 +80,7 @@ class _Stated:
         self.known[value] = number
         self.found[number].append(value)
 
-    def _number(self, op: shardy.Op) -> None:
+    def _number(self, op: Op) -> None:
         opcode = op.opcode
         operands = [self.known.get(value, -1) for value in op.operands]
         if opcode == "while":
@@ -97,19 +97,19 @@ class _Stated:
         else:
             self._plain(op, operands)
 
-    def _same(self, op: shardy.Op, operands: list[int]) -> None:
+    def _same(self, op: Op, operands: list[int]) -> None:
         for value, number in zip(op.results, operands, strict=False):
             self.known[value] = number
             if op.opcode != "data-flow-edge":
                 self.found[self.numbers.of("copy", number)].append(value)
 
-    def _plain(self, op: shardy.Op, operands: list[int]) -> None:
+    def _plain(self, op: Op, operands: list[int]) -> None:
         types = tuple((value.dtype, value.shape) for value in op.results)
         key = _key(self.numbers, op.opcode, types, operands)
         for index, value in enumerate(op.results):
             self._is(value, self.numbers.of(key, index))
 
-    def _while(self, op: shardy.Op, operands: list[int]) -> None:
+    def _while(self, op: Op, operands: list[int]) -> None:
         key = self.numbers.of("while", self.numbers.next("while"))
         (condition, carried), returned = op.arguments, op.returned[-1]
         for index, value in enumerate(op.results):

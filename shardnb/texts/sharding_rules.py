@@ -9,7 +9,7 @@ from operator import mul
 
 from shardnb.texts import shardy
 from shardnb.texts.hlo import Instruction
-from shardnb.texts.shardy import Dims, Numbers, Rule
+from shardnb.texts.shardy_attributes import Dims, Numbers, Rule
 
 Shape = tuple[int, ...]
 

@@ -5,22 +5,14 @@ Read once with jaxlib's MLIR bindings; nothing of MLIR is kept.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from shardnb.jax_compat import mlir
 from shardnb.report.model import Spec
+from shardnb.texts.shardy_attributes import Attributes, Edge, Numbers, Rule, Sharding, edges
 
-Factors = tuple[str, ...]
-Dims = tuple[Factors, ...]
-Numbers = tuple[tuple[int, ...], ...]
-Ties = tuple[tuple[tuple[tuple[int, int], ...], ...], ...]
-"""For each dimension of each array the dimensions of others: the array's number, its dimension."""
-
-_DTYPES = {"i1": "pred", "complex<f32>": "c64", "complex<f64>": "c128", "!stablehlo.token": "token"}
 _OPCODES = {
     "broadcast_in_dim": "broadcast",
     "case": "conditional",
@@ -38,41 +30,7 @@ _WITH_BODY = frozenset(
         "sdy.named_computation",
     )
 )
-_NUMBERS = {
-    "stablehlo.broadcast_in_dim": ("broadcast_dimensions",),
-    "stablehlo.concatenate": ("dimension",),
-    "stablehlo.reduce": ("dimensions",),
-    "stablehlo.reverse": ("dimensions",),
-    "stablehlo.slice": ("start_indices", "limit_indices", "strides"),
-    "stablehlo.sort": ("dimension",),
-    "stablehlo.transpose": ("permutation",),
-}
-_AXES = {
-    "sdy.all_gather": "gathering_axes",
-    "sdy.all_reduce": "reduction_axes",
-    "sdy.all_to_all": "params",
-    "sdy.manual_computation": "manual_axes",
-    "sdy.reduce_scatter": "reduce_scatter_axes",
-}
-_LETTERS = 18
 _CONSTANTS = ("sdy.constant", "stablehlo.constant")
-_AXIS = re.compile(r'"([^"]+)"(:\(\d+\)\d+)?')
-# The bindings have no class for propagation edges, so these are read as they are printed.
-_EDGE = re.compile(r'step-(\d+)|"([^"]+)"(:\(\d+\)\d+)? = (operand|result)-(\d+) -> \[([^\]]*)\]')
-_END = re.compile(r"(operand|result)-(\d+)")
-
-
-@dataclass(frozen=True)
-class Sharding:
-    """The mesh axes along each dimension of an array.
-
-    `closed` says which dimensions may not be sharded further.
-    """
-
-    spec: Spec
-    closed: tuple[bool, ...] = ()
-    replicated: tuple[str, ...] = ()
-    unreduced: tuple[str, ...] = ()
 
 
 @dataclass(eq=False)
@@ -111,56 +69,6 @@ class Value:
     def maker(self) -> Op | None:
         """The op that it is a result of."""
         return None if self.is_argument else self.op
-
-
-@dataclass(frozen=True)
-class Edge:
-    """One step of propagation: an axis travelled along an op, between operands and results.
-
-    Ends are ("operand" or "result", number).
-    """
-
-    step: int
-    axis: str
-    source: tuple[str, int]
-    targets: tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Rule:
-    """Shardy's rule of an op: the factors of each dimension of each operand and result.
-
-    `reduction` factors are summed away, `need_replication` ones need every element, and
-    `permutation` ones need elements of neighbours.
-    """
-
-    operands: tuple[Dims, ...]
-    results: tuple[Dims, ...]
-    sizes: dict[str, int] = field(default_factory=dict)
-    reduction: frozenset[str] = frozenset()
-    need_replication: frozenset[str] = frozenset()
-    permutation: frozenset[str] = frozenset()
-
-    @cached_property
-    def below(self) -> Ties:
-        """The dimensions of results that share a factor with each dimension of each operand."""
-        return _ties(self.operands, self.results)
-
-    @cached_property
-    def above(self) -> Ties:
-        """The dimensions of operands that share a factor with each dimension of each result."""
-        return _ties(self.results, self.operands)
-
-
-def _ties(sources: tuple[Dims, ...], targets: tuple[Dims, ...]) -> Ties:
-    ends = [(at, dim, f) for at, dims in enumerate(targets) for dim, f in enumerate(dims)]
-    return tuple(
-        tuple(
-            tuple((at, dim) for at, dim, others in ends if not set(factors).isdisjoint(others))
-            for factors in dims
-        )
-        for dims in sources
-    )
 
 
 @dataclass(eq=False)
@@ -262,83 +170,45 @@ def read_module(module: mlir.Module) -> Module:
     return module.read(lambda operation: _Reader().read(operation))
 
 
-def sharding_text(mesh: str, spec: Sequence[Sequence[str]], *, is_open: bool = False) -> str:
-    """Write a spec as Shardy's attribute; where `is_open`, each dimension may be sharded further.
-
-    >>> sharding_text("mesh", (("data",), (), ("x:(1)2", "y")))
-    '#sdy.sharding<@mesh, [{"data"}, {}, {"x":(1)2, "y"}]>'
-    """
-    more = ["?"] if is_open else []
-    dims = ("{" + ", ".join([*map(_quoted, axes), *more]) + "}" for axes in spec)
-    return f"#sdy.sharding<@{mesh}, [{', '.join(dims)}]>"
-
-
-def mesh_text(axes: Mapping[str, int]) -> str:
-    """Write a mesh as Shardy's attribute.
-
-    >>> mesh_text({"data": 4, "model": 2})
-    '#sdy.mesh<["data"=4, "model"=2]>'
-    """
-    return f"#sdy.mesh<[{', '.join(f'"{name}"={size}' for name, size in axes.items())}]>"
-
-
-def _quoted(axis: str) -> str:
-    name, colon, part = axis.partition(":(")
-    return f'"{name}"{colon}{part}'
-
-
 class _Reader:
-    """Reads the operation of one module, with what was read of its attributes and types."""
+    """Reads the main function of one module."""
 
     def __init__(self) -> None:
-        self.ir = mlir.bindings("ir")
-        self.sdy = mlir.bindings("dialects.sdy")
-        self.stablehlo = mlir.bindings("dialects.stablehlo")
         self.module = Module()
+        self.attributes = Attributes()
         self.values: dict[Any, Value] = {}
-        self.types: dict[Any, tuple[str, tuple[int, ...]]] = {}
-        self.shardings: dict[Any, Sharding] = {}
-        self.rules: dict[Any, Rule] = {}
 
     def read(self, operation: Any) -> Module:
         for op in operation.regions[0].blocks[0]:
             if op.operation.name == "sdy.mesh":
-                attributes = op.operation.attributes
-                axes = map(self.sdy.MeshAxisAttr, self.sdy.MeshAttr(attributes["mesh"]).axes)
-                sizes = {axis.name: axis.size for axis in axes}
-                self.module.meshes[attributes["sym_name"].value] = sizes
+                name, mesh = (op.operation.attributes[part] for part in ("sym_name", "mesh"))
+                self.module.meshes[name.value] = self.attributes.mesh(mesh)
         main = mlir.main_function(operation)
         block = main.regions[0].blocks[0]
         inputs = self._arguments(block, None)
-        for value, noted in zip(inputs, _notes(main, "arg", len(inputs)), strict=True):
+        for value, noted in zip(inputs, _notes(main, "arg_attrs", len(inputs)), strict=True):
             value.sharding, value.origins = self._noted(noted)
             self.module.inputs.append(value)
         returned = self._block(block, None)
-        for value, noted in zip(returned, _notes(main, "res", len(returned)), strict=True):
-            edges = _edges(str(noted.get("sdy.propagation_edges", "")))
-            self.module.outputs.append(Output(value, *self._noted(noted), edges))
+        for value, noted in zip(returned, _notes(main, "res_attrs", len(returned)), strict=True):
+            travelled = edges(noted.get("sdy.propagation_edges", ""))
+            self.module.outputs.append(Output(value, *self._noted(noted), travelled))
         return self.module
 
     def _noted(self, notes: dict[str, Any]) -> tuple[Sharding | None, dict[str, str]]:
         """Give the sharding of an input or a result, and the origins of its axes."""
         sharding, origins = notes.get("sdy.sharding"), notes.get("sdy.sharding_origins")
-        return self._sharding(sharding) if sharding else None, _origins(origins)
+        return (
+            None if sharding is None else self.attributes.sharding(sharding),
+            {} if origins is None else self.attributes.origins(origins)[0],
+        )
 
     def _value(self, value: Any, op: Op | None, index: int, *, is_argument: bool = False) -> Value:
-        kind = value.type
-        if kind not in self.types:
-            self.types[kind] = self._type(kind)
-        read = Value(len(self.module.values), *self.types[kind], op, index, is_argument)
+        dtype, shape = self.attributes.type(value.type)
+        read = Value(len(self.module.values), dtype, shape, op, index, is_argument)
         self.module.values.append(read)
         self.values[value] = read
         return read
-
-    def _type(self, kind: Any) -> tuple[str, tuple[int, ...]]:
-        """Give the dtype, as HLO calls it, and the shape."""
-        ranked = isinstance(kind, self.ir.RankedTensorType)
-        name = str(kind.element_type if ranked else kind).lower()
-        signed = f"s{name[1:]}" if name[0] == "i" else name.replace("ui", "u", 1)
-        return _DTYPES.get(name, signed), tuple(kind.shape) if ranked else ()
 
     def _arguments(self, block: Any, op: Op | None) -> tuple[Value, ...]:
         arguments = enumerate(block.arguments)
@@ -346,30 +216,23 @@ class _Reader:
 
     def _block(self, block: Any, parent: Op | None) -> tuple[Value, ...]:
         """Read the ops of a block; give the values that it returns."""
-        for one in block:
-            operation = one.operation
-            kind = operation.name
+        for op in block:
+            operation = op.operation
             operands = tuple([self.values[value] for value in operation.operands])
-            if kind.endswith(".return"):
+            if operation.name.endswith(".return"):
                 return operands
-            self._op(operation, Op(kind, operands, parent))
+            self._op(operation, Op(operation.name, operands, parent))
         return ()
 
     def _op(self, operation: Any, op: Op) -> None:
-        results = enumerate(operation.results)
+        attributes, results = operation.attributes, enumerate(operation.results)
         op.results = tuple(self._value(value, op, at) for at, value in results)
-        self.module.ops.append(op)
-        attributes = operation.attributes
+        rank = len(op.operands[0].shape) if op.operands else 0
+        op.numbers = self.attributes.numbers(op.kind, attributes, rank)
+        op.axes = self.attributes.axes(op.kind, attributes)
         self._shardings(op, attributes)
         self._noted_on(op, attributes)
-        if op.kind in _AXES:
-            op.axes = tuple(map("".join, _AXIS.findall(str(attributes[_AXES[op.kind]]))))
-        elif op.kind in _NUMBERS:
-            op.numbers = tuple(_integers(attributes[name]) for name in _NUMBERS[op.kind])
-        elif op.opcode == "dot":
-            op.numbers = self._contracted(op, attributes)
-        elif op.opcode == "while":
-            op.trips = self._trips(operation.regions[0].blocks[0])
+        self.module.ops.append(op)
         if op.kind in _WITH_BODY:
             self._bodies(op, operation)
 
@@ -380,52 +243,26 @@ class _Reader:
             values = (op.operands[0].placed,)
             op.results[0].holder, values[0].sharding = values[0], None
         if "sdy.sharding" in attributes:
-            given = self.sdy.TensorShardingPerValueAttr(attributes["sdy.sharding"]).shardings
-            for value, sharding in zip(values, given, strict=True):
-                value.sharding = self._sharding(sharding)
+            shardings = self.attributes.shardings(attributes["sdy.sharding"])
+            for value, sharding in zip(values, shardings, strict=True):
+                value.sharding = sharding
         elif op.kind.startswith("sdy."):
             for name in ("sharding", "out_sharding"):
                 if name in attributes:
-                    values[0].sharding = self._sharding(attributes[name])
+                    values[0].sharding = self.attributes.sharding(attributes[name])
 
     def _noted_on(self, op: Op, attributes: Any) -> None:
         """Read what Shardy noted on an op while it propagated."""
         if "sdy.sharding_rule" in attributes:
-            op.rule = self._rule(attributes["sdy.sharding_rule"])
+            op.rule = self.attributes.rule(attributes["sdy.sharding_rule"])
         if "sdy.propagation_edges" in attributes:
-            op.edges = _edges(str(attributes["sdy.propagation_edges"]))
+            op.edges = edges(attributes["sdy.propagation_edges"])
         if "sdy.sharding_origin_name" in attributes:
             op.origin_name = attributes["sdy.sharding_origin_name"].value
         if "sdy.sharding_origins" in attributes:
-            noted = attributes["sdy.sharding_origins"]
-            for value, origins in zip(
-                op.results, [noted] if isinstance(noted, self.ir.DictAttr) else noted, strict=True
-            ):
-                value.placed.origins = _origins(origins)
-
-    def _contracted(self, op: Op, attributes: Any) -> Numbers:
-        if "dot_dimension_numbers" not in attributes:
-            return (len(op.operands[0].shape) - 1,), (0,), (), ()
-        numbers = self.stablehlo.DotDimensionNumbers(attributes["dot_dimension_numbers"])
-        return (
-            tuple(numbers.lhs_contracting_dimensions),
-            tuple(numbers.rhs_contracting_dimensions),
-            tuple(numbers.lhs_batching_dimensions),
-            tuple(numbers.rhs_batching_dimensions),
-        )
-
-    def _trips(self, condition: Any) -> int | None:
-        """Give the constant that a loop's counter is compared with: loops of JAX start at 0."""
-        for op in condition:
-            compared = op.operation
-            if compared.name != "stablehlo.compare":
-                continue
-            limit = compared.operands[1].owner
-            direction = compared.attributes["comparison_direction"]
-            less = self.stablehlo.ComparisonDirectionAttr(direction).value == "LT"
-            if less and not isinstance(limit, self.ir.Block) and limit.name in _CONSTANTS:
-                return int(limit.attributes["value"].get_splat_value().value)
-        return None
+            each = self.attributes.origins(attributes["sdy.sharding_origins"])
+            for value, origins in zip(op.results, each, strict=True):
+                value.placed.origins = origins
 
     def _bodies(self, op: Op, operation: Any) -> None:
         for region in operation.regions:
@@ -437,76 +274,27 @@ class _Reader:
                     argument.holder = result
             op.arguments.append(arguments)
             op.returned.append(self._block(block, op))
-
-    def _sharding(self, attribute: Any) -> Sharding:
-        if attribute not in self.shardings:
-            read = self.sdy.TensorShardingAttr(attribute)
-            dims = [self.sdy.DimensionShardingAttr(dim) for dim in read.dimension_shardings]
-            self.shardings[attribute] = Sharding(
-                tuple(self._axes(dim.axes) for dim in dims),
-                tuple(dim.is_closed for dim in dims),
-                self._axes(read.replicated_axes),
-                self._axes(read.unreduced_axes),
-            )
-        return self.shardings[attribute]
-
-    def _axes(self, axes: Sequence[Any]) -> tuple[str, ...]:
-        return tuple(self._axis(self.sdy.AxisRefAttr(axis)) for axis in axes)
-
-    def _axis(self, axis: Any) -> str:
-        if axis.sub_axis_info is None:
-            return str(axis.name)
-        part = self.sdy.SubAxisInfoAttr(axis.sub_axis_info)
-        return f"{axis.name}:({part.pre_size}){part.size}"
-
-    def _rule(self, attribute: Any) -> Rule:
-        if attribute not in self.rules:
-            rule = self.sdy.OpShardingRuleAttr(attribute)
-            self.rules[attribute] = Rule(
-                tuple(map(self._dims, rule.operand_mappings)),
-                tuple(map(self._dims, rule.result_mappings)),
-                {_factor(at): size for at, size in enumerate(rule.factor_sizes)},
-                frozenset(map(_factor, rule.reduction_factors)),
-                frozenset(map(_factor, rule.need_replication_factors)),
-                frozenset(map(_factor, rule.permutation_factors)),
-            )
-        return self.rules[attribute]
-
-    def _dims(self, mapping: Any) -> Dims:
-        dims = map(self.sdy.DimMappingAttr, self.sdy.TensorMappingAttr(mapping).dim_mappings)
-        return tuple(tuple(map(_factor, dim.factor_indices)) for dim in dims)
+        if op.kind == "stablehlo.while":
+            op.trips = _trips(operation.regions[0].blocks[0])
 
 
-def _notes(main: Any, of: str, count: int = 0) -> list[dict[str, Any]]:
-    """Give the attributes of each input or result of the main function."""
-    name = f"{of}_attrs"
-    if name not in main.attributes:
-        return [{}] * count
-    return [{note.name: note.attr for note in notes} for notes in main.attributes[name]]
-
-
-def _origins(noted: Any) -> dict[str, str]:
-    return {origin.name: origin.attr.value for origin in noted or ()}
-
-
-def _integers(attribute: Any) -> tuple[int, ...]:
-    try:
-        return tuple(attribute)
-    except TypeError:
-        return (int(attribute),)
-
-
-def _factor(index: int) -> str:
-    """Name a factor as Shardy does: `i` to `z`, then `z_1`."""
-    return chr(ord("i") + index) if index < _LETTERS else f"z_{index - _LETTERS + 1}"
-
-
-def _edges(text: str) -> tuple[Edge, ...]:
-    found, step = [], 0
-    for number, axis, part, kind, index, targets in _EDGE.findall(text):
-        if number:
-            step = int(number)
+def _trips(condition: Any) -> int | None:
+    """Give the constant that a loop's counter is compared with: loops of JAX count from 0."""
+    direction = mlir.bindings("dialects.stablehlo").ComparisonDirectionAttr
+    for op in condition:
+        compared = op.operation
+        if compared.name != "stablehlo.compare":
             continue
-        ends = tuple((end, int(at)) for end, at in _END.findall(targets))
-        found.append(Edge(step, axis + part, (kind, int(index)), ends))
-    return tuple(found)
+        less = direction(compared.attributes["comparison_direction"]).value == "LT"
+        limit = compared.operands[1].owner
+        if less and getattr(limit, "name", "") in _CONSTANTS:
+            return int(limit.attributes["value"].get_splat_value().value)
+    return None
+
+
+def _notes(main: Any, name: str, count: int) -> list[dict[str, Any]]:
+    """Give the attributes of each input or result of the main function."""
+    noted = main.attributes.get(name)
+    if noted is None:
+        return [{}] * count
+    return [{note.name: note.attr for note in notes} for notes in noted]

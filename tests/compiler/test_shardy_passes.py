@@ -13,6 +13,7 @@ from shardnb.compiler.dumps import Dumps
 from shardnb.jax_compat import mlir
 from shardnb.mesh import make_grid
 from shardnb.texts import shardy
+from shardnb.texts.shardy_attributes import sharding_text
 from tests.causes.cases import f32
 
 MODULE = """module {{
@@ -205,7 +206,7 @@ def test_a_sharding_that_names_an_axis_twice_is_refused():
 def test_a_preview_is_what_all_passes_give_at_once(name, spec):
     dumps = program(*PROGRAMS[name]).dumps
     module = shardy_passes.stated_module(dumps)
-    given = {0: shardy.sharding_text(mesh_of(dumps), spec)}
+    given = {0: sharding_text(mesh_of(dumps), spec)}
     at_once = module.copy(given).run(shardy_passes.PIPELINE)
     in_two = module.copy().run("sdy-import-pipeline").copy(given).run(LATER)
     assert str(in_two) == str(at_once)

@@ -23,7 +23,7 @@ from shardnb.report.dtypes import size_in_bytes
 from shardnb.report.model import Collective, Groups, Spec
 from shardnb.terms.collectives import KINDS, Kind, kind_of
 from shardnb.texts import shardy
-from shardnb.texts.shardy import sharding_text
+from shardnb.texts.shardy_attributes import sharding_text
 
 _PIPELINE = (
     PIPELINE + ",sdy-close-shardings,"
