@@ -13,8 +13,8 @@ from shardnb.compiler import Program
 from shardnb.report.model import Collective, Location, Spec
 from shardnb.report.spec import spec_text
 from shardnb.rewrite.program_edits import NotTried, lowered_with, partition_spec
-from shardnb.rewrite.rewrite_points import Place
-from shardnb.rewrite.source_units import Unit
+from shardnb.rewrite.rewrite_points import RewritePoint
+from shardnb.rewrite.source_units import SourceUnit
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,8 @@ class ProductEdit:
     `spec` is the placement of the product without that.
     """
 
-    unit: Unit
-    number: int
-    place: Place
+    unit: SourceUnit
+    point: RewritePoint
     spec: Spec
     axes: tuple[str, ...]
     dim: int
@@ -52,9 +51,9 @@ class ProductEdit:
         axes = repr(self.axes[0] if len(self.axes) == 1 else self.axes)
         body = f"jax.lax.psum_scatter(a @ b, {axes}, scatter_dimension={self.dim}, tiled=True)"
         return (
-            f"line {self.place.line}: in place of {self.place.name}, jax.shard_map(lambda a, b: "
+            f"line {self.point.line}: in place of {self.point.name}, jax.shard_map(lambda a, b: "
             f"{body}, in_specs=({one}, {other}), out_specs={result})"
-            f"({', '.join(self.place.operands)})"
+            f"({', '.join(self.point.operands)})"
         )
 
     def lowered(self, program: Program) -> Any:
@@ -64,8 +63,7 @@ class ProductEdit:
         def scattered(a: Any, b: Any) -> Any:
             return jax.lax.psum_scatter(a @ b, self.axes, scatter_dimension=self.dim, tiled=True)
 
-        def changed(operands: tuple[Any, Any]) -> Any:
-            a, b = operands
+        def changed(a: Any, b: Any) -> Any:
             if b.ndim != 2 or a.ndim != len(self.spec):
                 raise NotTried(self.text)
             return jax.shard_map(scattered, in_specs=(one, other), out_specs=result)(a, b)
@@ -75,8 +73,8 @@ class ProductEdit:
 
 def scattered_products(
     collective: Collective,
-    unit: Unit,
-    number: int,
+    unit: SourceUnit,
+    point: RewritePoint,
     location: Location | None,
     sizes: Mapping[str, int],
 ) -> Iterator[ProductEdit]:
@@ -88,5 +86,4 @@ def scattered_products(
     parts = math.prod(sizes[axis] for axis in axes)
     for dim, size in enumerate(collective.shape):
         if size % parts == 0 and len(spec) == len(collective.shape):
-            place = unit.places[number]
-            yield ProductEdit(unit, number, place, spec, axes, dim, location)
+            yield ProductEdit(unit, point, spec, axes, dim, location)

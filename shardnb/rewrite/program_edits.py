@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -17,8 +18,8 @@ from shardnb.report.model import Location, Spec
 from shardnb.report.spec import spec_text
 from shardnb.rewrite import hook
 from shardnb.rewrite.retrace import quiet_retrace
-from shardnb.rewrite.rewrite_points import Place
-from shardnb.rewrite.source_units import Unit
+from shardnb.rewrite.rewrite_points import RewritePoint, hooked
+from shardnb.rewrite.source_units import SourceUnit
 
 Tree = Any
 
@@ -127,11 +128,10 @@ def placement_of_results(program: Program, count: int) -> list[Any]:
 
 @dataclass(frozen=True)
 class ConstraintEdit:
-    """A constraint on a named value, behind the line that makes it."""
+    """A constraint on a value, after the line that makes it."""
 
-    unit: Unit
-    number: int
-    place: Place
+    unit: SourceUnit
+    point: RewritePoint
     spec: Spec
     explicit: bool
     location: Location | None = None
@@ -140,10 +140,10 @@ class ConstraintEdit:
     def text(self) -> str:
         """Give the statement, and where it goes."""
         call = "jax.sharding.reshard" if self.explicit else "jax.lax.with_sharding_constraint"
-        made = f"{call}({self.place.name}, {spec_text(self.spec)})"
-        if self.place.kind == "returned":
-            return f"line {self.place.line}: return {made}"
-        return f"after line {self.place.last_line}: {self.place.name} = {made}"
+        made = f"{call}({self.point.name}, {spec_text(self.spec)})"
+        if self.point.kind == "returned":
+            return f"line {self.point.line}: return {made}"
+        return f"after line {self.point.last_line}: {self.point.name} = {made}"
 
     @property
     def size(self) -> int:
@@ -164,38 +164,40 @@ class ConstraintEdit:
         return lowered_with(program, self, constrained)
 
 
-class TextEdit(Edit, Protocol):
-    """An edit at one place of a text of the user's."""
+class PointEdit(Edit, Protocol):
+    """An edit at one rewrite point of a text of the user's."""
 
     @property
-    def unit(self) -> Unit:
+    def unit(self) -> SourceUnit:
         """The text."""
 
     @property
-    def number(self) -> int:
-        """The number of the place in it."""
+    def point(self) -> RewritePoint:
+        """The point in it."""
 
 
-def lowered_with(program: Program, edit: TextEdit, change: Callable[[Any], Any]) -> Any:
-    """Trace the text with `change` at the edit's place, and lower it.
+def lowered_with(program: Program, edit: PointEdit, change: Callable[..., Any]) -> Any:
+    """Trace the text with `change` at the edit's point, and lower it.
 
-    Raises `NotTried` where the place was not reached, or was left as it was.
+    Raises `NotTried` where the point was not reached, or its value was left as it was.
     """
     changed = False
 
-    def handle(number: int, value: Any) -> Any:
+    def handle(number: int, *operands: Any) -> Any:
         nonlocal changed
-        if number != edit.number:
-            return value
-        result = change(value)
-        changed = changed or result is not value
+        del number  # the text calls the hook at this point only
+        result = change(*operands)
+        changed = changed or result is not operands[0]
         return result
+
+    def transform(tree: ast.Module) -> ast.Module:
+        return hooked(tree, edit.point.number, top=edit.unit.cell is not None)
 
     request = program.request
     with (
         quiet_retrace(),
         hook.handling(handle),
-        edit.unit.with_call(request.function, edit.number) as fn,
+        edit.unit.edited(request.function, transform) as fn,
         refusable(),
     ):
         traced = replace(request, function=fn).trace()

@@ -1,4 +1,4 @@
-"""Places in a text of Python where a named value could be given another sharding."""
+"""Places in a text of Python where a value could be given another sharding."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Literal
 
-from shardnb.rewrite.hook import CALL
+from shardnb.rewrite import hook
 
 Kind = Literal["assigned", "argument", "returned", "product"]
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True)
-class Place:
+class RewritePoint:
     """A value at a line: assigned there, an argument from there on, returned, or `a @ b`.
 
-    `operands` are the texts of a product's two sides.
+    `number` counts the points of a text. `operands` are the texts of a product's two sides.
     """
 
+    number: int
     kind: Kind
     name: str
     line: int
@@ -28,17 +29,17 @@ class Place:
     operands: tuple[str, ...] = ()
 
 
-def places_of(tree: ast.Module, *, top: bool = False) -> list[Place]:
-    """List the places of a text; `top` says that its outermost statements count too."""
+def points_of(tree: ast.Module, *, top: bool = False) -> list[RewritePoint]:
+    """List the points of a text; `top` says that its outermost statements count too."""
     marker = _Marker(None, top=top)
     marker.visit(deepcopy(tree))
-    return marker.places
+    return marker.points
 
 
-def marked(tree: ast.Module, only: int | None = None, *, top: bool = False) -> ast.Module:
-    """Give the text with a call of the hook at each place, or at the place with number `only`.
+def hooked(tree: ast.Module, only: int | None = None, *, top: bool = False) -> ast.Module:
+    """Give the text with a call of the hook at each point, or at the point with number `only`.
 
-    The hook gets the value, and for a product, which is marked only alone, its two sides.
+    The hook gets the value; at a product, which is marked only alone, the two sides.
     Line numbers stay what they are: an added statement stands on the line it follows.
     """
     changed: ast.Module = _Marker(only, top=top).visit(deepcopy(tree))
@@ -47,7 +48,7 @@ def marked(tree: ast.Module, only: int | None = None, *, top: bool = False) -> a
 
 class _Marker(ast.NodeTransformer):
     def __init__(self, only: int | None, *, top: bool) -> None:
-        self.places: list[Place] = []
+        self.points: list[RewritePoint] = []
         self._only = only
         self._within: list[str] = ["<cell>"] if top else []
         self._class: list[str] = []
@@ -114,11 +115,11 @@ class _Marker(ast.NodeTransformer):
         self.generic_visit(node)
         if not isinstance(node.op, ast.MatMult) or not self._within:
             return node
-        number = len(self.places)
+        number = len(self.points)
         self._add("product", " @ ".join(sides), node.lineno, node.end_lineno or 0, sides)
         if self._only != number:
             return node
-        return self._hooked(number, ast.Tuple([node.left, node.right], ast.Load()), node)
+        return self._hooked(node, number, node.left, node.right)
 
     def _followed(self, node: ast.stmt, names: list[str]) -> ast.AST | list[ast.stmt]:
         if not self._within:
@@ -152,26 +153,26 @@ class _Marker(ast.NodeTransformer):
         kind: Kind,
         line: int,
     ) -> ast.expr | None:
-        number = len(self.places)
+        number = len(self.points)
         last = line if kind == "argument" else node.end_lineno or line
         self._add(kind, name, line, last)
         if self._only not in (None, number):
             return None
-        return self._hooked(number, value, node)
+        return self._hooked(node, number, value)
 
     def _add(
         self, kind: Kind, name: str, line: int, last: int, operands: tuple[str, ...] = ()
     ) -> None:
         function = ".".join((*self._class, *self._within))
-        self.places.append(Place(kind, name, line, last, function, operands))
+        number = len(self.points)
+        self.points.append(RewritePoint(number, kind, name, line, last, function, operands))
 
     @staticmethod
-    def _hooked(number: int, value: ast.expr, node: ast.stmt | ast.expr) -> ast.expr:
-        called = ast.parse(CALL, mode="eval").body
-        for part in ast.walk(called):
+    def _hooked(node: ast.stmt | ast.expr, number: int, *operands: ast.expr) -> ast.expr:
+        call = hook.call(hook.apply, ast.Constant(number), *operands)
+        for part in (call, *ast.walk(call.func)):
             ast.copy_location(part, node)
-        call = ast.Call(called, [ast.Constant(number), value], [])
-        return ast.copy_location(call, node)
+        return call
 
 
 def _names(target: ast.expr) -> list[str]:

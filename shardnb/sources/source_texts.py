@@ -49,7 +49,7 @@ class Sources:
 
     def _locations(self, frames: tuple[Frame, ...]) -> Iterator[Location]:
         for frame in frames:
-            if self._is_own(frame.file):
+            if self.is_own(frame.file):
                 return  # what called shardnb is no part of the program
             index = self._index(frame)
             if index is not None:
@@ -80,7 +80,8 @@ class Sources:
             self._library[file] = inside or "-packages" + os.sep in path or not file
         return self._library[file]
 
-    def _is_own(self, file: str) -> bool:
+    def is_own(self, file: str) -> bool:
+        """Whether a file is one of shardnb's."""
         if file not in self._own:
             self._own[file] = os.path.realpath(file).startswith(_OWN)
         return self._own[file]

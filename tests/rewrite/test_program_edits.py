@@ -17,7 +17,7 @@ from shardnb.compiler import Request, SourceTexts, build
 from shardnb.engine import compile_and_analyse
 from shardnb.mesh import make_grid
 from shardnb.rewrite.program_edits import ConstraintEdit, InputEdit
-from shardnb.rewrite.rewrite_points import marked, places_of
+from shardnb.rewrite.rewrite_points import hooked, points_of
 from shardnb.rewrite.source_units import units_of
 from shardnb.search.fixes import find_fixes
 from shardnb.search.fixes.candidates import other_specs, product_edits
@@ -43,9 +43,9 @@ def outer(x, w):
 def constraint(fn, name, spec, **inputs):
     program, _ = made(fn, M8, **inputs)
     for unit in units_of(program, ()):
-        for number, place in enumerate(unit.places):
-            if place.name == name and place.kind == "assigned" and place.function == "inner":
-                return program, ConstraintEdit(unit, number, place, spec, explicit=False)
+        for point in unit.points:
+            if (point.name, point.kind, point.function) == (name, "assigned", "inner"):
+                return program, ConstraintEdit(unit, point, spec, explicit=False)
     raise AssertionError(name)
 
 
@@ -111,8 +111,8 @@ def talkative(x):
 def test_a_constraint_in_explicit_mode_is_a_reshard():
     program, _ = made(talkative, M8, axes="explicit", x=(f32(8, 64), P("data")))
     (unit,) = (unit for unit in units_of(program, ()) if unit.file == __file__)
-    (number,) = (n for n, p in enumerate(unit.places) if (p.name, p.function) == ("h", "talkative"))
-    edit = ConstraintEdit(unit, number, unit.places[number], ((), ()), explicit=True)
+    (point,) = (p for p in unit.points if (p.name, p.function) == ("h", "talkative"))
+    edit = ConstraintEdit(unit, point, ((), ()), explicit=True)
     assert edit.text.endswith("h = jax.sharding.reshard(h, P())")
     text = edit.lowered(program).as_text()
     assert "[{}, {}]> : tensor<8x64xf32>" in text
@@ -149,7 +149,7 @@ y = jnp.sort(h)
 class Cell:
     """A cell as a function: its text runs in a namespace of its own."""
 
-    file, text = "<cell>", CELL
+    file, text, namespace = "<cell>", CELL, {"jnp": jnp}
 
     def __init__(self, tree):
         self.tree = tree
@@ -158,7 +158,7 @@ class Cell:
         return Cell(transform(self.tree))
 
     def __call__(self, x):
-        names = {"jnp": jnp, "x": x}
+        names = {**self.namespace, "x": x}
         exec(compile(self.tree, self.file, "exec"), names)  # noqa: S102
         return {"y": names["y"]}
 
@@ -167,13 +167,13 @@ def test_a_cell_is_edited_in_its_own_text():
     program, report = made(Cell(ast.parse(CELL)), M8, x=(f32(64), P("data")))
     (collective,) = find_fixes(program, report, seconds=120).collectives
     assert "x=P()" in edits_of(collective)
-    (unit,) = [unit for unit in units_of(program, ()) if not unit.file]
-    edit = ConstraintEdit(unit, 0, unit.places[0], (("data",),), explicit=False)
+    (unit,) = [unit for unit in units_of(program, ()) if unit.cell]
+    edit = ConstraintEdit(unit, unit.points[0], (("data",),), explicit=False)
     assert edit.text == "after line 2: h = jax.lax.with_sharding_constraint(h, P('data'))"
     assert edit.lowered(program).as_text().count("sdy.sharding_constraint") == 1
 
 
-def test_places_are_names_assigned_and_given_and_what_is_returned():
+def test_points_are_names_assigned_and_given_and_what_is_returned():
     text = """
 def f(a, *, b):
     "A function."
@@ -183,8 +183,8 @@ def f(a, *, b):
         e = 1
     return d + b
 """
-    places = [(p.kind, p.name, p.line) for p in places_of(ast.parse(text))]
-    assert places == [
+    points = [(p.kind, p.name, p.line) for p in points_of(ast.parse(text))]
+    assert points == [
         ("argument", "a", 2),
         ("argument", "b", 2),
         ("assigned", "c", 4),
@@ -195,15 +195,15 @@ def f(a, *, b):
     ]
 
 
-def test_products_are_places_too():
-    (product, *_) = places_of(ast.parse("def f():\n    return (x @ y) @ z"))
+def test_products_are_points_too():
+    (product, *_) = points_of(ast.parse("def f():\n    return (x @ y) @ z"))
     assert (product.kind, product.name, product.operands) == ("product", "x @ y", ("x", "y"))
 
 
 def test_an_edited_text_does_what_it_did():
     text = "def f(a, n=2):\n    b = a * n\n    return b + 1\n"
     names: dict[str, Any] = {}
-    exec(compile(marked(ast.parse(text)), "<test>", "exec"), names)  # noqa: S102
+    exec(compile(hooked(ast.parse(text)), "<test>", "exec"), names)  # noqa: S102
     assert names["f"](3) == 7
 
 
@@ -304,7 +304,7 @@ def test_a_partial_sum_is_scattered_by_a_shard_map():
         if ranked.edit.dim == 0
     )
     assert edit.text == (
-        f"line {edit.place.line}: in place of a @ b, jax.shard_map(lambda a, b: "
+        f"line {edit.point.line}: in place of a @ b, jax.shard_map(lambda a, b: "
         "jax.lax.psum_scatter(a @ b, 'model', scatter_dimension=0, tiled=True), "
         "in_specs=(P('data', 'model'), P('model')), out_specs=P(('data', 'model')))(a, b)"
     )

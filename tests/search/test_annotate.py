@@ -294,7 +294,7 @@ def test_what_explicit_types_cannot_say_is_told_to_send_otherwise():
 class Cell:
     """A function made of a text, as a cell is."""
 
-    file = "<cell 3>"
+    file, namespace = "<cell 3>", {"jnp": jnp, "jax": jax, "P": P}
     __name__ = "cell"
 
     def __init__(self, text, tree=None):
@@ -304,7 +304,7 @@ class Cell:
         return Cell(self.text, transform(ast.Module(list(self.tree.body), [])))
 
     def __call__(self, x, w):
-        names = {"jnp": jnp, "jax": jax, "P": P, "x": x, "w": w}
+        names = {**self.namespace, "x": x, "w": w}
         body, last = self.tree.body[:-1], ast.Expression(self.tree.body[-1].value)
         exec(compile(ast.Module(body, []), self.file, "exec"), names)  # noqa: S102 - a cell
         return eval(compile(last, self.file, "eval"), names)  # noqa: S307

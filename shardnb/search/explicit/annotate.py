@@ -27,7 +27,7 @@ from shardnb.rewrite.expression import Expression
 from shardnb.rewrite.retrace import quiet_retrace
 from shardnb.rewrite.text_edits import Piece, Span, Text
 from shardnb.search.explicit.choices import Choice, choices, typed
-from shardnb.search.explicit.texts import Texts
+from shardnb.search.explicit.texts import AnnotatedTexts
 from shardnb.texts.hlo import Frame
 
 Tree = Any
@@ -80,7 +80,7 @@ class _Pass:
     def __post_init__(self) -> None:
         """Read what propagation chose, and find the texts."""
         self.choices = choices(self.auto, self.auto_report.mesh)
-        self.texts = Texts(self.auto)
+        self.texts = AnnotatedTexts(self.auto)
         self.located = self.request.texts.located()
 
     def run(self) -> ExplicitPlan:

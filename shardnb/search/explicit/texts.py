@@ -5,33 +5,29 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from types import CodeType, FunctionType
 from typing import Any
 
 from shardnb.compiler import Program
 from shardnb.report.model import Source
-from shardnb.rewrite.source_units import Editable, FileUnit, units_of
+from shardnb.rewrite.source_units import units_of
 from shardnb.rewrite.text_edits import Piece, Span, Text
 from shardnb.sources.positions import Position
 
 
-class Texts:
-    """The texts that a program was traced from, by the file name of their code."""
+class AnnotatedTexts:
+    """The texts that a program was traced from, by the file name of their code.
+
+    `pieces` are the annotations written into each of them so far.
+    """
 
     def __init__(self, program: Program) -> None:
-        """Find the texts whose functions can be made again."""
+        """Find the texts whose functions can be traced with an edit."""
         self.pieces: dict[str, list[Piece]] = {}
-        self._functions: dict[str, list[FunctionType]] = {}
-        self._texts: dict[str, Text] = {}
-        fn: Any = program.request.function
-        self._cell = fn if isinstance(fn, Editable) else None
-        if self._cell is not None:
-            self._texts[self._cell.file] = Text.of(self._cell.text)
-        for unit in units_of(program, program.request.texts.sources):
-            if isinstance(unit, FileUnit):
-                self._texts[unit.file] = Text(unit.text)
-                self._functions[unit.file] = unit.functions
+        units = units_of(program, program.request.texts.sources)
+        self._units = {unit.file: unit for unit in units}
+        self._texts = {file: Text.of(unit.text) for file, unit in self._units.items()}
 
     def text(self, file: str) -> Text | None:
         """Give the text of a file as the user wrote it."""
@@ -39,9 +35,7 @@ class Texts:
 
     def names(self, file: str) -> dict[str, Any]:
         """Give the names that the code of a file sees from outside of its functions."""
-        functions = self._functions.get(file)
-        found = functions[0].__globals__ if functions else getattr(self._cell, "namespace", {})
-        return dict(found)
+        return dict(self._units[file].namespace)
 
     def span(self, position: Position, *, edited: bool) -> Span | None:
         """Give the bytes, in the text as written, of a position in it or in the edited one."""
@@ -73,52 +67,16 @@ class Texts:
 
     @contextmanager
     def running(self, fn: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
-        """Give the program's function with the edits in it.
-
-        Functions of files have other code while this runs, and their own afterwards.
-        """
+        """Give the program's function with the annotations in it, to be traced in here."""
         with ExitStack() as stack:
-            for file, functions in self._functions.items():
-                if self.pieces.get(file):
-                    stack.enter_context(self._swapped(file, functions))
-            yield self._made_again() if self._cell is not None else fn
-
-    def _made_again(self) -> Callable[..., Any]:
-        cell: Any = self._cell
-        pieces = self.pieces.get(cell.file)
-        if not pieces:
-            function: Callable[..., Any] = cell
-            return function
-        tree = ast.parse(self._texts[cell.file].edited(pieces).text)
-        edited: Callable[..., Any] = cell.edited(lambda given: _with_added(tree, given))
-        return edited
-
-    @contextmanager
-    def _swapped(self, file: str, functions: list[FunctionType]) -> Iterator[None]:
-        text = self._texts[file].edited(self.pieces[file])
-        codes = _codes(compile(text.text, file, "exec", dont_inherit=True))
-        kept = [(function, function.__code__) for function in functions]
-        try:
-            for function, code in kept:
-                function.__code__ = codes[_key(code)]
-            yield
-        finally:
-            for function, code in kept:
-                function.__code__ = code
+            for file, pieces in self.pieces.items():
+                if pieces:
+                    edited = ast.parse(self._texts[file].edited(pieces).text)
+                    transform = partial(_with_shown_value, edited)
+                    fn = stack.enter_context(self._units[file].edited(fn, transform))
+            yield fn
 
 
-def _with_added(edited: ast.Module, given: ast.Module) -> ast.Module:
+def _with_shown_value(edited: ast.Module, tree: ast.Module) -> ast.Module:
     """Give an edited tree with the statement that the shell may have added to show a value."""
-    return ast.Module([*edited.body, *given.body[len(edited.body) :]], [])
-
-
-def _codes(code: CodeType) -> dict[tuple[str, int], CodeType]:
-    found = {_key(code): code}
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            found |= _codes(constant)
-    return found
-
-
-def _key(code: CodeType) -> tuple[str, int]:
-    return code.co_qualname, code.co_firstlineno
+    return ast.Module([*edited.body, *tree.body[len(edited.body) :]], [])

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -21,8 +22,8 @@ from shardnb.rewrite.closures import ClosureEdit
 from shardnb.rewrite.products import scattered_products
 from shardnb.rewrite.program_edits import ConstraintEdit, Edit, InputEdit, OutputEdit
 from shardnb.rewrite.retrace import quiet_retrace
-from shardnb.rewrite.rewrite_points import Place
-from shardnb.rewrite.source_units import Unit
+from shardnb.rewrite.rewrite_points import RewritePoint, hooked
+from shardnb.rewrite.source_units import SourceUnit
 
 _MANY_FAMILIES = 12
 _LIKELY = 2
@@ -138,7 +139,7 @@ def pairs(edits: Sequence[InputEdit]) -> Iterator[InputEdit]:
 
 
 def closure_edits(
-    report: Report, collectives: Sequence[Collective], units: Sequence[Unit]
+    report: Report, collectives: Sequence[Collective], units: Sequence[SourceUnit]
 ) -> Iterator[Ranked]:
     """Give other placements of arrays that functions of the user's close over."""
     sizes = report.mesh.shape
@@ -169,23 +170,18 @@ def output_edits(report: Report, collectives: Sequence[Collective]) -> Iterator[
 
 @dataclass
 class Seen:
-    """A place that ran while tracing, with the shape of its first value there."""
+    """A rewrite point that ran while tracing, with the shape of its first value there."""
 
-    unit: Unit
-    number: int
+    unit: SourceUnit
+    point: RewritePoint
     shape: tuple[int, ...]
-
-    @property
-    def place(self) -> Place:
-        """The place in the unit's text."""
-        return self.unit.places[self.number]
 
 
 @dataclass
 class _Probe:
-    """Notes at which places arrays pass by; an array that passes again adds no place."""
+    """Notes at which points arrays pass by; an array that passes again adds no point."""
 
-    unit: Unit
+    unit: SourceUnit
     found: dict[int, Seen] = field(default_factory=dict)
     passed: dict[int, Any] = field(default_factory=dict)
 
@@ -194,33 +190,33 @@ class _Probe:
             self.passed[id(value)] = value
             shape = getattr(value, "shape", ())
             if shape and number not in self.found:
-                self.found[number] = Seen(self.unit, number, tuple(shape))
+                self.found[number] = Seen(self.unit, self.unit.points[number], tuple(shape))
         return value
 
 
-def seen_places(program: Program, units: Sequence[Unit]) -> list[Seen]:
+def seen_points(program: Program, units: Sequence[SourceUnit]) -> list[Seen]:
     """Trace once more and list the named arrays of the user's texts, in the order they are made."""
-    found: list[Seen] = []
+    listed: list[Seen] = []
     for unit in units:
-        probe = _Probe(unit)
+        probe, transform = _Probe(unit), partial(hooked, top=unit.cell is not None)
         with (
             quiet_retrace(),
             hook.handling(probe),
-            unit.with_call(program.request.function, None) as fn,
+            unit.edited(program.request.function, transform) as fn,
             refusable(),
         ):
             replace(program.request, function=fn).trace()
         inputs = set(program.arguments)
-        found += [
+        listed += [
             seen
             for seen in probe.found.values()
-            if not (seen.place.kind == "argument" and seen.place.name in inputs)
+            if not (seen.point.kind == "argument" and seen.point.name in inputs)
         ]
-    return found
+    return listed
 
 
 def constraint_edits(
-    program: Program, report: Report, collectives: Sequence[Collective], places: Sequence[Seen]
+    program: Program, report: Report, collectives: Sequence[Collective], points: Sequence[Seen]
 ) -> Iterator[Ranked]:
     """Give constraints on named values.
 
@@ -228,28 +224,28 @@ def constraint_edits(
     and on values at their lines; then those in which an input of the same size is split.
     """
     chooser = _Chooser(report, collectives)
-    for seen in places:
-        location = locate(seen, report)
+    for seen in points:
+        location = locate(seen.unit, seen.point, report)
         for wave, spec in chooser.choose(seen, location):
             explicit = _is_explicit(program, spec)
             if explicit is not None:
-                edit = ConstraintEdit(seen.unit, seen.number, seen.place, spec, explicit, location)
+                edit = ConstraintEdit(seen.unit, seen.point, spec, explicit, location)
                 yield Ranked(wave, edit)
 
 
 def product_edits(
-    program: Program, report: Report, collectives: Sequence[Collective], units: Sequence[Unit]
+    program: Program, report: Report, collectives: Sequence[Collective], units: Sequence[SourceUnit]
 ) -> Iterator[Ranked]:
     """Give products whose partial sums are scattered, where all mesh axes are Auto."""
     if set(program.mesh.axis_types) != {AxisType.Auto}:
         return
     for unit in units:
-        for number, place in enumerate(unit.places):
-            location = locate(Seen(unit, number, ()), report) if place.kind == "product" else None
+        for point in unit.points:
+            location = locate(unit, point, report) if point.kind == "product" else None
             for collective in collectives if location else ():
-                if location is not None and _stands_at(collective, location, place):
+                if location is not None and _stands_at(collective, location, point):
                     sizes = report.mesh.shape
-                    for edit in scattered_products(collective, unit, number, location, sizes):
+                    for edit in scattered_products(collective, unit, point, location, sizes):
                         yield Ranked(1, edit)
 
 
@@ -283,7 +279,7 @@ class _Chooser:
         near = {
             spec
             for c in self._collectives
-            if location is not None and _stands_at(c, location, seen.place)
+            if location is not None and _stands_at(c, location, seen.point)
             for spec in (c.needed_spec, c.producer_spec)
         }
         for rank, spec in enumerate(self._ordered(shape)):
@@ -320,20 +316,19 @@ def _is_explicit(program: Program, spec: Spec) -> bool | None:
     return True if used == {AxisType.Explicit} else None
 
 
-def locate(seen: Seen, report: Report) -> Location | None:
-    """Say in which source of the report a place is, by the text of its line."""
-    place = seen.place
-    if not seen.unit.file:
-        return Location(0, place.line, place.function)
-    text = seen.unit.line(place.line)
+def locate(unit: SourceUnit, point: RewritePoint, report: Report) -> Location | None:
+    """Say in which source of the report a point is, by the text of its line."""
+    if unit.cell is not None:
+        return Location(0, point.line, point.function)
+    text = unit.line(point.line)
     for number, source in enumerate(report.sources):
-        if text and source.line(place.line).strip() == text:
-            return Location(number, place.line, place.function)
+        if text and source.line(point.line).strip() == text:
+            return Location(number, point.line, point.function)
     return None
 
 
-def _stands_at(collective: Collective, location: Location, place: Place) -> bool:
+def _stands_at(collective: Collective, location: Location, point: RewritePoint) -> bool:
     return any(
-        frame.source == location.source and place.line <= frame.line <= place.last_line
+        frame.source == location.source and point.line <= frame.line <= point.last_line
         for frame in collective.frames
     )

@@ -22,7 +22,7 @@ from shardnb.search.fixes.candidates import (
     output_edits,
     pairs,
     product_edits,
-    seen_places,
+    seen_points,
 )
 from shardnb.search.fixes.trial import Bench, Outcome
 
@@ -55,7 +55,7 @@ def find_fixes(
     that nobody asked for). After `seconds`, or at an interrupt, what was found until then stands,
     and a note says so. `progress(done, total, best)` is called before each look.
 
-    An edit of the text traces the user's Python once more (see `edits.quiet_retrace`).
+    An edit of the text traces the user's Python once more (see `rewrite.retrace`).
     """
     wanted = [c for c in report.collectives if _is_wanted(c, collectives)]
     if not wanted or report.memory is None:
@@ -140,8 +140,8 @@ class Search:
             units = units_of(self.program, self.report.sources)
             yield from closure_edits(self.report, self.wanted, units)
             yield from product_edits(self.program, self.report, self.wanted, units)
-            places = seen_places(self.program, units)
-            yield from constraint_edits(self.program, self.report, self.wanted, places)
+            points = seen_points(self.program, units)
+            yield from constraint_edits(self.program, self.report, self.wanted, points)
         except Inconclusive as refusal:
             error = refusal.__cause__
             self.notes.append(_NO_TEXT.format(type(error).__name__, error))
