@@ -13,7 +13,7 @@ from shardnb.compiler import Program, Request, SourceTexts, build
 from shardnb.compiler.call import read_call
 from shardnb.errors import failures
 from shardnb.findings import report_of_program, report_of_text
-from shardnb.jax_compat import private
+from shardnb.jax_compat.xla import hlo_text
 from shardnb.mesh import Grid, make_grid
 from shardnb.report import Mesh, Report
 
@@ -114,7 +114,7 @@ def explain_watched(proto: bytes, mesh: Mesh | None, texts: SourceTexts) -> Repo
 
     Its inputs and outputs are not known, and neither are the axes without a mesh.
     """
-    return report_of_text(private.hlo_text(proto), mesh, texts, own=True)
+    return report_of_text(hlo_text(proto), mesh, texts, own=True)
 
 
 def ran(program: Program, report: Report) -> tuple[Tree, Report]:

@@ -13,6 +13,7 @@ import numpy as np
 from shardnb.compiler import Program, Request, build
 from shardnb.compiler.call import read_call
 from shardnb.compiler.placement import is_spec
+from shardnb.jax_compat.error_wordings import DONATED
 from shardnb.mesh import Grid, make_grid
 from shardnb.rewrite.retrace import quiet_retrace
 
@@ -172,7 +173,7 @@ def _spec(placement: Any) -> Any:
 def _why(error: Exception) -> str:
     lines = [line for line in str(error).splitlines() if line.strip()]
     said = lines[0] if lines else ""
-    if "deleted" in said:
+    if DONATED.search(said):
         return "an input was donated, and is gone"
     return (
         "the function does not run on a mesh of one device with the same axis names, "

@@ -84,16 +84,6 @@ def test_the_engine_imports_without_what_only_notebooks_and_tests_need():
     assert python(code.format(names=names)) == ""
 
 
-def test_no_module_but_private_names_jaxlib_or_jaxs_private_parts():
-    named = re.compile(r"^\s*(?:from|import)\s+(?:jaxlib|jax\._src)", re.MULTILINE)
-    found = {
-        path.relative_to(ROOT / "shardnb").as_posix()
-        for path in (ROOT / "shardnb").rglob("*.py")
-        if named.search(path.read_text())
-    }
-    assert found <= {"jax_compat/private.py"}
-
-
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     """The wheel, built as an installer would build it."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import jax
 from jax.sharding import AxisType
 
 from shardnb.causes.stated_shardings import Stated
+from shardnb.jax_compat.frames import is_jaxs_own, lines
 
 _PARAMETERS = ("out_sharding", "sharding")
-_JAX = str(Path(jax.__file__).parent)
 
 _Frame = tuple[str, str, int]
 """A file, a function, a line."""
@@ -70,17 +68,12 @@ def _types(variables: Any) -> list[tuple[Any, ...]]:
 
 def _frame(equation: Any) -> _Frame | None:
     """Give where an operation is called, outside of JAX."""
-    traceback = equation.source_info.traceback
-    frames = traceback.frames if traceback is not None else ()
-    outside = (frame for frame in frames if not frame.file_name.startswith(_JAX))
-    found = next(outside, None)
-    return None if found is None else (found.file_name, found.function_name, found.line_num)
+    return next((line for line in lines(equation) if not is_jaxs_own(line[0])), None)
 
 
 def _lines(equation: Any, call: Any) -> Iterator[tuple[str, str, int]]:
     """Give the name of an operation with each line that it was called from."""
     stack = str(equation.source_info.name_stack)
     name = f"{stack}/{equation.primitive.name}" if stack else equation.primitive.name
-    traceback = call.source_info.traceback
-    for frame in traceback.frames if traceback is not None else ():
-        yield name, frame.file_name, frame.line_num
+    for file, _, line in lines(call):
+        yield name, file, line

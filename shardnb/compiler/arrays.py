@@ -10,7 +10,6 @@ import jax
 from jax.sharding import NamedSharding
 
 from shardnb.compiler import Program, placement
-from shardnb.jax_compat import private
 from shardnb.report.model import UNUSED, Spec, Value
 
 _HLO_NAMES = {
@@ -40,7 +39,7 @@ def inputs(program: Program) -> tuple[Value, ...]:
     """Give the program's inputs, those that it closes over last."""
     given = placement.named_leaves(program.arguments)
     placed = dict(placement.named_leaves(program.shardings))
-    used = set(private.kept_arguments(program.lowered))
+    used = set(program.kept_arguments)
     lifted = len(program.closed_over)
     values = [
         _value(name, leaf, placed[name], "" if at in used else UNUSED)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from shardnb.jax_compat import private
+from shardnb.jax_compat.parts import NotAvailable
+from shardnb.jax_compat.process_lock import PROCESS_LOCK
 from shardnb.texts import shardy
 
 _PASSES = "shardy|spmd-partitioning"
@@ -53,7 +54,7 @@ class Dumps:
         """Read a module; one that cannot be read is as good as none, and `problems` says so."""
         try:
             return shardy.read(text) if text else shardy.Module()
-        except (ValueError, private.NotAvailable) as error:
+        except (ValueError, NotAvailable) as error:
             self.problems.append(f"causes and requested shardings may be missing: {error}")
             return shardy.Module()
 
@@ -133,7 +134,7 @@ def captured_fd2() -> Iterator[list[str]]:
     The text is passed on where the block raises, so that nothing is lost. One thread at a time:
     two that took turns would give back each other's descriptor.
     """
-    with private.ALONE, _caught() as caught:
+    with PROCESS_LOCK, _caught() as caught:
         yield caught
 
 

@@ -15,7 +15,10 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from shardnb.compiler.dumps import Dumps, pass_on, recording
 from shardnb.compiler.request import Request
-from shardnb.jax_compat import private
+from shardnb.jax_compat.compilation_cache import without_compilation_cache
+from shardnb.jax_compat.devices import compile_only
+from shardnb.jax_compat.error_wordings import OUT_OF_MEMORY
+from shardnb.jax_compat.lowering import closed_over, kept_arguments
 from shardnb.terms.collectives import KINDS
 from shardnb.texts import hlo
 
@@ -72,6 +75,11 @@ class Program:
         return None if self.manual else self.request.out_specs
 
     @cached_property
+    def kept_arguments(self) -> tuple[int, ...]:
+        """The numbers of the arguments that the program uses, those that it closes over first."""
+        return kept_arguments(self.lowered, self.compiled)
+
+    @cached_property
     def optimized(self) -> str:
         """The text of the program as the devices run it."""
         text: str = self.compiled.as_text() if self.compiled else self.dumps.optimized
@@ -105,7 +113,7 @@ class Program:
     @property
     def compile_only(self) -> bool:
         """Whether it is for devices of a topology, where nothing runs."""
-        return private.compile_only(self.mesh.devices.flat[0])
+        return compile_only(self.mesh.devices.flat[0])
 
     @cached_property
     def hindrance(self) -> str | None:
@@ -155,7 +163,7 @@ def build(request: Request, trace: Callable[[], Any] | None = None) -> Program:
     traced = (trace or request.trace)()
     traced_at = time.perf_counter()
     lowered = request.lower(traced)
-    with jax.set_mesh(request.mesh), private.without_compilation_cache(), recording() as recorder:
+    with jax.set_mesh(request.mesh), without_compilation_cache(), recording() as recorder:
         compiled, failure = _compiled(lowered, recorder.options)
     if failure and not recorder.dumps.optimized:
         pass_on(recorder.dumps.warnings)
@@ -168,7 +176,7 @@ def build(request: Request, trace: Callable[[], Any] | None = None) -> Program:
         dumps=recorder.dumps,
         trace_seconds=traced_at - start,
         compile_seconds=time.perf_counter() - traced_at,
-        closed_over=private.closed_over(lowered),
+        closed_over=closed_over(lowered),
         failure=str(failure or ""),
     )
 
@@ -180,7 +188,7 @@ def _compiled(
     try:
         return lowered.compile(compiler_options=options), None
     except jax.errors.JaxRuntimeError as error:
-        if "RESOURCE_EXHAUSTED" not in str(error):
+        if not OUT_OF_MEMORY.search(str(error)):
             raise
         return None, error
 

@@ -12,7 +12,8 @@ import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from shardnb.compiler import placement
-from shardnb.jax_compat import private
+from shardnb.jax_compat.lowering import lower
+from shardnb.jax_compat.tracing import constants_kept_apart
 from shardnb.mesh import Grid
 from shardnb.report.model import Source
 from shardnb.sources.source_texts import Sources
@@ -75,7 +76,7 @@ class Request:
             out_specs = out_specs if manual < set(self.mesh.axis_names) else None
         call = _named(fn, list(self.arguments))
         abstract = jax.tree_util.tree_map(_abstract, self.arguments, self.shardings)
-        with jax.set_mesh(self.mesh), private.constants_kept_apart():
+        with jax.set_mesh(self.mesh), constants_kept_apart():
             placed = _resolved(out_specs, self.mesh)
             jitted = jax.jit(call, out_shardings=placed, **self.jit_options)
             return jitted.trace(*(abstract[name] for name in self.arguments))
@@ -83,7 +84,7 @@ class Request:
     def lower(self, traced: Any) -> Any:
         """Give JAX's lowered stage of what `trace` gave."""
         with jax.set_mesh(self.mesh):
-            return private.lower(traced)
+            return lower(traced)
 
 
 def _named(fn: Callable[..., Tree], names: list[str]) -> Callable[..., Tree]:

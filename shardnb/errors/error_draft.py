@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import jax
 from jax.sharding import NamedSharding
 
 from shardnb.compiler import placement
@@ -76,9 +77,9 @@ def mesh_of(mesh: Any) -> Mesh | None:
         return None
     kinds = [kind.name.lower() for kind in mesh.axis_types]
     axes = zip(mesh.axis_names, mesh.axis_sizes, kinds, strict=True)
-    devices = getattr(mesh, "_flat_devices_tuple", None) or ()
-    ids = tuple(device.id for device in devices) or tuple(range(math.prod(mesh.axis_sizes)))
-    return Mesh(tuple(Axis(name, size, kind) for name, size, kind in axes), ids)
+    concrete = isinstance(mesh, jax.sharding.Mesh)
+    ids = [device.id for device in mesh.devices.flat] if concrete else range(mesh.size)
+    return Mesh(tuple(Axis(name, size, kind) for name, size, kind in axes), tuple(ids))
 
 
 def listed(words: Any) -> str:

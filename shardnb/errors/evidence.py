@@ -6,8 +6,8 @@ only where all that it calls is JAX.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from types import FrameType
 from typing import Any
@@ -15,8 +15,9 @@ from typing import Any
 import jax
 from jax.sharding import PartitionSpec
 
-from shardnb.jax_compat import private
-from shardnb.jax_compat.private import core
+from shardnb.bugs import Inconclusive, refusable
+from shardnb.jax_compat.frames import bound_primitives
+from shardnb.jax_compat.tracing import full_tracebacks, mesh_context, traced_apart
 from shardnb.report.model import Location
 from shardnb.rewrite.expression import Expression
 from shardnb.rewrite.source_expressions import expression_at
@@ -66,11 +67,16 @@ class Evidence:
 
     error: BaseException
     sources: Sources
-    frames: list[tuple[FrameType, Position]] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        """Walk the tracebacks of the exception and of what it came from, innermost frame first."""
-        self.frames = [pair for error in _chain(self.error) for pair in _frames(error)]
+    @cached_property
+    def _stack(self) -> list[tuple[FrameType, Position]]:
+        """The frames of the exception and of what it came from, innermost first."""
+        return [pair for error in _chain(self.error) for pair in _frames(error)]
+
+    @property
+    def frames(self) -> list[FrameType]:
+        """The frames of the exception and of what it came from, innermost first."""
+        return [frame for frame, _ in self._stack]
 
     @property
     def message(self) -> str:
@@ -85,7 +91,7 @@ class Evidence:
     @cached_property
     def user(self) -> tuple[FrameType, Position, Location] | None:
         """The innermost frame of the user's own code, with its place."""
-        for frame, position in (*_frames(self.error), *self.frames):
+        for frame, position in (*_frames(self.error), *self._stack):
             found = self.sources.locate((position.frame,))
             if found:
                 return frame, position, found[0]
@@ -129,11 +135,6 @@ class Evidence:
             if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
         }
 
-    def local(self, *names: str) -> dict[str, Any] | None:
-        """Give the locals of the innermost frame that has all of these names."""
-        frames = (frame.f_locals for frame, _ in self.frames)
-        return next((found for found in frames if set(names) <= set(found)), None)
-
     @cached_property
     def operation(self) -> Operation | None:
         """The primitive that raised, or the user's expression where JAX raised before that.
@@ -146,7 +147,7 @@ class Evidence:
     @property
     def bound(self) -> Operation | None:
         """The primitive that raised, where the traceback has JAX's own frames."""
-        found = (_operation(frame.f_locals) for frame, _ in self.frames)
+        found = (_operation(*bound) for bound in bound_primitives(self.frames))
         return next((one for one in found if one is not None), None)
 
     def _again(self) -> Operation | None:
@@ -166,10 +167,10 @@ def _raised_by(call: Any, avals: list[Any]) -> BaseException | None:
     mesh = next((aval.sharding.mesh for aval in avals if not aval.sharding.mesh.empty), None)
     shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=a.sharding) for a in avals]
     try:
-        with private.full_tracebacks(), private.mesh_context(mesh), private.traced_apart():
+        with refusable(), full_tracebacks(), mesh_context(mesh), traced_apart():
             jax.eval_shape(call, *shapes)
-    except Exception as error:  # noqa: BLE001 - it is what is asked for
-        return error
+    except Inconclusive as refusal:
+        return refusal.__cause__
     return None
 
 
@@ -191,19 +192,10 @@ def _frames(error: BaseException) -> list[tuple[FrameType, Position]]:
     return list(zip(reversed(frames), of_exception(error), strict=True))
 
 
-def _operation(names: dict[str, Any]) -> Operation | None:
-    """Find a primitive among the locals of a frame, beside its operands and parameters."""
-    primitive = next((v for v in names.values() if isinstance(v, core.Primitive)), None)
-    params = names.get("params", names.get("kwargs"))
-    if primitive is None or not isinstance(params, dict):
-        return None
-    for key in ("avals", "args", "tracers", "in_avals"):
-        given = names.get(key)
-        if isinstance(given, list | tuple) and given:
-            avals = tuple(aval_of(value) for value in given)
-            if all(aval is not None for aval in avals):
-                return Operation(primitive, avals, dict(params))
-    return None
+def _operation(primitive: Any, operands: Sequence[Any], params: Any) -> Operation | None:
+    avals = tuple(aval_of(value) for value in operands)
+    known = all(aval is not None for aval in avals)
+    return Operation(primitive, avals, dict(params)) if known else None
 
 
 def aval_of(value: Any) -> Any:

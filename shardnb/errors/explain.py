@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from shardnb.bugs import contained
 from shardnb.compiler import SourceTexts
 from shardnb.errors import manual, placing, sharding, uneven
 from shardnb.errors.error_draft import Draft
 from shardnb.errors.evidence import Evidence
+from shardnb.jax_compat import error_wordings as wordings
+from shardnb.jax_compat.parts import lost
 from shardnb.mesh import Grid
 from shardnb.report.types import ErrorReport
 from shardnb.sources.source_texts import Sources
@@ -23,10 +26,9 @@ def explain_error(
     Candidates for a fix are compiled, and nothing is run. The exception is left as it is, and where
     explaining it fails there is no report.
     """
-    try:
+    with contained("the explanation of an error"):
         return _report(error, (texts or SourceTexts()).located(), grid)
-    except Exception:  # noqa: BLE001 - an explanation never stands in the way of the error
-        return None
+    return None
 
 
 def _report(error: BaseException, located: Sources, grid: Grid | None) -> ErrorReport | None:
@@ -40,7 +42,7 @@ def _report(error: BaseException, located: Sources, grid: Grid | None) -> ErrorR
         error=type(error).__name__,
         message=str(error),
         sentence=draft.sentence,
-        cause=draft.cause,
+        cause=" ".join((draft.cause, *(f"{what}." for what in lost("error")))).strip(),
         values=draft.values,
         mesh=draft.mesh or (grid.describe() if grid else None),
         other_mesh=draft.other_mesh,
@@ -56,7 +58,7 @@ def _report(error: BaseException, located: Sources, grid: Grid | None) -> ErrorR
 
 def _draft(evidence: Evidence, grid: Grid | None) -> Draft | None:
     names = {kind.__name__ for kind in type(evidence.error).__mro__}
-    if "ShardingTypeError" in names:
+    if wordings.SHARDING_TYPE_ERROR in names:
         return sharding.explain(evidence, grid)
     for explainer in (*uneven.EXPLAINERS, *placing.EXPLAINERS, *manual.EXPLAINERS):
         if explainer.error in names:

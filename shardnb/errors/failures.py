@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from shardnb.bugs import contained
 from shardnb.compiler import Request, placement
 from shardnb.errors import NAMES, explain_error
 from shardnb.errors.precheck import precheck
@@ -61,12 +62,9 @@ def _is_of_a_spec(error: Exception) -> bool:
 
 
 def _problems(request: Request, located: Sources) -> tuple[SpecProblem, ...]:
-    try:
-        with quiet_retrace():
-            found = precheck(request, located)
-    except Exception:  # noqa: BLE001 - an explanation never stands in the way of the error
-        return ()
-    return tuple(problem for problem in found if problem.fatal)
+    with contained("what is wrong with the specs"), quiet_retrace():
+        return tuple(problem for problem in precheck(request, located) if problem.fatal)
+    return ()
 
 
 def _with_problems(

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import ast
 import difflib
-import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import jax
-from jax.sharding import PartitionSpec
 
+from shardnb.bugs import Inconclusive, refusable
 from shardnb.collectives.find import find_collectives
 from shardnb.compiler import placement
 from shardnb.compiler.divisibility import text as spec_text
 from shardnb.compiler.dumps import captured_fd2
 from shardnb.errors.error_draft import Draft, Explainer, listed, mesh_of, value_on
 from shardnb.errors.evidence import Evidence
-from shardnb.jax_compat import private
-from shardnb.jax_compat.private import core
+from shardnb.jax_compat import error_wordings as wordings
+from shardnb.jax_compat.compilation_cache import without_compilation_cache
+from shardnb.jax_compat.error_wordings import spec_in_type, varying_in_type
+from shardnb.jax_compat.frames import SHARD_MAP_BODY, is_jaxs_own
+from shardnb.jax_compat.jaxprs import as_function
+from shardnb.jax_compat.tracing import traced_apart
 from shardnb.manual.missing_collective import missing_collective, state_of
 from shardnb.mesh import Grid, make_grid
 from shardnb.propagation.typed_view import ordered
@@ -29,26 +33,15 @@ from shardnb.rewrite.source_expressions import expression_of
 from shardnb.terms.primitives import FUNCTIONS
 from shardnb.texts import hlo
 
-_VARIES = re.compile(r"\{V:\(?([\w,]+)\)?")
-_CARRY = re.compile(
-    r"The input carry (?:component )?(.+?) has type (\S+) but the corresponding output carry "
-    r"component has type ([^\s,]+(?:,[^\s,]+)*)"
-)
-_BRANCH = re.compile(
-    r"The output of (\w+?)(?:'s \w+)? has type (\S+) but the corresponding output of (\w+) has "
-    r"type ([^\s,]+(?:,[^\s,]+)*)"
-)
-_JAX = os.path.dirname(jax.__file__) + os.sep  # noqa: PTH120 - compared with file names
-
-_UNBOUND = re.compile(r"[Uu]nbound axis name: (\w+)")
 _INIT = {"scan": (1, "init"), "while_loop": (2, "init_val"), "fori_loop": (3, "init_val")}
 
 
 def _unproven(evidence: Evidence, grid: Grid | None) -> Draft | None:
     """A result that may differ along an axis that its out_spec omits."""
-    if "_RepError" not in evidence.classes and "require replication" not in evidence.message:
+    by_class = wordings.REPLICATION_ERROR in evidence.classes
+    if not by_class and not wordings.NOT_REPLICATED.search(evidence.message):
         return None
-    found = evidence.local("jaxpr", "in_specs", "out_specs", "mesh")
+    found = SHARD_MAP_BODY.find(evidence.frames)
     if found is not None and _is_jaxs_own(found["jaxpr"]):
         found = None  # outside of jit JAX maps a body of its own over the finished results
     sentence = "a result of the shard_map may differ along an axis that out_specs leaves out"
@@ -124,7 +117,7 @@ def _compiled(
         call = getattr(jax.lax, function.name)
 
         def body(*args: Any, call: Any = call, one: Any = one, number: int = number) -> Any:
-            results = list(core.jaxpr_as_fun(found["jaxpr"])(*args))
+            results = list(as_function(found["jaxpr"])(*args))
             results[number] = call(results[number], one.axes)
             return tuple(results)
 
@@ -143,15 +136,17 @@ def _collectives(body: Any, found: dict[str, Any], grid: Grid) -> Any:
         body, mesh=grid.mesh, in_specs=tuple(found["in_specs"]), out_specs=tuple(found["out_specs"])
     )
     shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in found["in_avals"]]
-    try:
-        with (
-            jax.set_mesh(grid.mesh),
-            private.traced_apart(),
-            captured_fd2(),
-            private.without_compilation_cache(),
-        ):
-            text = jax.jit(mapped).lower(*shapes).compile().as_text() or ""
-    except Exception:  # noqa: BLE001 - then nothing is said of its cost
+    text = None
+    with (
+        suppress(Inconclusive),
+        refusable(),
+        jax.set_mesh(grid.mesh),
+        traced_apart(),
+        captured_fd2(),
+        without_compilation_cache(),
+    ):
+        text = jax.jit(mapped).lower(*shapes).compile().as_text()
+    if text is None:
         return None
     return find_collectives(hlo.parse(text), grid.describe(), lambda _: ())
 
@@ -161,19 +156,14 @@ def _emulated(mesh: Any) -> Grid:
     return make_grid(",".join(f"{name}={size}" for name, size in axes))
 
 
-def _axes_in(kind: str) -> set[str]:
-    found = _VARIES.search(kind)
-    return set(found[1].split(",")) if found else set()
-
-
 def _carry(evidence: Evidence, grid: Grid | None) -> Draft | None:
     """A loop whose carry changes its type."""
     del grid
-    found = _CARRY.search(evidence.message)
+    found = wordings.CARRY_CHANGES_TYPE.search(evidence.message)
     if found is None:
         return None
     name, before, after = found.groups()
-    axes = sorted(_axes_in(after) - _axes_in(before))
+    axes = sorted(varying_in_type(after) - varying_in_type(before))
     if not axes:
         return _moved_carry(evidence, name, before, after)
     to = f"{axes[0]!r}" if len(axes) == 1 else repr(tuple(axes))
@@ -191,9 +181,9 @@ def _carry(evidence: Evidence, grid: Grid | None) -> Draft | None:
 def _moved_carry(evidence: Evidence, name: str, before: str, after: str) -> Draft | None:
     if "@" not in before + after:
         return None
-    spec = _spec_in(after)
+    spec = spec_text(spec_in_type(after))
     fix = _at_init(evidence, "sharding.reshard", spec) if spec else None
-    back = _spec_in(before)
+    back = spec_text(spec_in_type(before))
     return Draft(
         kind="carry",
         sentence=f"the carry {name!r} goes into the loop as {before} and comes out as {after}",
@@ -203,14 +193,6 @@ def _moved_carry(evidence: Evidence, name: str, before: str, after: str) -> Draf
             f"in the body, jax.sharding.reshard(..., {back}) on the new carry",
         ),
     )
-
-
-def _spec_in(kind: str) -> str:
-    """Read the spec out of a type such as `float32[64@data,64]`."""
-    found = re.search(r"\[(.*?)\]", kind)
-    parts = re.findall(r"\d+(?:@(\([^)]*\)|\w+))?(?:,|$)", found[1]) if found else []
-    entries = [tuple(part.strip("()").split(",")) if part else None for part in parts]
-    return spec_text(PartitionSpec(*entries))
 
 
 def _at_init(evidence: Evidence, function: str, further: str) -> str | None:
@@ -233,11 +215,11 @@ def _at_init(evidence: Evidence, function: str, further: str) -> str | None:
 def _branches(evidence: Evidence, grid: Grid | None) -> Draft | None:
     """Branches of a cond whose results have different types."""
     del grid
-    found = _BRANCH.search(evidence.message)
+    found = wordings.BRANCHES_DIFFER.search(evidence.message)
     if found is None:
         return None
     one, kind, other, other_kind = found.groups()
-    axes, other_axes = _axes_in(kind), _axes_in(other_kind)
+    axes, other_axes = varying_in_type(kind), varying_in_type(other_kind)
     lacking, short = (other, axes - other_axes) if axes - other_axes else (one, other_axes - axes)
     if not short:
         return None
@@ -255,7 +237,7 @@ def _branches(evidence: Evidence, grid: Grid | None) -> Draft | None:
 
 def _unbound(evidence: Evidence, grid: Grid | None) -> Draft | None:
     """A collective over a name that is no manual axis here."""
-    found = _UNBOUND.search(evidence.message)
+    found = wordings.AXIS_UNBOUND.search(evidence.message)
     axes = _axes_of(evidence, grid)
     axis = found[1] if found else _strange_axis(evidence, axes)
     if axis is None:
@@ -314,8 +296,7 @@ def _axes_of(evidence: Evidence, grid: Grid | None) -> tuple[str, ...]:
 def _not_varying(evidence: Evidence, grid: Grid | None) -> Draft | None:
     """A collective over an axis along which its operand is the same."""
     del grid
-    wordings = ("must be applied to a device-varying", "variant->invariant collective")
-    if not any(wording in evidence.message for wording in wordings):
+    if not wordings.NOT_VARYING.search(evidence.message):
         return None
     said = evidence.expression.text if evidence.expression else "the collective"
     return Draft(
@@ -329,9 +310,7 @@ def _not_varying(evidence: Evidence, grid: Grid | None) -> Draft | None:
 def _unreduced_out(evidence: Evidence, grid: Grid | None) -> Draft | None:
     """Specs of a shard_map whose unreduced or reduced set is not that of the value."""
     del grid
-    wordings = ("_specs passed to shard_map should be", "educed in in_specs", "educed in out_specs")
-    about = "reduced" in evidence.message and "shard_map" in evidence.message
-    if not about or not any(wording in evidence.message for wording in wordings):
+    if not wordings.OTHER_UNREDUCED.search(evidence.message):
         return None
     return Draft(
         kind="unreduced-spec",
@@ -345,7 +324,7 @@ def _unreduced_out(evidence: Evidence, grid: Grid | None) -> Draft | None:
 def _is_jaxs_own(jaxpr: Any) -> bool:
     """Whether a body is a function of JAX's."""
     file = getattr(getattr(jaxpr, "debug_info", None), "func_filename", None)
-    return str(file or "").startswith(_JAX)
+    return is_jaxs_own(str(file or ""))
 
 
 def _is_code(text: str) -> bool:

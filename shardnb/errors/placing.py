@@ -25,13 +25,15 @@ from shardnb.errors.error_draft import (
     value_on,
 )
 from shardnb.errors.evidence import Evidence
-from shardnb.errors.uneven import SPEC, numbers, read_spec
+from shardnb.jax_compat import error_wordings as wordings
+from shardnb.jax_compat import frames
+from shardnb.jax_compat.error_wordings import names, numbers, read_spec
 from shardnb.mesh import Grid
 
 
 def _constraint(evidence: Evidence, grid: Grid | None) -> Draft | None:
     """`with_sharding_constraint` under Explicit axes with another spec than the type has."""
-    if "with_sharding_constraint" not in evidence.message:
+    if not wordings.CONSTRAINT_ASSERTS.search(evidence.message):
         return None
     expression = evidence.expression
     said = expression.text if expression else "with_sharding_constraint"
@@ -54,11 +56,8 @@ def _constraint(evidence: Evidence, grid: Grid | None) -> Draft | None:
 def _committed(evidence: Evidence, grid: Grid | None) -> Draft | None:
     """An argument whose sharding is not the one that in_shardings states."""
     del grid
-    specs = SPEC.findall(evidence.message)
-    if (
-        "does not match the sharding on the respective arg" not in evidence.message
-        or len(specs) < 2
-    ):
+    specs = wordings.SPEC.findall(evidence.message)
+    if not wordings.NOT_IN_SHARDINGS.search(evidence.message) or len(specs) < 2:
         return None
     wanted, own = (read_spec(spec) for spec in specs[:2])
     name, array = _lying_as(evidence, own)
@@ -88,9 +87,9 @@ def _lying_as(evidence: Evidence, spec: PartitionSpec) -> tuple[str, Any]:
 def _devices(evidence: Evidence, grid: Grid | None) -> Draft | None:
     """Arguments on different devices, or on the same in another order."""
     del grid
-    if "incompatible devices" not in evidence.message:
+    if not wordings.OTHER_DEVICES.search(evidence.message):
         return None
-    lists = [numbers(text) for text in re.findall(r"device ids \[([\d, ]+)\]", evidence.message)]
+    lists = [numbers(text) for text in wordings.DEVICE_IDS.findall(evidence.message)]
     same = len(lists) == 2 and sorted(lists[0]) == sorted(lists[1])
     two = _two(evidence)
     sentence = (
@@ -154,25 +153,21 @@ def _mesh_of_array(array: Any) -> Any:
 def _too_large(evidence: Evidence, grid: Grid | None) -> Draft | None:
     """A mesh larger than the machine, or a number of devices set too late."""
     del grid
-    wordings = (
-        "must be >= the product of mesh_shape",
-        "jax_num_cpu_devices",
-        "cannot reshape array",
-    )
-    found = next((wording for wording in wordings if wording in evidence.message), None)
     text = evidence.expression.text if evidence.expression else ""
-    if found is None or (found == "cannot reshape array" and "devices" not in text):
+    late = wordings.TOO_LATE_FOR_DEVICES.search(evidence.message)
+    shape = wordings.MESH_TOO_LARGE.search(evidence.message)
+    if shape is None and "devices" in text:
+        shape = wordings.DEVICES_DO_NOT_RESHAPE.search(evidence.message)
+    if not late and not shape:
         return None
-    late = found == "jax_num_cpu_devices"
     sentence = (
         "the number of CPU devices cannot change once JAX has started"
         if late
         else f"the mesh needs more devices than the machine has ({jax.device_count()})"
     )
-    shape = re.search(r"mesh_shape \(([\d, ]+)\)|into shape \(([\d, ]+)\)", evidence.message)
-    sizes = numbers(next(filter(None, shape.groups()))) if shape else ()
-    found_names = evidence.local("axis_names") or {}
-    given = [str(name) for name in found_names.get("axis_names") or ()]
+    sizes = numbers(shape[1]) if shape else ()
+    found = frames.MESH_AXIS_NAMES.find(evidence.frames) or {}
+    given = [str(name) for name in found.get("axis_names") or ()]
     named = given if len(given) == len(sizes) else [f"axis{i}" for i in range(len(sizes))]
     pairs = (f"{name}={size}" for name, size in zip(named, sizes, strict=True))
     axes = ",".join(pairs) or "data=4,model=2"
@@ -187,17 +182,11 @@ def _too_large(evidence: Evidence, grid: Grid | None) -> Draft | None:
 
 def _unknown_axis(evidence: Evidence, grid: Grid | None) -> Draft | None:
     """A spec that names no axis of its mesh."""
-    found = re.search(
-        r"Resource axis: (\w+) of .*? is not found in mesh: \(([^)]*)\)", evidence.message
-    )
-    manual = re.search(r"_specs\S* refers to '(\w+)'", evidence.message)
-    if found is None and manual is None:
+    found = wordings.AXIS_NOT_IN_MESH.search(evidence.message)
+    found = found or wordings.AXIS_NOT_MANUAL.search(evidence.message)
+    if found is None:
         return None
-    axis = found[1] if found else manual[1] if manual else ""
-    listed_axes = re.findall(
-        r"'(\w+)'", found[2] if found else evidence.message.partition("but:")[0]
-    )
-    axes = tuple(dict.fromkeys(listed_axes))
+    axis, axes = found["axis"], names(found["axes"])
     near = difflib.get_close_matches(axis, axes, 1)
     text = evidence.expression.text if evidence.expression else ""
     edit = re.sub(rf"(['\"]){axis}\1", rf"\g<1>{near[0]}\g<1>", text) if near else ""
@@ -212,7 +201,7 @@ def _unknown_axis(evidence: Evidence, grid: Grid | None) -> Draft | None:
 
 def _twice(evidence: Evidence, grid: Grid | None) -> Draft | None:
     """A spec that uses an axis twice: one that the user wrote, or one of a result."""
-    found = re.search(r"has duplicate entries for `(\w+)`", evidence.message)
+    found = wordings.AXIS_TWICE.search(evidence.message)
     if found is None:
         return None
     if evidence.operation is not None:
@@ -227,19 +216,16 @@ def _twice(evidence: Evidence, grid: Grid | None) -> Draft | None:
 def _too_long(evidence: Evidence, grid: Grid | None) -> Draft | None:
     """A spec with more entries than the array has dimensions."""
     del grid
-    found = re.search(
-        r"rank at least (\d+), but was applied to a value of rank (\d+)", evidence.message
-    )
-    mapped = re.search(r"has length (\d+), but .*? has rank (\d+)", evidence.message, re.DOTALL)
+    found = wordings.SPEC_TOO_LONG.search(evidence.message)
+    mapped = wordings.SHARD_MAP_SPEC_TOO_LONG.search(evidence.message)
     match = found or mapped
     if match is None:
         return None
-    spec = SPEC.search(evidence.message) or re.search(r"is (P\(.*?\)) which has", evidence.message)
-    rank = int(match[2])
+    spec, rank = mapped or wordings.SPEC.search(evidence.message), int(match["rank"])
     shorter = spec_text(PartitionSpec(*read_spec(spec[1]).partitions[:rank])) if spec else "P()"
     return Draft(
         kind="rank",
-        sentence=f"a spec has {match[1]} entries, and its array has {rank} dimensions",
+        sentence=f"a spec has {match['length']} entries, and its array has {rank} dimensions",
         cause="A spec has at most one entry for each dimension; missing ones mean whole.",
         fixes=(shorter,),
     )
@@ -248,13 +234,7 @@ def _too_long(evidence: Evidence, grid: Grid | None) -> Draft | None:
 def _broadcast(evidence: Evidence, grid: Grid | None) -> Draft | None:
     """Explicit types that do not meet in a broadcast, or a function that wants out_sharding."""
     del grid
-    wordings = (
-        "Incompatible types for broadcasting",
-        "via `out_sharding`",
-        "over sharded axes",
-        "unreduced rule for",
-    )
-    if not any(wording in evidence.message for wording in wordings):
+    if not wordings.SHARDINGS_DO_NOT_MEET.search(evidence.message):
         return None
     return sharding.explain(evidence, None)
 
@@ -262,11 +242,7 @@ def _broadcast(evidence: Evidence, grid: Grid | None) -> Draft | None:
 def _arguments(evidence: Evidence, grid: Grid | None) -> Draft | None:
     """in_specs of a shard_map that are not the placements in the arguments' Explicit types."""
     del grid
-    found = re.search(
-        r"in_specs passed to shard_map: (.*?) does not match the specs of the input: "
-        r"(.*?) for arg: (\S+)",
-        evidence.message,
-    )
+    found = wordings.OTHER_TYPE_THAN_IN_SPECS.search(evidence.message)
     if found is None:
         return None
     return Draft(
@@ -282,7 +258,7 @@ def _arguments(evidence: Evidence, grid: Grid | None) -> Draft | None:
 
 EXPLAINERS = (
     Explainer("AssertionError", _constraint),
-    Explainer("DuplicateSpecError", _twice),
+    Explainer(wordings.DUPLICATE_SPEC_ERROR, _twice),
     Explainer("ValueError", _committed),
     Explainer("ValueError", _devices),
     Explainer("ValueError", _too_large),

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
+from shardnb.bugs import Inconclusive, refusable
 from shardnb.compiler import Request, divisibility, placement
 from shardnb.compiler.arrays import dtype_name
 from shardnb.compiler.committed import bare_spec, committed
 from shardnb.compiler.constraints import constraints
 from shardnb.compiler.divisibility import Stated
-from shardnb.jax_compat import private
+from shardnb.jax_compat.tracing import shard_map_arguments_checked_by, traced_apart
 from shardnb.report.types import SpecProblem
 from shardnb.sources import positions
 from shardnb.sources.source_texts import Sources
+from shardnb.texts.hlo import Frame
 
 Tree = Any
 
@@ -71,25 +74,35 @@ def _mesh_problems(inputs: list[Stated], mesh: jax.sharding.Mesh) -> Iterator[Sp
 
 def _traced(request: Request, shapes: list[Tree], sources: Sources) -> list[Stated]:
     """Trace on the inputs that fit, and give the specs that the trace meets."""
-    met: list[Stated] = []
+    calls: list[tuple[Any, Any, tuple[Frame, ...]]] = []
 
-    def note(flat: Any, values: Any) -> None:
-        here = next(iter(sources.locate(positions.of_here())), None)
-        for number, (spec, value) in enumerate(zip(flat, values, strict=True)):
-            kind = dtype_name(value.dtype)
-            name = f"argument {number} of shard_map"
-            met.append(Stated("in_spec", name, tuple(value.shape), kind, spec, here))
+    def note(specs: Any, values: Any) -> None:
+        calls.append((specs, values, positions.of_here()))
 
-    try:
-        with (
-            jax.set_mesh(request.mesh),
-            private.shard_map_arguments_checked_by(note),
-            private.traced_apart(),
-        ):
-            traced = jax.jit(request.function).trace(*shapes)
-    except Exception:  # noqa: BLE001 - whatever the user's code raises is told by the real trace
+    traced = None
+    # The user's code runs here. The trace that the program is compiled from raises it again.
+    with (
+        suppress(Inconclusive),
+        refusable(),
+        jax.set_mesh(request.mesh),
+        shard_map_arguments_checked_by(note),
+        traced_apart(),
+    ):
+        traced = jax.jit(request.function).trace(*shapes)
+    met = [one for call in calls for one in _mapped(*call, sources)]
+    if traced is None:
         return met
     return [*met, *constraints(traced.jaxpr, sources), *_outputs(traced, request.out_specs)]
+
+
+def _mapped(
+    specs: Any, values: Any, stack: tuple[Frame, ...], sources: Sources
+) -> Iterator[Stated]:
+    """Give the arguments of a shard_map with the specs that its in_specs state."""
+    here = next(iter(sources.locate(stack)), None)
+    for number, (spec, value) in enumerate(zip(specs, values, strict=True)):
+        name, kind = f"argument {number} of shard_map", dtype_name(value.dtype)
+        yield Stated("in_spec", name, tuple(value.shape), kind, spec, here)
 
 
 def _shapes(args: dict[str, Tree], specs: dict[str, Any], mesh: jax.sharding.Mesh) -> list[Tree]:

@@ -8,17 +8,20 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
+from shardnb.bugs import Inconclusive, refusable
 from shardnb.collectives.find import find_collectives
 from shardnb.compiler import placement
 from shardnb.compiler.dumps import captured_fd2
 from shardnb.errors.evidence import Operation
-from shardnb.jax_compat import private
+from shardnb.jax_compat.compilation_cache import without_compilation_cache
+from shardnb.jax_compat.tracing import traced_apart
 from shardnb.mesh import Grid, make_grid, retyped
 from shardnb.report.model import Collective
 from shardnb.texts import hlo
@@ -73,7 +76,7 @@ class Trial:
 
     def measured(self, ways: Sequence[Way]) -> list[Measured]:
         """Compile ways, and give those that send least first."""
-        with captured_fd2(), private.without_compilation_cache():
+        with captured_fd2(), without_compilation_cache():
             auto = self._chosen_by_auto()
             measured = [self._measured(way, auto) for way in ways]
         measured.sort(key=lambda one: (one.wire_bytes, len(one.collectives)))
@@ -83,11 +86,9 @@ class Trial:
         """Give what the operation alone compiles to with Auto axes, where it compiles."""
         params, bind = self._unstated(), self.operation.primitive.bind
         auto = retyped(self.grid, "auto")
-        try:
-            with captured_fd2(), private.without_compilation_cache():
-                return self._sent(lambda *xs: bind(*xs, **params), auto)
-        except Exception:  # noqa: BLE001 - then nothing is said of Auto
-            return None
+        with suppress(Inconclusive), captured_fd2(), without_compilation_cache():
+            return self._sent(lambda *xs: bind(*xs, **params), auto)
+        return None
 
     def _unstated(self) -> dict[str, Any]:
         """Give the operation's parameters without a placement of its result."""
@@ -142,7 +143,7 @@ class Trial:
         """Give the shape of the result."""
         bare = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in self.operation.avals]
         params, bind = self._unstated(), self.operation.primitive.bind
-        with jax.set_mesh(retyped(self.grid, "auto").mesh), private.traced_apart():
+        with refusable(), jax.set_mesh(retyped(self.grid, "auto").mesh), traced_apart():
             result = jax.eval_shape(lambda *xs: bind(*xs, **params), *bare)
         return tuple(jax.tree_util.tree_leaves(result)[0].shape)
 
@@ -176,23 +177,23 @@ class Trial:
                 self.operation.avals, map(spec_of, self.operation.avals), strict=True
             )
         ]
-        with jax.set_mesh(grid.mesh), private.traced_apart():
+        with refusable(), jax.set_mesh(grid.mesh), traced_apart():
             return jax.jit(call).trace(*args)
 
     def is_taken(self, way: Way) -> bool:
         """Whether JAX takes an operation in this way."""
-        try:
+        with suppress(Inconclusive):
             self._trace(self._call(way), self.grid)
-        except Exception:  # noqa: BLE001 - JAX refuses this way, for whatever reason
-            return False
-        return True
+            return True
+        return False
 
     def _compiled(self, way: Way) -> tuple[Collective, ...]:
         return self._sent(self._call(way), self.grid)
 
     def _sent(self, call: Callable[..., Any], grid: Grid) -> tuple[Collective, ...]:
-        with jax.set_mesh(grid.mesh), private.traced_apart():
-            text = self._trace(call, grid).lower().compile().as_text()
+        traced = self._trace(call, grid)
+        with refusable(), jax.set_mesh(grid.mesh), traced_apart():
+            text = traced.lower().compile().as_text()
         return find_collectives(hlo.parse(text), grid.describe(), lambda _: ())
 
     def _chosen_by_auto(self) -> PartitionSpec | None:
@@ -201,11 +202,11 @@ class Trial:
             return None
         params, bind = self._unstated(), self.operation.primitive.bind
         auto = retyped(self.grid, "auto")
-        try:
+        shardings = None
+        with suppress(Inconclusive), refusable(), jax.set_mesh(auto.mesh):
             traced = self._trace(lambda *xs: bind(*xs, **params), auto)
-            with jax.set_mesh(auto.mesh):
-                shardings = traced.lower().compile().output_shardings
-        except Exception:  # noqa: BLE001 - then nothing is marked as chosen
+            shardings = traced.lower().compile().output_shardings
+        if shardings is None:
             return None
         leaf = jax.tree_util.tree_leaves(shardings)[0]
         if not isinstance(leaf, NamedSharding):

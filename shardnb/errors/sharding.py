@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import jax
 
+from shardnb.bugs import Inconclusive, refusable
 from shardnb.compiler.divisibility import text as spec_text
 from shardnb.errors.error_draft import Draft, listed, mesh_of, value_of
 from shardnb.errors.evidence import Evidence, Operation
 from shardnb.errors.reshard_candidates import Measured, Trial, Way, entries_of, is_ambiguous
-from shardnb.jax_compat import private
+from shardnb.jax_compat import error_wordings as wordings
+from shardnb.jax_compat.error_wordings import first_sentence
+from shardnb.jax_compat.tracing import mesh_context, traced_apart
 from shardnb.mesh import Grid
 from shardnb.report.model import Value
 from shardnb.report.types import Candidate
@@ -93,13 +97,9 @@ def _told(evidence: Evidence, operation: Operation | None) -> tuple[str, str, st
             told = tell(said, operation)
             if told is not None:
                 return told
-        twice = "DuplicateSpecError" in evidence.classes
+        twice = wordings.DUPLICATE_SPEC_ERROR in evidence.classes
         return _twice(said, operation) if twice else _unlike(said, operation, evidence)
-    return "other", _first_sentence(evidence.message) or "the placements do not meet", ""
-
-
-def _first_sentence(message: str) -> str:
-    return message.partition("\n")[0].partition(". Got")[0].partition(" Got ")[0]
+    return "other", first_sentence(evidence.message) or "the placements do not meet", ""
 
 
 def _pending(said: str, operation: Operation) -> tuple[str, str, str] | None:
@@ -213,7 +213,7 @@ def _meshes(said: str, operation: Operation) -> tuple[str, str, str] | None:
 def _unlike(said: str, operation: Operation, evidence: Evidence) -> tuple[str, str, str]:
     specs = {entries_of(aval) for aval in operation.avals if aval.shape}
     name = operation.name
-    if "not divisible" in evidence.message:
+    if wordings.NOT_DIVISIBLE.search(evidence.message):
         return (
             "uneven",
             f"the result of {said} has a size that its axis does not divide",
@@ -222,7 +222,7 @@ def _unlike(said: str, operation: Operation, evidence: Evidence) -> tuple[str, s
                 "Explicit types have no uneven blocks."
             ),
         )
-    if "is not implemented" in evidence.message:
+    if wordings.NOT_IMPLEMENTED.search(evidence.message):
         return (
             "no-rule",
             f"JAX has no rule for the placement of {said}",
@@ -350,9 +350,7 @@ def _traces(alone: Expression | None, evidence: Evidence, operation: Operation) 
         return None
     shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=a.sharding) for a in avals if a]
     mesh = next(a.sharding.mesh for a in operation.avals if not a.sharding.mesh.empty)
-    try:
-        with private.mesh_context(mesh), private.traced_apart():
-            jax.eval_shape(function[1], *shapes)
-    except Exception:  # noqa: BLE001 - then the edit is not shown
-        return False
-    return True
+    with suppress(Inconclusive), refusable(), mesh_context(mesh), traced_apart():
+        jax.eval_shape(function[1], *shapes)
+        return True
+    return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,18 +14,13 @@ from shardnb.compiler.arrays import dtype_name
 from shardnb.compiler.divisibility import Stated
 from shardnb.errors.error_draft import Draft, Explainer, value_on
 from shardnb.errors.evidence import Evidence
+from shardnb.jax_compat import error_wordings as wordings
+from shardnb.jax_compat import frames
+from shardnb.jax_compat.error_wordings import names, numbers, read_spec
 from shardnb.mesh import Grid
 from shardnb.report.types import SpecProblem
 
-SPEC = re.compile(r"spec=(P\((?:[^()]|\([^()]*\))*\))")
-_SIZES = re.compile(r"'(\w+)': (\d+)")
-_FULL_SHAPE = re.compile(r"(?:full shape: |Got shape: )\(([\d, ]*)\)")
-_MAPPED = re.compile(
-    r"the passed args(\S+) of shape (\w+)\[([\d,]*)\](?:, where args\S+ is bound to \S+'s "
-    r"parameter '(\w+)',)? corresponds to in_specs\S* of value (P\(.*?\)), which maps"
-)
 _INNER = "an array inside this line"
-_ENTRY = re.compile(r"'(\w+)'|None|\(([^()]*)\)")
 
 
 def _uneven(evidence: Evidence, grid: Grid | None) -> Draft | None:
@@ -35,38 +29,24 @@ def _uneven(evidence: Evidence, grid: Grid | None) -> Draft | None:
     stated, sizes = _stated(evidence)
     problems = divisibility.check(stated, sizes) if sizes else ()
     problems = tuple(one for one in problems if one.kind == "uneven")
-    if not problems and not _FULL_SHAPE.search(evidence.message):
+    if not problems and not wordings.FULL_SHAPE.search(evidence.message):
         return None
     return _divided(problems, stated, sizes, evidence)
 
 
 def _stated(evidence: Evidence) -> tuple[list[Stated], dict[str, int]]:
     """Find the array's shape, its spec and the mesh: in the frames, else in the text."""
-    found = evidence.local("self", "global_shape")
-    shape = _FULL_SHAPE.search(evidence.message)
+    found = frames.ARRAY_AND_SHARDING.find(evidence.frames)
+    shape = wordings.FULL_SHAPE.search(evidence.message)
     if found is not None and isinstance(found["self"], NamedSharding):
         sharding = found["self"]
         one = _one(evidence, tuple(found["global_shape"]), sharding.spec)
         return [one], dict(sharding.mesh.shape)
-    spec = SPEC.search(evidence.message)
+    spec = wordings.SPEC.search(evidence.message)
     if shape is None or spec is None:
         return [], {}
-    sizes = {name: int(size) for name, size in _SIZES.findall(evidence.message)}
+    sizes = {name: int(size) for name, size in wordings.AXIS_SIZES.findall(evidence.message)}
     return [_one(evidence, numbers(shape[1]), read_spec(spec[1]))], sizes
-
-
-def numbers(text: str) -> tuple[int, ...]:
-    """Read sizes as JAX prints them."""
-    return tuple(int(part) for part in text.split(",") if part.strip())
-
-
-def read_spec(text: str) -> PartitionSpec:
-    """Read a spec as JAX prints it."""
-    entries: list[Any] = []
-    for match in _ENTRY.finditer(text[2:-1]):
-        axes = tuple(re.findall(r"'(\w+)'", match[0]))
-        entries.append(axes if match[2] is not None else axes[0] if axes else None)
-    return PartitionSpec(*entries)
 
 
 def _one(evidence: Evidence, shape: tuple[int, ...], spec: PartitionSpec) -> Stated:
@@ -81,7 +61,7 @@ def _one(evidence: Evidence, shape: tuple[int, ...], spec: PartitionSpec) -> Sta
 
 def _called(evidence: Evidence) -> str:
     """Name the array by JAX's own path, else by the first argument of the user's call."""
-    path = re.search(r"pytree key path (\S+?) was", evidence.message)
+    path = wordings.KEY_PATH.search(evidence.message)
     expression = evidence.expression
     first = expression.parts[0] if expression and expression.parts else None
     return path[1] if path else expression.text_of(first) if expression and first else "the array"
@@ -138,24 +118,25 @@ def _ways(problems: tuple[SpecProblem, ...]) -> Iterable[str]:
 def _mapped(evidence: Evidence, grid: Grid | None) -> Draft | None:
     """An argument of a shard_map that its in_specs do not divide."""
     del grid
-    if "not evenly divisible" not in evidence.message:
+    if not wordings.SHARD_MAP_UNEVEN.search(evidence.message):
         return None
-    found = evidence.local("in_specs_flat", "dyn_args", "mesh")
+    found = frames.SHARD_MAP_ARGUMENTS.find(evidence.frames)
     if found is not None:
-        names = getattr(found.get("dbg"), "arg_names", None) or ()
+        arguments = getattr(found.get("dbg"), "arg_names", None) or ()
         stated = [
-            Stated("in_spec", _name(names, i), tuple(a.shape), dtype_name(a.dtype), spec)
+            Stated("in_spec", _name(arguments, i), tuple(a.shape), dtype_name(a.dtype), spec)
             for i, (a, spec) in enumerate(
                 zip(found["dyn_args"], found["in_specs_flat"], strict=True)
             )
         ]
         sizes = dict(found["mesh"].shape)
     else:
+        mapped = wordings.SHARD_MAP_ARGUMENT.findall(evidence.message)
         stated = [
             Stated(
-                "in_spec", m[4] or f"args{m[1]}", numbers(m[3]), dtype_name(m[2]), read_spec(m[5])
+                "in_spec", name or f"args{key}", numbers(shape), dtype_name(dtype), read_spec(spec)
             )
-            for m in _MAPPED.finditer(evidence.message)
+            for key, dtype, shape, name, spec in mapped
         ]
         sizes = _mesh_in(evidence.message)
     return _divided(divisibility.check(stated, sizes), stated, sizes, evidence)
@@ -166,14 +147,12 @@ def _name(names: Any, number: int) -> str:
 
 
 def _mesh_in(message: str) -> dict[str, int]:
-    found = re.search(r"mesh given has shape \(([\d, ]+)\) with .*? names \(([^)]*)\)", message)
-    if found is None:
-        return {}
-    return dict(zip(re.findall(r"'(\w+)'", found[2]), numbers(found[1]), strict=True))
+    found = wordings.SHARD_MAP_MESH.search(message)
+    return dict(zip(names(found[2]), numbers(found[1]), strict=True)) if found else {}
 
 
 EXPLAINERS = (
-    Explainer("IndivisibleError", _uneven),
+    Explainer(wordings.INDIVISIBLE_ERROR, _uneven),
     Explainer("ValueError", _mapped),
     Explainer("ValueError", _uneven),
 )

@@ -35,6 +35,7 @@ from shardnb.findings.program_evidence import evidence_of_program
 from shardnb.findings.text_evidence import evidence_of_text
 from shardnb.findings.work import work_of
 from shardnb.jax_compat.jaxprs import equations
+from shardnb.jax_compat.parts import lost
 from shardnb.propagation import Explained, values_of
 from shardnb.propagation.typed_view import typed_program
 from shardnb.report.model import Finding, Memory, Mesh, Report
@@ -127,6 +128,7 @@ def assemble(evidence: Evidence) -> Report:
             *dict.fromkeys(evidence.dumps.problems),
             *explained.notes,
             *_of_causes(evidence),
+            *lost("report"),
         ),
         run=evidence.run,
         texts=evidence.texts,

@@ -10,7 +10,6 @@ from shardnb.causes import Stated, read_stated
 from shardnb.compiler import Program, arrays
 from shardnb.compiler.committed import committed
 from shardnb.findings.evidence import Evidence
-from shardnb.jax_compat import private
 from shardnb.report.model import Mesh, Run, Value
 
 # Characters of an optimized program up to which its jaxpr and StableHLO are kept as text: writing
@@ -64,7 +63,7 @@ def _parameter_names(program: Program, inputs: Sequence[Value]) -> tuple[str, ..
     """Name the parameters of the program: the used arguments, closed-over ones first."""
     lifted = len(program.closed_over)
     ordered = [*inputs[len(inputs) - lifted :], *inputs[: len(inputs) - lifted]]
-    return tuple(ordered[argument].name for argument in private.kept_arguments(program.lowered))
+    return tuple(ordered[argument].name for argument in program.kept_arguments)
 
 
 def _stated(program: Program, mesh: Mesh) -> Stated:
@@ -79,6 +78,6 @@ def _donated(program: Program, inputs: Sequence[Value]) -> dict[int, Value]:
     lifted = len(program.closed_over)
     return {
         parameter: inputs[argument - lifted]
-        for parameter, argument in enumerate(private.kept_arguments(program.lowered))
+        for parameter, argument in enumerate(program.kept_arguments)
         if argument >= lifted and infos[argument - lifted].donated
     }

@@ -14,7 +14,8 @@ from typing import Any
 
 from shardnb.bugs import Inconclusive
 from shardnb.collectives.trips import trip_count
-from shardnb.jax_compat import private
+from shardnb.jax_compat.parts import NotAvailable
+from shardnb.jax_compat.xla import cost_counts
 from shardnb.report.cost import Work
 from shardnb.texts import hlo
 from shardnb.texts.hlo import Instruction, Module
@@ -37,7 +38,7 @@ def work_of(text: str, module: Module | None = None, compiled: Any = None) -> Wo
     program = _Program(text, module or hlo.parse(text), compiled)
     try:
         flops, accessed = program.total(program.module.entry)
-    except (Inconclusive, ValueError, private.NotAvailable):
+    except (Inconclusive, ValueError, NotAvailable):
         return None
     if flops <= 0 and accessed <= 0:
         return None
@@ -87,7 +88,7 @@ class _Program:
     def _once(self, name: str) -> tuple[float, float]:
         if name not in self._known:
             counts = self._whole() if name == self.module.entry else None
-            counts = counts or private.cost_counts(self._alone(name))
+            counts = counts or cost_counts(self._alone(name))
             self._known[name] = counts.get("flops", 0.0), counts.get("bytes accessed", 0.0)
         return self._known[name]
 

@@ -1,16 +1,23 @@
-"""Walks over jaxprs, with those inside their equations."""
+"""Walks over jaxprs, with those inside their equations.
+
+What a jaxpr is made of is known by its attributes: its classes are in `jax.extend.core`, and
+importing any part of `jax.extend` adds settings to the keys of JAX's caches, so that every jitted
+function of the user's would be compiled again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shardnb.jax_compat.private import core
+import jax
+
+_PRIMITIVE = type(jax.lax.add_p)
 
 
 @dataclass(frozen=True)
-class Part:
+class PartialJaxpr:
     """The equations of a jaxpr up to some place, to be read as a jaxpr is."""
 
     constvars: Sequence[Any]
@@ -24,11 +31,41 @@ def bare(jaxpr: Any) -> Any:
     return getattr(jaxpr, "jaxpr", jaxpr)
 
 
+def is_jaxpr(value: Any) -> bool:
+    """Whether a parameter of an equation is a jaxpr, with constants closed over or without."""
+    return hasattr(bare(value), "eqns")
+
+
+def is_literal(variable: Any) -> bool:
+    """Whether an operand is a constant that stands in the equation."""
+    return hasattr(variable, "val")
+
+
+def is_dropped(variable: Any) -> bool:
+    """Whether a result is not used: JAX writes it as `_`."""
+    return type(variable).__name__ == "DropVar"
+
+
+def is_primitive(value: Any) -> bool:
+    """Whether a value is one of JAX's primitives."""
+    return isinstance(value, _PRIMITIVE)
+
+
+def as_function(jaxpr: Any) -> Callable[..., list[Any]]:
+    """Give a jaxpr with its constants as a function of its inputs."""
+
+    def run(*args: Any) -> list[Any]:
+        with jax.debug_nans(False):  # noqa: FBT003 - what is checked already in the user's trace
+            return jax.core.eval_jaxpr(jaxpr, jaxpr.consts, *args)
+
+    return run
+
+
 def inner(equation: Any) -> Iterator[tuple[str, Any]]:
     """Give the jaxprs in an equation's parameters, each with the parameter's name."""
     for name, value in equation.params.items():
         for part in value if isinstance(value, tuple | list) else (value,):
-            if isinstance(bare(part), core.Jaxpr):
+            if is_jaxpr(part):
                 yield name, bare(part)
 
 

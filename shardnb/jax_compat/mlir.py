@@ -6,7 +6,6 @@ that are given to `Module.read`: what those return must be plain data.
 
 from __future__ import annotations
 
-import importlib
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -14,44 +13,12 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from shardnb.jax_compat.private import NotAvailable
-
-_WHAT = "Shardy in this process"
-_NEEDED = {
-    "ir": ("Context", "DialectRegistry", "MLIRError", "Module", "RankedTensorType"),
-    "_mlir_libs._jax_mlir_ext": ("register_dialects",),
-    "passmanager": ("PassManager",),
-    "dialects.sdy": (
-        "register_dialect",
-        "AxisRefAttr",
-        "DimMappingAttr",
-        "DimensionShardingAttr",
-        "ManualAxesAttr",
-        "MeshAttr",
-        "MeshAxisAttr",
-        "OpShardingRuleAttr",
-        "SubAxisInfoAttr",
-        "TensorMappingAttr",
-        "TensorShardingAttr",
-        "TensorShardingPerValueAttr",
-    ),
-    "dialects.stablehlo": ("register_dialect", "ComparisonDirectionAttr", "DotDimensionNumbers"),
-    "dialects.chlo": ("register_dialect",),
-    "dialects.mhlo": ("register_mhlo_dialect",),
-}
-"""What is used of each of jaxlib's modules."""
+from shardnb.jax_compat import parts
 
 
-@cache
 def bindings(name: str) -> Any:
-    """Give one of jaxlib's MLIR modules, such as `ir` or `dialects.sdy`."""
-    try:
-        module = importlib.import_module(f"jaxlib.mlir.{name}")
-    except ImportError as error:
-        raise NotAvailable(_WHAT) from error
-    if not all(hasattr(module, part) for part in _NEEDED[name]):
-        raise NotAvailable(_WHAT)
-    return module
+    """Give one of jaxlib's MLIR modules, such as `ir` or `dialects.sdy`; or `NotAvailable`."""
+    return parts.MLIR_BINDINGS[name].get()
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,12 +12,12 @@ import jax
 from IPython.core.error import UsageError
 
 import shardnb
+from shardnb.jax_compat.frames import is_jaxs_own
 from shardnb.magics.cell import CellError
 from shardnb.magics.options import OptionError
 from shardnb.report import Collective
 from shardnb.views.words import asked
 
-_JAX = str(Path(jax.__file__).parent) + os.sep
 _PACKAGE = Path(shardnb.__file__).parent
 _CHECKS = tuple(str(_PACKAGE / part) for part in ("mesh", "compiler", "engine.py", "magics/meshes"))
 
@@ -119,7 +118,7 @@ def _without_jax(start: types.TracebackType | None) -> types.TracebackType | Non
         return start
     users: types.TracebackType | None = None
     for tb in reversed(_frames(start)):
-        if not tb.tb_frame.f_code.co_filename.startswith(_JAX):
+        if not is_jaxs_own(tb.tb_frame.f_code.co_filename):
             users = types.TracebackType(users, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
     return users
 

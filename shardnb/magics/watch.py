@@ -10,19 +10,22 @@ import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from shardnb.jax_compat import private
+from shardnb.jax_compat.xla import compiled_modules
 
 _NUMBERS = itertools.count(1)
 
 
 @contextmanager
 def watching() -> Iterator[list[bytes]]:
-    """Collect the serialized HLO module of each program that is compiled in the block."""
+    """Collect the serialized HLO module of each program that is compiled in the block.
+
+    Raises `NotAvailable`.
+    """
     protos: list[bytes] = []
     name = f"shardnb-watch-{next(_NUMBERS)}"
 
     def keep(proto: bytes) -> None:
         protos.append(bytes(proto))
 
-    with private.compiled_modules(name, keep):
+    with compiled_modules(name, keep):
         yield protos

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import jax
 
 from shardnb import engine
+from shardnb.jax_compat.parts import NotAvailable
 from shardnb.magics import errors, options, sources
 from shardnb.magics.cell import CellError
 from shardnb.magics.meshes import mesh_of, mesh_value
@@ -32,7 +34,7 @@ def run_watched(session: Session, text: Text, line: Line) -> Any:
         raise CellError("--watch runs the cell as it stands, and takes no name=SPEC")
     code = session.code(text)
     with session.errors(text.file):
-        with watching() as protos:
+        with _watching() as protos:
             try:
                 value = code.run(session.namespace)
             finally:
@@ -40,6 +42,17 @@ def run_watched(session: Session, text: Text, line: Line) -> Any:
                 _show(session, line, reports)
         _check(line, reports)
         return value
+
+
+@contextmanager
+def _watching() -> Iterator[list[bytes]]:
+    """Collect what a cell compiles; raises `CellError`, before the cell runs, where JAX cannot."""
+    with ExitStack() as stack:
+        try:
+            protos = stack.enter_context(watching())
+        except NotAvailable as error:
+            raise CellError(f"--watch is not available: {error}") from error
+        yield protos
 
 
 def _explained(session: Session, text: Text, line: Line, proto: bytes) -> Report:

@@ -14,8 +14,9 @@ from jax.sharding import PartitionSpec
 from shardnb.compiler import Request, SourceTexts, divisibility, placement
 from shardnb.compiler.arrays import dtype_name
 from shardnb.compiler.divisibility import Stated
-from shardnb.jax_compat import private
-from shardnb.jax_compat.jaxprs import Part, bare
+from shardnb.jax_compat.error_wordings import OTHER_TYPE_THAN_IN_SPECS
+from shardnb.jax_compat.jaxprs import PartialJaxpr, bare
+from shardnb.jax_compat.tracing import traced_apart
 from shardnb.manual.missing_collective import missing_collective, state_of
 from shardnb.mesh import Grid
 from shardnb.propagation.typed_view import ordered, typed_program
@@ -80,7 +81,7 @@ class ShardMapCall:
 
     def trace(self, fn: Callable[..., Tree], out_specs: Tree) -> Any:
         """Trace the `shard_map` of a body, apart from the traces that the user's program meets."""
-        with jax.set_mesh(self.grid.mesh), private.traced_apart():
+        with jax.set_mesh(self.grid.mesh), traced_apart():
             return jax.jit(self.mapped(fn, out_specs)).trace(*self.arguments)
 
 
@@ -223,7 +224,7 @@ def _cut(jaxpr: Any) -> Any:
     added = [e for e in jaxpr.eqns if _MARK in str(e.source_info.name_stack)]
     first = min((jaxpr.eqns.index(e) for e in added), default=len(jaxpr.eqns))
     results = [e.invars[0] for e in added if e.invars]
-    return Part(jaxpr.constvars, jaxpr.invars, jaxpr.eqns[:first], results)
+    return PartialJaxpr(jaxpr.constvars, jaxpr.invars, jaxpr.eqns[:first], results)
 
 
 def _inputs(
@@ -347,8 +348,8 @@ def _said(error: Exception | None) -> str:
 
 def _mismatched(call: ShardMapCall, error: Exception | None) -> str:
     explicit = all("Explicit" in str(kind) for kind in call.grid.mesh.axis_types)
-    said = str(error).partition("\n")[0]
-    return said if explicit and said.startswith("in_specs passed to shard_map") else ""
+    mismatch = OTHER_TYPE_THAN_IN_SPECS.search(str(error))
+    return str(error).partition("\n")[0] if explicit and mismatch else ""
 
 
 def _rank(number: int, aval: Any, spec: Any) -> str:

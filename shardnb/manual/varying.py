@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from shardnb.jax_compat.jaxprs import bare, inner
-from shardnb.jax_compat.private import core
+from shardnb.jax_compat.jaxprs import bare, inner, is_literal
 from shardnb.terms.primitives import FUNCTIONS, Function, primitive_of
 
 
@@ -47,7 +46,7 @@ def follow(jaxpr: Any, axis: str, states: Sequence[State]) -> list[State]:
     known: dict[Any, State] = dict(zip(jaxpr.invars, states, strict=True))
 
     def state_of(variable: Any) -> State:
-        return SAME if isinstance(variable, core.Literal) else known.get(variable, SAME)
+        return SAME if is_literal(variable) else known.get(variable, SAME)
 
     for equation in jaxpr.eqns:
         results = _step(equation, axis, [state_of(variable) for variable in equation.invars])
@@ -74,7 +73,7 @@ def _axes(equation: Any) -> tuple[str, ...]:
 
 def _collective(name: str, equation: Any, given: list[State]) -> State:
     if name == "pvary":
-        known = given[0].kind != "same" or not isinstance(equation.invars[0], core.Literal)
+        known = given[0].kind != "same" or not is_literal(equation.invars[0])
         return given[0] if known else State(origin=equation)
     row = primitive_of(name)
     if row is not None and row.makes_equal:
@@ -123,7 +122,7 @@ def _divided(state: State, equation: Any, by: State) -> State:
     divisor = by.origin.invars[0] if by.kind == "same" and by.origin is not None else divisor
     if equation.primitive.name != "div" or state.reducer != "psum":
         return state
-    if not isinstance(divisor, core.Literal) or origin.primitive.name != "reduce_sum":
+    if not is_literal(divisor) or origin.primitive.name != "reduce_sum":
         return state
     shape = origin.invars[0].aval.shape
     count = math.prod(shape[axis] for axis in origin.params["axes"])

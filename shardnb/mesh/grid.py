@@ -10,7 +10,7 @@ from typing import Any
 import jax
 from jax.sharding import AxisType, NamedSharding
 
-from shardnb.jax_compat import private
+from shardnb.jax_compat.devices import compile_only
 from shardnb.mesh.grammar import MeshSpec, axis_type, parse_mesh
 from shardnb.mesh.targets import devices_for, target_name
 from shardnb.mesh.topologies import is_topology
@@ -47,7 +47,7 @@ class Grid:
     @property
     def compile_only(self) -> bool:
         """Whether its devices are a topology, where nothing runs."""
-        return private.compile_only(self.mesh.devices.flat[0])
+        return compile_only(self.mesh.devices.flat[0])
 
     def describe(self) -> model.Mesh:
         """Give the mesh as a report holds it."""

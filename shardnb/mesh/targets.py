@@ -9,7 +9,8 @@ from functools import cache
 import jax
 import numpy as np
 
-from shardnb.jax_compat import private
+from shardnb.jax_compat.devices import emulated_devices
+from shardnb.jax_compat.parts import NotAvailable
 from shardnb.mesh import topologies
 from shardnb.mesh.topologies import Devices
 
@@ -25,7 +26,10 @@ def devices_for(target: str, sizes: Sequence[int]) -> Devices:
     Raises `ValueError` for an unknown target, or where the number of devices does not fit.
     """
     if topologies.is_topology(target):
-        return topologies.laid_out(target, sizes)
+        try:
+            return topologies.laid_out(target, sizes)
+        except NotAvailable as error:
+            raise ValueError(f"{target} cannot be compiled for: {error}") from error
     provider = _PROVIDERS.get(target)
     if provider is None:
         raise ValueError(
@@ -42,7 +46,7 @@ def target_name(target: str) -> str:
 
 @cache
 def _emulated(count: int) -> Sequence[jax.Device]:
-    return private.emulated_devices(count)
+    return emulated_devices(count)
 
 
 def _attached(count: int) -> Sequence[jax.Device]:

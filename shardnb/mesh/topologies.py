@@ -15,10 +15,12 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.experimental import mesh_utils, topologies
 from numpy.typing import NDArray
 
-from shardnb.jax_compat import private
+from shardnb.jax_compat.devices import laid_on_torus, topology_devices
+from shardnb.jax_compat.error_wordings import NO_LIBTPU, compilers_words
+from shardnb.jax_compat.parts import NotAvailable
+from shardnb.jax_compat.process_lock import PROCESS_LOCK
 
 Devices = NDArray[np.object_]
 
@@ -136,9 +138,7 @@ def laid_out(name: str, sizes: Sequence[int]) -> Devices:
 
 
 def _on_torus(devices: Sequence[Any], sizes: Sequence[int]) -> Devices:
-    grid: Devices = mesh_utils.create_device_mesh(
-        tuple(sizes), list(devices), allow_split_physical_axes=True
-    )
+    grid: Devices = laid_on_torus(devices, sizes)
     return grid
 
 
@@ -193,18 +193,16 @@ def topology(name: str) -> tuple[Any, ...]:
     Raises `ValueError` where libtpu is not installed, or knows no such topology.
     """
     try:
-        with private.ALONE, _quiet_libtpu():
-            return tuple(topologies.get_topology_desc(name, platform="tpu").devices)
+        with PROCESS_LOCK, _quiet_libtpu():
+            return topology_devices(name)
+    except NotAvailable:
+        raise
     except RuntimeError as error:
-        if "not installed" in str(error):
+        if NO_LIBTPU.search(str(error)):
             raise ValueError(
                 f"{name} needs the TPU compiler: pip install 'shardnb[tpu]' (no TPU is needed)"
             ) from error
-        raise ValueError(f"the TPU compiler knows no {name}: {_said(error)}") from error
-
-
-def _said(error: RuntimeError) -> str:
-    return str(error).partition("\n")[0].removeprefix("INVALID_ARGUMENT: ").strip()
+        raise ValueError(f"the TPU compiler knows no {name}: {compilers_words(error)}") from error
 
 
 _ENVIRONMENT = {

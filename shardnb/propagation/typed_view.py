@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import string
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -15,8 +14,8 @@ from jax.sharding import NamedSharding, PartitionSpec
 from shardnb.compiler import placement
 from shardnb.compiler.arrays import dtype_name
 from shardnb.compiler.divisibility import text as spec_text
-from shardnb.jax_compat.jaxprs import bare, inner
-from shardnb.jax_compat.private import core
+from shardnb.jax_compat.frames import is_jaxs_own
+from shardnb.jax_compat.jaxprs import bare, inner, is_dropped, is_literal
 from shardnb.report.model import Location
 from shardnb.report.typed import TypedLine, TypedValue
 from shardnb.report.types import TypedProgram
@@ -45,7 +44,6 @@ _SHOWN = (
     "name",
     "length",
 )
-_JAX = os.path.dirname(jax.__file__) + os.sep  # noqa: PTH120 - compared with co_filename
 
 
 def typed_program(
@@ -120,12 +118,12 @@ class _Reader:
         )
 
     def _bind(self, variable: Any) -> TypedValue:
-        if isinstance(variable, core.DropVar):
+        if is_dropped(variable):
             return typed_value(variable.aval, "_")
         return typed_value(variable.aval, self._name(variable))
 
     def _name(self, variable: Any) -> str:
-        if isinstance(variable, core.Literal):
+        if is_literal(variable):
             return _literal(variable)
         if variable not in self._names:
             self._names[variable] = self._given.pop(0) if self._given else next(self._fresh)
@@ -185,7 +183,7 @@ def is_inserted(equation: Any) -> bool:
 
 def _called_by_user(stack: tuple[positions.Position, ...]) -> str | None:
     """Give the function of JAX's that code outside JAX called, past wrappers and tree maps."""
-    outside = next((i for i, p in enumerate(stack) if not p.file.startswith(_JAX)), len(stack))
+    outside = next((i for i, p in enumerate(stack) if not is_jaxs_own(p.file)), len(stack))
     helpers = ("traceback_util.py", "tree_util.py", "tree.py", "api_util.py")
     inside = (p for p in stack[:outside][::-1] if not p.file.endswith(helpers))
     return next((p.function for p in inside), None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from shardnb.compiler import shardy_passes
 from shardnb.compiler.dumps import Dumps
-from shardnb.jax_compat import private
+from shardnb.jax_compat.parts import NotAvailable
 from shardnb.propagation.blocked import blocked_axes
 from shardnb.propagation.chains import Chains, Move, Node, Root, flat, manual
 from shardnb.propagation.matching import Leaf, match
@@ -115,7 +115,7 @@ def _reasons(
         return None
     try:
         found = shardy_passes.propagate(dumps)
-    except (ValueError, private.NotAvailable) as error:
+    except (ValueError, NotAvailable) as error:
         notes.append(f"origins of shardings are not known: {error}")
         return None
     if not found.traced:

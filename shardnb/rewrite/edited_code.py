@@ -31,8 +31,10 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from shardnb.compiler import Program
-from shardnb.jax_compat import private
+from shardnb.jax_compat.frames import raw_frames
 from shardnb.jax_compat.jaxprs import equations
+from shardnb.jax_compat.parts import NotAvailable
+from shardnb.jax_compat.process_lock import PROCESS_LOCK
 from shardnb.rewrite import hook
 from shardnb.sources.source_texts import Sources
 from shardnb.texts.hlo import Frame
@@ -48,13 +50,16 @@ def traced_functions(program: Program) -> dict[str, list[FunctionType]]:
     """
     sources, codes = Sources(), dict[int, CodeType]()
     for equation in equations(program.traced.jaxpr):
-        stack = private.raw_frames(equation.source_info.traceback)
+        try:
+            stack = raw_frames(equation)
+        except NotAvailable:
+            return {}
         inside = takewhile(lambda frame: not sources.is_own(frame[0].co_filename), stack)
         codes |= {id(code): code for code, _ in inside}
     files = {code.co_filename for code in codes.values()}
     files = {file for file in files if sources.locate((Frame(file, 1),))}
     functions: dict[str, list[FunctionType]] = {file: [] for file in sorted(files)}
-    with private.ALONE:  # no function has another thread's edit
+    with PROCESS_LOCK:  # no function has another thread's edit
         for holder in gc.get_referrers(*codes.values()):
             if type(holder) is FunctionType and holder.__code__.co_filename in files:
                 functions[holder.__code__.co_filename].append(holder)
@@ -76,7 +81,7 @@ def edited_functions(
     `text` and `edited` are the same but for expressions and statements around them.
     """
     codes = _codes(_with_both(text, edited), file, functions)
-    with private.ALONE, hook.edited_trace():  # two threads would restore each other's edits
+    with PROCESS_LOCK, hook.edited_trace():  # two threads would restore each other's edits
         originals = [function.__code__ for function in functions]
         restored = map(setattr, functions, repeat("__code__"), originals)
         restore: partial[Any] = partial(deque, restored, maxlen=0)

@@ -13,7 +13,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from shardnb.bugs import Inconclusive, refusable
 from shardnb.compiler import Program, Request
 from shardnb.compiler.placement import is_spec, named_leaves
-from shardnb.jax_compat.private import core
+from shardnb.jax_compat.jaxprs import as_function
 from shardnb.report.model import Location, Spec
 from shardnb.report.spec import spec_text
 from shardnb.rewrite import hook
@@ -236,7 +236,7 @@ def _leaves_of(program: Program, key: str) -> list[tuple[str, Any]]:
 
 def _replay(program: Program) -> Callable[..., Tree]:
     """Give the traced program as a function, so that nothing of the user's runs again."""
-    run = core.jaxpr_as_fun(program.traced.jaxpr)
+    run = as_function(program.traced.jaxpr)
     result = jax.tree_util.tree_structure(program.lowered.out_info)
 
     def call(*args: Tree) -> Tree:

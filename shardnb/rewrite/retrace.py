@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from shardnb.jax_compat import private
+from shardnb.jax_compat.tracing import traced_apart
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def quiet_retrace() -> Iterator[None]:
             stack.enter_context(_unheard())
             stack.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore")
-            stack.enter_context(private.traced_apart())
+            stack.enter_context(traced_apart())
             yield
     finally:
         random.setstate(numbers)

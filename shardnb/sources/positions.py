@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from shardnb.jax_compat import private
+from shardnb.jax_compat import frames
+from shardnb.jax_compat.parts import NotAvailable
 from shardnb.texts.hlo import Frame
 
 _NOWHERE = (None, None, None, None)
@@ -32,8 +33,11 @@ class Position(NamedTuple):
 
 def of_equation(equation: Any) -> tuple[Position, ...]:
     """Give the stack that wrote an equation, innermost first."""
-    frames = private.raw_frames(equation.source_info.traceback)
-    return tuple(Position(code.co_filename, code.co_name, *_span(code, at)) for code, at in frames)
+    try:
+        stack = frames.raw_frames(equation)
+    except NotAvailable:
+        return tuple(Position(*line) for line in frames.lines(equation))
+    return tuple(Position(code.co_filename, code.co_name, *_span(code, at)) for code, at in stack)
 
 
 def of_exception(error: BaseException) -> tuple[Position, ...]:

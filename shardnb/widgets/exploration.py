@@ -14,7 +14,7 @@ from shardnb.compiler import Program, Request, build, placement
 from shardnb.compiler.arrays import dtype_name
 from shardnb.errors import explain_error
 from shardnb.findings import report_of_program
-from shardnb.jax_compat.private import core
+from shardnb.jax_compat.jaxprs import as_function
 from shardnb.mesh import Grid, make_grid
 from shardnb.report import Axis, Report
 from shardnb.rewrite.retrace import quiet_retrace
@@ -96,7 +96,7 @@ class Subject:
 
 def _replayed(request: Request, jaxpr: Any, result: Any) -> Any:
     """Trace a jaxpr in the place of the function that it came from."""
-    run = core.jaxpr_as_fun(jaxpr)
+    run = as_function(jaxpr)
 
     def call(*args: Tree) -> Tree:
         return jax.tree_util.tree_unflatten(result, run(*jax.tree_util.tree_leaves(args)))

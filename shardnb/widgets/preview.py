@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from shardnb.compiler import Program, shardy_passes
-from shardnb.jax_compat import mlir, private
+from shardnb.jax_compat import mlir
+from shardnb.jax_compat.parts import NotAvailable
 from shardnb.propagation.matching import match
 from shardnb.propagation.named import Lines, named_values
 from shardnb.propagation.values import VALUE_LIMIT
@@ -46,7 +47,7 @@ class Base:
         try:
             mesh_name, axes = next(iter(self.stated.meshes)), self._axes(plan)
             found = shardy_passes.preview(self.module, mesh_name, self._changed(plan), axes)
-        except (ValueError, private.NotAvailable) as error:
+        except (ValueError, NotAvailable) as error:
             raise NoPreview(str(error)) from error
         mesh = _mesh(self.report.mesh, plan.axes)
         given = dict(plan.specs)
@@ -102,7 +103,7 @@ def base_of(plan: Plan, program: Program, report: Report, subject: Subject) -> B
         module = shardy_passes.imported(dumps)
         stated = shardy.read_module(module)
         found = shardy_passes.preview(module, next(iter(stated.meshes)), {})
-    except (ValueError, private.NotAvailable):
+    except (ValueError, NotAvailable):
         return None
     if len(found.inputs) != len(names) or len(found.outputs) != len(report.outputs):
         return None
@@ -120,7 +121,7 @@ def _input_names(program: Program, report: Report) -> list[str]:
     lifted = len(program.closed_over)
     names = [value.name for value in report.inputs]
     ordered = [*names[len(names) - lifted :], *names[: len(names) - lifted]]
-    return [ordered[number] for number in private.kept_arguments(program.lowered)]
+    return [ordered[number] for number in program.kept_arguments]
 
 
 def _mesh(mesh: Mesh, axes: Sequence[Axis]) -> Mesh:

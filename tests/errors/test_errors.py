@@ -6,6 +6,7 @@ The fixes are applied to the text of the program and traced: what is proposed ha
 import ast
 import re
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -19,7 +20,8 @@ from jax.sharding import PartitionSpec as P
 from shardnb.compiler import SourceTexts
 from shardnb.errors import explain as explaining
 from shardnb.errors import explain_error
-from shardnb.jax_compat.private import full_tracebacks
+from shardnb.jax_compat import parts
+from shardnb.jax_compat.tracing import full_tracebacks, shard_map_arguments_checked_by
 from shardnb.mesh import make_grid
 from shardnb.report.model import Source
 
@@ -433,12 +435,40 @@ def test_other_errors_pass_through(text):
     assert cell.report is None
 
 
-def test_an_explanation_that_fails_leaves_the_error_alone(monkeypatch):
+def test_an_explanation_that_fails_leaves_the_error_alone_and_is_logged(monkeypatch, caplog):
     def broken(*args):
         raise RuntimeError("broken")
 
     monkeypatch.setattr(explaining, "_draft", broken)
+    with pytest.raises(RuntimeError, match="broken"):
+        explain_error(ValueError("x"))
+    monkeypatch.delenv("SHARDNB_STRICT")
     assert explain_error(ValueError("x")) is None
+    assert caplog.records[0].name == "shardnb"
+    assert "the explanation of an error is not shown (RuntimeError: broken)" in caplog.text
+
+
+def test_an_error_says_that_a_part_of_jax_is_gone(monkeypatch):
+    monkeypatch.setattr(parts, "_gone", {parts.SHARD_MAP_CHECK: None})
+    cell = Cell("def f(t):\n    return jnp.sort(t) * 2", [f32(64)], [P("data")])
+    said = f"{parts.SHARD_MAP_CHECK.lost}: {parts.SHARD_MAP_CHECK.what} is not available with jax"
+    assert said in cell.report.cause
+
+
+def test_without_jaxs_frames_and_full_tracebacks_an_error_is_told_by_its_class(monkeypatch):
+    monkeypatch.setattr(parts, "_gone", {})
+    gone = replace(parts.TRACEBACK_FILTERING, attribute="gone")
+    monkeypatch.setattr(parts, "TRACEBACK_FILTERING", gone)
+    cell = Cell("def f(t):\n    return jnp.sort(t) * 2", [f32(64)], [P("data")])
+    assert cell.report.expression == "jnp.sort(t)"
+    assert gone.lost in cell.report.cause
+
+
+def test_without_its_own_check_of_a_shard_map_only_jaxs_first_error_is_told(monkeypatch):
+    monkeypatch.setattr(parts, "_gone", {})
+    monkeypatch.delattr("jax._src.shard_map._check_specs_vs_args")
+    with shard_map_arguments_checked_by(lambda *_: None):
+        assert parts.SHARD_MAP_CHECK in parts._gone
 
 
 def test_explaining_leaves_no_trace_in_the_caches_of_jax():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import pytest
 
+from shardnb.jax_compat import parts
 from shardnb.magics import watch
 
 PLACED = """
@@ -112,3 +113,12 @@ def test_the_hook_is_always_removed():
     count = len(seen[0])
     jax.jit(lambda v: v + 42)(1.0)
     assert (count, len(seen[0])) == (1, 1)
+
+
+@pytest.mark.parametrize("part", [parts.COMPILED_MODULES, parts.HLO_MODULE])
+def test_where_jax_cannot_show_what_it_compiles_the_cell_does_not_run(ip, run, part, monkeypatch):
+    monkeypatch.setattr(parts, "_gone", {})
+    monkeypatch.delattr(f"{part.module}.{part.attribute}")
+    shown = run("%%shard --watch\nran = True", fails=True)
+    assert f"--watch is not available: {part.what} is not available" in shown.err + shown.out
+    assert "ran" not in ip.user_ns

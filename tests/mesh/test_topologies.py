@@ -179,7 +179,7 @@ def test_without_libtpu_the_extra_is_named(monkeypatch):
     def missing(*_args, **_options):
         raise RuntimeError("JAX TPU support not installed; cannot generate TPU topology.")
 
-    monkeypatch.setattr(topologies.topologies, "get_topology_desc", missing)
+    monkeypatch.setattr("jax.experimental.topologies.get_topology_desc", missing)
     topologies.topology.cache_clear()
     with pytest.raises(ValueError, match=r"pip install 'shardnb\[tpu\]'"):
         topologies.laid_out("v5e:2x4", (8,))

@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 import shardnb as sn
 from shardnb.compiler import Request
 from shardnb.engine import compile_and_analyse
-from shardnb.jax_compat import private
+from shardnb.jax_compat.parts import NotAvailable
 from shardnb.mesh import make_grid
 from shardnb.report import Fix
 from shardnb.search.fixes import find_fixes
@@ -223,10 +223,10 @@ def test_a_function_that_cannot_be_traced_again_is_said():
 
 def test_a_whole_compile_stands_in_for_what_is_gone(monkeypatch):
     def gone(name, callback):
-        raise private.NotAvailable("the optimized program before machine code")
+        raise NotAvailable("the optimized program before machine code")
 
     program, report = case_3()
-    monkeypatch.setattr("shardnb.jax_compat.private.optimized_modules", gone)
+    monkeypatch.setattr("shardnb.search.fixes.trial.optimized_modules", gone)
     assert Bench(report.mesh).look(program.lowered).wire_bytes == report.wire_bytes
 
 

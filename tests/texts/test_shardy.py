@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from shardnb.jax_compat import mlir, private
+from shardnb.jax_compat.parts import MLIR_BINDINGS, NotAvailable
 from shardnb.texts import shardy
 from shardnb.texts.shardy_attributes import Edge, Sharding, mesh_text, sharding_text
 
@@ -271,13 +271,11 @@ def test_a_text_that_cannot_be_read_says_why(text, problem):
 
 
 def test_a_jaxlib_without_a_part_of_the_bindings_says_so(monkeypatch):
-    monkeypatch.setitem(mlir._NEEDED, "dialects.sdy", ("register_dialect", "GoneAttr"))
-    mlir.bindings.cache_clear()
-    try:
-        with pytest.raises(private.NotAvailable, match="Shardy in this process is not available"):
-            shardy.read(module(""))
-    finally:
-        mlir.bindings.cache_clear()
+    known = MLIR_BINDINGS["dialects.sdy"]
+    gone = dataclasses.replace(known, has=(*known.has, "GoneAttr"))
+    monkeypatch.setitem(MLIR_BINDINGS, "dialects.sdy", gone)
+    with pytest.raises(NotAvailable, match="Shardy in this process is not available"):
+        shardy.read(module(""))
 
 
 def parts(thing, seen):

@@ -19,7 +19,7 @@ from shardnb.errors.evidence import Evidence, Operation
 from shardnb.errors.reshard_candidates import Trial, Way, as_spec
 from shardnb.errors.sharding import pieces_for
 from shardnb.findings import report_of_program
-from shardnb.jax_compat import private
+from shardnb.jax_compat.tracing import full_tracebacks
 from shardnb.mesh import retyped
 from shardnb.report.model import Collective, Location, Report, Spec
 from shardnb.report.types import Annotation, Column, ErrorReport, ExplicitPlan
@@ -96,7 +96,7 @@ class _Pass:
     def _traced(self) -> tuple[Program | None, Exception | None]:
         with (
             quiet_retrace(),
-            private.full_tracebacks(),
+            full_tracebacks(),
             self.texts.running(self.request.function) as fn,
         ):
             try:

@@ -6,7 +6,6 @@ propagation, beside the shardings.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,16 +15,15 @@ import jax
 
 from shardnb.compiler import Program, placement
 from shardnb.compiler.dumps import recording
-from shardnb.jax_compat import private
-from shardnb.jax_compat.jaxprs import bare
-from shardnb.jax_compat.private import core
+from shardnb.jax_compat.compilation_cache import without_compilation_cache
+from shardnb.jax_compat.frames import is_jaxs_own
+from shardnb.jax_compat.jaxprs import as_function, bare, is_jaxpr
 from shardnb.report.model import Mesh, Spec
 from shardnb.sources.positions import Position, of_equation
 from shardnb.texts import hlo
 from shardnb.texts.shardings import LayoutReader
 
 _TAG = re.compile(r"shardnb_(\d+)_")
-_JAX = os.path.dirname(jax.__file__) + os.sep  # noqa: PTH120 - compared with co_filename
 
 
 @dataclass(frozen=True)
@@ -112,26 +110,26 @@ class _Tagger:
         return equation.replace(source_info=source.replace(name_stack=name), params=params)
 
     def _parameter(self, value: Any, stack: tuple[Position, ...]) -> Any:
-        if isinstance(value, tuple | list) and any(isinstance(bare(v), core.Jaxpr) for v in value):
+        if isinstance(value, tuple | list) and any(is_jaxpr(v) for v in value):
             parts = [self._parameter(part, stack) for part in value]
             return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-        if not isinstance(bare(value), core.Jaxpr):
+        if not is_jaxpr(value):
             return value
         # JAX traces its own jitted functions once: what they hold points at their first call.
         own = getattr(bare(value).debug_info, "func_filename", None) or ""
-        return self.jaxpr(value, stack if own.startswith(_JAX) else ())
+        return self.jaxpr(value, stack if is_jaxs_own(own) else ())
 
 
 def _before(program: Program, jaxpr: Any) -> str:
     """Compile the numbered program as far as XLA's module after propagation."""
-    run, result = core.jaxpr_as_fun(jaxpr), jax.tree_util.tree_structure(program.lowered.out_info)
+    run, result = as_function(jaxpr), jax.tree_util.tree_structure(program.lowered.out_info)
 
     def call(*args: Any) -> Any:
         return jax.tree_util.tree_unflatten(result, run(*jax.tree_util.tree_leaves(args)))
 
     request = replace(program.request, function=call)
     lowered = request.lower(request.trace())
-    with jax.set_mesh(request.mesh), private.without_compilation_cache(), recording() as recorder:
+    with jax.set_mesh(request.mesh), without_compilation_cache(), recording() as recorder:
         lowered.compile(compiler_options=recorder.options)
     return recorder.dumps.before
 

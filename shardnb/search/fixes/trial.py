@@ -17,7 +17,10 @@ from shardnb.collectives.find import find_collectives
 from shardnb.compiler.dumps import captured_fd2
 from shardnb.findings.memory import memory_of_compiled
 from shardnb.findings.work import work_of
-from shardnb.jax_compat import private
+from shardnb.jax_compat.compilation_cache import without_compilation_cache
+from shardnb.jax_compat.error_wordings import INTERRUPTED
+from shardnb.jax_compat.parts import NotAvailable
+from shardnb.jax_compat.xla import hlo_text, optimized_modules
 from shardnb.report.cost import Work
 from shardnb.report.model import Collective, Memory, Mesh
 from shardnb.texts import hlo
@@ -88,7 +91,7 @@ class Bench:
 @contextmanager
 def quiet_compiler() -> Iterator[None]:
     """Compile beside the persistent cache; what the compiler writes to descriptor 2 is dropped."""
-    with private.without_compilation_cache(), captured_fd2():
+    with without_compilation_cache(), captured_fd2():
         yield
 
 
@@ -117,19 +120,19 @@ def optimized_text(lowered: Any, platform: str) -> str:
             return str(lowered.compile().as_text())
     catcher = _Catcher()
     with ExitStack() as stack:
-        with suppress(private.NotAvailable):  # else the compile goes on to its end
-            stack.enter_context(private.optimized_modules(_NAME, catcher))
+        with suppress(NotAvailable):  # else the compile goes on to its end
+            stack.enter_context(optimized_modules(_NAME, catcher))
         compiled = _compile(lowered, catcher)
-    return str(compiled.as_text()) if catcher.proto is None else private.hlo_text(catcher.proto)
+    return str(compiled.as_text()) if catcher.proto is None else hlo_text(catcher.proto)
 
 
 def _compile(lowered: Any, catcher: _Catcher) -> Any:
     try:
-        with refusable(), private.without_compilation_cache(), _dropped_fd2():
+        with refusable(), without_compilation_cache(), _dropped_fd2():
             return lowered.compile()
     except Inconclusive as refusal:
         # An interrupt that arrives in C++ is raised in the catcher, and comes back as text.
-        if "KeyboardInterrupt" in str(refusal):
+        if INTERRUPTED.search(str(refusal)):
             raise KeyboardInterrupt from refusal
         if catcher.proto is None:
             raise

@@ -17,7 +17,6 @@ from shardnb.bugs import Inconclusive
 from shardnb.collectives.wire_bytes import wire_bytes
 from shardnb.compiler import Program
 from shardnb.compiler.shardy_passes import PIPELINE, stated_module
-from shardnb.jax_compat import private
 from shardnb.report.cost import Work
 from shardnb.report.dtypes import size_in_bytes
 from shardnb.report.model import Collective, Groups, Spec
@@ -60,7 +59,7 @@ class Estimator:
         self.lines = program.dumps.stated.count("\n") + 1
         self._module = stated_module(program.dumps)
         lifted = len(program.closed_over)
-        kept = private.kept_arguments(program.lowered)
+        kept = program.kept_arguments
         self._inputs = {n - lifted: at for at, n in enumerate(kept) if n >= lifted}
         self.names_axes = not stated.stated_axes.isdisjoint(self.sizes)
 
