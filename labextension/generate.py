@@ -9,16 +9,19 @@ writes `src/generated/report.d.ts` and `src/generated/vocabulary.ts`; both are c
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
-from shardnb.collectives.kinds import KINDS
 
-from shardnb.report import Report, model
-from shardnb.views import live, palette, phrases, widget_phrases, words
+from shardnb.report import Report, cost, model, places, typed
+from shardnb.report.model import SCHEMA_VERSION
+from shardnb.terms.causes import ASKERS, AskedBy
+from shardnb.terms.collectives import KINDS, Ring
+from shardnb.terms.tables import TABLES
+from shardnb.views import live, palette, phrases, widget_phrases
 from shardnb.views.bundle import MIME
 from shardnb.views.formatting import size
 
@@ -40,22 +43,16 @@ def generated() -> dict[str, str]:
 
 
 def _types(parts: Mapping[str, Any]) -> str:
-    named = (f"export type {name} = {_union(values)};" for name, values in _unions().items())
+    named = (f"export type {name} = {_union(values)};" for name, values in unions().items())
     shapes = (_interface(name, part) for name, part in sorted(parts.items()))
     return _HEAD + "\n".join(["", *named, "", *shapes])
 
 
-def _unions() -> dict[str, tuple[str, ...]]:
-    return {
-        "AskedBy": get_args(model.AskedBy),
-        "Asker": (*get_args(model.AskedBy), words.MADE, words.UNASKED),
-        "ArrayText": live.ARRAY_TEXTS,
-        "AxisType": get_args(model.AxisType),
-        "CollectiveKind": KINDS,
-        "CollectiveText": live.COLLECTIVE_TEXTS,
-        "Direction": get_args(model.Direction),
-        "Reason": tuple(words.REASONS),
-    }
+def unions() -> dict[str, tuple[str, ...]]:
+    """Give the vocabularies that the front end reads by name."""
+    texts = {"ArrayText": live.ARRAY_TEXTS, "CollectiveText": live.COLLECTIVE_TEXTS}
+    named = {name: tuple(table) for name, table in TABLES.items() if name not in _OF_JAX}
+    return {**named, **texts, "AskedBy": get_args(AskedBy), "Ring": get_args(Ring)}
 
 
 def _union(values: tuple[str, ...]) -> str:
@@ -76,12 +73,20 @@ def _type(schema: Mapping[str, Any]) -> str:
     if "$ref" in schema:
         return str(schema["$ref"])
     if "enum" in schema:
-        return " | ".join("null" if one is None else _text(one) for one in schema["enum"])
+        return _named(schema["enum"])
     if "anyOf" in schema:
         return " | ".join(dict.fromkeys(map(_type, schema["anyOf"])))
     if schema.get("type") == "object":
         return f"Readonly<Record<string, {_type(schema['additionalProperties'])}>>"
     return _list(schema) if schema.get("type") == "array" else _PLAIN[schema["type"]]
+
+
+def _named(values: Sequence[str | None]) -> str:
+    """Give a vocabulary by its name, and members of no vocabulary one by one."""
+    members = {one for one in values if one is not None}
+    names = [name for name, union in unions().items() if set(union) == members]
+    listed = names[:1] or [_text(one) for one in values if one is not None]
+    return " | ".join([*listed, *(["null"] if None in values else [])])
 
 
 def _list(schema: Mapping[str, Any]) -> str:
@@ -95,18 +100,18 @@ def _list(schema: Mapping[str, Any]) -> str:
 
 
 def _vocabulary(parts: Mapping[str, Any]) -> str:
-    lists = {
-        "ASKERS": "Asker",
-        "COLLECTIVE_KINDS": "CollectiveKind",
-    }
-    unions = _unions()
+    kinds = {name: {"ring": kind.ring, "inPairs": kind.in_pairs} for name, kind in KINDS.items()}
+    colours = {name: asker.colours or palette.OTHER for name, asker in ASKERS.items()}
     return "\n".join(
         [
             _HEAD,
-            f"import type {{ {', '.join(lists.values())} }} from './report';\n",
+            "import type { Asker, Kind, Ring } from './report';\n",
             _constant("MIME_TYPE", MIME),
-            _constant("VERSION", model.SCHEMA_VERSION),
-            *(_constant(n, unions[t], f"readonly {t}[]") for n, t in lists.items()),
+            _constant("VERSION", SCHEMA_VERSION),
+            _constant("KINDS", kinds, "Record<Kind, { ring: Ring; inPairs: boolean }>"),
+            "/** The ground and the text of each asker's label. */",
+            _constant("ASKER_COLOURS", colours, "Record<Asker, readonly [string, string]>"),
+            _constant("OTHER_COLOURS", palette.OTHER),
             _constant("HUES", palette.HUES),
             _constant("INK", palette.TEXT),
             _constant("EMPTY", palette.EMPTY),
@@ -120,6 +125,8 @@ def _vocabulary(parts: Mapping[str, Any]) -> str:
     )
 
 
+# The front end knows no primitives.
+_OF_JAX = ("Primitive", "Function")
 _PAIRS = "readonly (readonly [number, string])[]"
 _SHAPES = "Record<string, { defaults: object; parts: Record<string, string> }>"
 
@@ -142,8 +149,6 @@ def _shapes(parts: Mapping[str, Any]) -> dict[str, Any]:
 
 def _kinds() -> Iterator[type]:
     """Give the classes that a report and its words are made of."""
-    from shardnb.report import cost, places, typed
-
     for module in (model, cost, places, typed, live):
         for kind in vars(module).values():
             if isinstance(kind, type) and kind.__module__ == module.__name__:

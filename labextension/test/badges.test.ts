@@ -35,7 +35,7 @@ describe('the notes of a report', () => {
     const badges = [0, 1, 2].map(id => ({ id, head: 'h', sends: 's', mark: `mark of ${id}` }));
     const found = notes({ ...sketch(), said: { lines: [[{ line: 1, badges, marks: [few] }]] } });
     const [{ marks }] = found.get('cell-a')!;
-    expect(marks).toMatchObject([{ text: 'two more', title: 'two more', asked: 'other', id: 0 }]);
+    expect(marks).toMatchObject([{ text: 'two more', title: 'two more', asked: null, id: 0 }]);
   });
 
   it('stand in other cells that the program calls, and in no library', () => {
@@ -87,7 +87,7 @@ describe('the badges of an editor', () => {
   afterEach(() => views.splice(0).forEach(view => view.destroy()));
 
   const CODE = '%%shard\nh = x @ W\ny = h';
-  const mark: Mark = { text: 'a badge', title: 't', asked: 'other', cell: 'c', output: 0, id: 7 };
+  const mark: Mark = { text: 'a badge', title: 't', asked: null, cell: 'c', output: 0, id: 7 };
   const note: Note = {
     line: 2,
     code: 'h = x @ W',

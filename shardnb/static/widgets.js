@@ -2,14 +2,61 @@
 
 // src/generated/vocabulary.ts
 var VERSION = 1;
-var COLLECTIVE_KINDS = [
-  "all-reduce",
-  "all-gather",
-  "reduce-scatter",
-  "all-to-all",
-  "ragged-all-to-all",
-  "collective-permute",
-  "collective-broadcast"
+var KINDS = {
+  "all-reduce": {
+    "ring": "there and back",
+    "inPairs": false
+  },
+  "all-gather": {
+    "ring": "all but its own",
+    "inPairs": false
+  },
+  "reduce-scatter": {
+    "ring": "a result for each other",
+    "inPairs": false
+  },
+  "all-to-all": {
+    "ring": "all but its own",
+    "inPairs": false
+  },
+  "ragged-all-to-all": {
+    "ring": "all but its own",
+    "inPairs": false
+  },
+  "collective-permute": {
+    "ring": "all",
+    "inPairs": true
+  },
+  "collective-broadcast": {
+    "ring": "all",
+    "inPairs": false
+  }
+};
+var ASKER_COLOURS = {
+  "called": [
+    "#cfe2ff",
+    "#0b2e66"
+  ],
+  "requested": [
+    "#fde7b0",
+    "#4a3800"
+  ],
+  "inferred": [
+    "#f9d2cf",
+    "#651410"
+  ],
+  "made by the partitioner": [
+    "#dcdcdc",
+    "#222222"
+  ],
+  "asker unknown": [
+    "#dcdcdc",
+    "#222222"
+  ]
+};
+var OTHER_COLOURS = [
+  "#dcdcdc",
+  "#222222"
 ];
 var HUES = [
   "#8ecae6",
@@ -890,6 +937,158 @@ function letter(number) {
   return name;
 }
 
+// src/view/ring.ts
+var DRAWN = 16;
+function ring(one, mesh) {
+  const kind = kindOf(one);
+  if (kind && KINDS[kind].inPairs) {
+    return permute(one, mesh);
+  }
+  const group = one.groups.find((members3) => members3.length > 1);
+  const steps2 = kind && STEPS[kind];
+  if (!group || !steps2) {
+    return null;
+  }
+  const members2 = group.slice(0, DRAWN);
+  const sends = SENT[KINDS[kind].ring](group.length);
+  return { members: members2, ...steps2(members2.length), all: group.length, sends };
+}
+function kindOf({ kind }) {
+  return Object.hasOwn(KINDS, kind) ? kind : null;
+}
+function isInPairs(one) {
+  const kind = kindOf(one);
+  return kind !== null && KINDS[kind].inPairs;
+}
+var SENT = {
+  "all but its own": (n) => n - 1,
+  "a result for each other": (n) => n - 1,
+  "there and back": (n) => 2 * (n - 1),
+  all: () => 1
+};
+var STEPS = {
+  "all-gather": (n) => {
+    const stage = new Stage(table(n, n, (device, slot) => device === slot ? 1 : 0));
+    gather(stage, n, 1);
+    return stage.done(n, 1);
+  },
+  "reduce-scatter": (n) => {
+    const stage = new Stage(table(n, n, () => 1));
+    scatter(stage, n);
+    return stage.done(n, n);
+  },
+  "all-reduce": (n) => {
+    const stage = new Stage(table(n, n, () => 1));
+    scatter(stage, n);
+    gather(stage, n, n);
+    return stage.done(n, n);
+  },
+  "all-to-all": (n) => {
+    const cells = table(n, n, () => 1).map((row2, device) => row2.map(() => ({ block: device, parts: 1 })));
+    const stage = new Stage(cells);
+    for (let step2 = 0; step2 < n; step2++) {
+      const said = REPORT.swap;
+      stage.step(said, true, n, (device) => {
+        const to = partner(device, step2, n);
+        return to === device ? null : { to, slot: to, target: device };
+      });
+    }
+    return stage.done(n, 1);
+  },
+  "collective-broadcast": (n) => {
+    const stage = new Stage(table(n, 1, (device) => device ? 0 : 1));
+    for (let step2 = 0; step2 < n - 1; step2++) {
+      const only = (device) => device === step2 ? { to: step2 + 1, slot: 0, target: 0 } : null;
+      stage.step(REPORT.goesOn, false, n, only);
+    }
+    return stage.done(1, 1);
+  },
+  "collective-permute": null,
+  "ragged-all-to-all": null
+};
+function partner(device, step2, n) {
+  return n & n - 1 ? (step2 - device + n) % n : device ^ step2;
+}
+function scatter(stage, n) {
+  for (let step2 = 0; step2 < n - 1; step2++) {
+    stage.step(REPORT.adds, true, n, (device) => {
+      const slot = (device - step2 - 1 + 2 * n) % n;
+      return { to: (device + 1) % n, slot, target: slot };
+    });
+  }
+}
+function gather(stage, n, whole) {
+  const said = whole > 1 ? REPORT.passesSum : REPORT.passes;
+  for (let step2 = 0; step2 < n - 1; step2++) {
+    stage.step(said, false, n, (device) => {
+      const slot = (device - step2 + n) % n;
+      return { to: (device + 1) % n, slot, target: slot };
+    });
+  }
+}
+function permute(one, mesh) {
+  const positions = [...new Set(one.groups.flat())].sort((a, b) => a - b);
+  const members2 = positions.slice(0, DRAWN);
+  const pairs = one.groups.map(([from, to]) => [members2.indexOf(from), members2.indexOf(to)]).filter(([from, to]) => from >= 0 && to >= 0 && from !== to);
+  if (!pairs.length || positions.length > mesh.device_ids.length) {
+    return null;
+  }
+  const target = new Map(pairs);
+  const first = members2.map((_, block) => [{ block, parts: 1 }]);
+  const stage = new Stage(first);
+  stage.step(REPORT.toPartner, true, members2.length, (device) => {
+    const to = target.get(device);
+    return to === void 0 ? null : { to, slot: 0, target: 0 };
+  });
+  return { members: members2, ...stage.done(members2.length, 1), all: positions.length, sends: 1 };
+}
+function table(n, slots, parts) {
+  return Array.from(
+    { length: n },
+    (_, device) => Array.from({ length: slots }, (_2, slot) => {
+      const held = parts(device, slot);
+      return held ? { block: slot, parts: held } : null;
+    })
+  );
+}
+var Stage = class {
+  constructor(first) {
+    this._frames = [first];
+  }
+  /** All devices send at once; `gives` says whether what is sent is gone from its sender. */
+  step(said, gives, n, sends) {
+    const now = this._frames[this._frames.length - 1];
+    const next = now.map((row2) => [...row2]);
+    const moves = [];
+    for (let from = 0; from < n; from++) {
+      const sent2 = sends(from);
+      const cell = sent2 && now[from][sent2.slot];
+      if (sent2 && cell) {
+        moves.push({ from, ...sent2, cell });
+        if (gives) {
+          next[from][sent2.slot] = null;
+        }
+      }
+    }
+    moves.forEach(({ to, target, cell }) => {
+      const own2 = next[to][target];
+      const parts = own2 && own2.block === cell.block && gives ? own2.parts + cell.parts : cell.parts;
+      next[to][target] = { block: cell.block, parts };
+    });
+    if (moves.length) {
+      this._frames.push(next);
+      this._moves.push(moves);
+      this._said.push(said);
+    }
+  }
+  done(blocks, whole) {
+    return { frames: this._frames, moves: this._moves, said: this._said, blocks, whole };
+  }
+  _frames;
+  _moves = [];
+  _said = [];
+};
+
 // src/view/pictures.ts
 var LINKED = 64;
 var LISTED = 8;
@@ -961,7 +1160,7 @@ function blockLabels(block, value, mesh, layout) {
   return value.unreduced.length ? [brief, times] : [fill(REPORT.listedTimes, slots), brief, times];
 }
 function groupsPicture(collective, mesh) {
-  const permute2 = collective.kind === "collective-permute";
+  const permute2 = isInPairs(collective);
   const group = groupOf(collective, mesh);
   const { groups } = collective;
   const shade2 = (place2) => {
@@ -994,12 +1193,12 @@ function groupsText(collective) {
     axes: clean(axes2)
   });
 }
-function links({ kind, groups }, mesh) {
+function links(one, mesh) {
   if (mesh.device_ids.length > LINKED) {
     return [];
   }
-  const arrow = kind === "collective-permute";
-  const pairs = groups.flatMap((group) => group.slice(1).map((to, i) => [group[i], to]));
+  const arrow = isInPairs(one);
+  const pairs = one.groups.flatMap((group) => group.slice(1).map((to, i) => [group[i], to]));
   return pairs.filter(([from, to]) => from !== to && (arrow || besides(from, to, mesh))).map(([from, to]) => ({ from, to, arrow }));
 }
 function besides(one, other, mesh) {
@@ -1050,7 +1249,7 @@ function besideText(position, mesh) {
 }
 function exchangeText(position, collective, mesh) {
   const ids = (places) => listed(places.map((place2) => mesh.device_ids[place2]));
-  if (collective.kind === "collective-permute") {
+  if (isInPairs(collective)) {
     const to = collective.groups.filter(([from2]) => from2 === position).map((pair) => pair[1]);
     const from = collective.groups.filter((pair) => pair[1] === position).map((pair) => pair[0]);
     const said = [
@@ -1621,9 +1820,15 @@ function badge({ head: head3, sends }, one, store) {
   return head3 ? h("button", props, h("code", { class: "mono" }, head3), ` ${sends} `, chip(one)) : h("button", props, sends);
 }
 function chip(collective) {
-  const asker = collective.asked_by ?? "other";
   const cause = collective.say("cause");
-  return h("span", { class: "chip", "data-asked": asker, title: cause }, cause);
+  const label3 = h("span", { class: "chip", title: cause }, cause);
+  paint2(label3, collective.say("asked"));
+  return label3;
+}
+function paint2(label3, asker) {
+  const [ground, text] = asker ? ASKER_COLOURS[asker] : OTHER_COLOURS;
+  label3.style.background = ground;
+  label3.style.color = text;
 }
 function leads(collective, store) {
   return {
@@ -1856,7 +2061,7 @@ var Player = class {
   }
   _about() {
     const { play, one } = this;
-    const permute2 = one.kind === "collective-permute";
+    const permute2 = isInPairs(one);
     const drawn = play.members.length;
     const who = permute2 ? REPORT.sentA : REPORT.sentEach;
     return [
@@ -1980,145 +2185,6 @@ function stripes(pen, x, y, side) {
   pen.stroke();
   pen.restore();
 }
-
-// src/view/ring.ts
-var DRAWN = 16;
-function ring(one, mesh) {
-  if (one.kind === "collective-permute") {
-    return permute(one, mesh);
-  }
-  const group = one.groups.find((members3) => members3.length > 1);
-  const steps2 = group && Object.hasOwn(STEPS, one.kind) && STEPS[one.kind];
-  if (!group || !steps2) {
-    return null;
-  }
-  const members2 = group.slice(0, DRAWN);
-  const twice = one.kind === "all-reduce" ? 2 : 1;
-  const sends = one.kind === "collective-broadcast" ? 1 : twice * (group.length - 1);
-  return { members: members2, ...steps2(members2.length), all: group.length, sends };
-}
-var STEPS = {
-  "all-gather": (n) => {
-    const stage = new Stage(table(n, n, (device, slot) => device === slot ? 1 : 0));
-    gather(stage, n, 1);
-    return stage.done(n, 1);
-  },
-  "reduce-scatter": (n) => {
-    const stage = new Stage(table(n, n, () => 1));
-    scatter(stage, n);
-    return stage.done(n, n);
-  },
-  "all-reduce": (n) => {
-    const stage = new Stage(table(n, n, () => 1));
-    scatter(stage, n);
-    gather(stage, n, n);
-    return stage.done(n, n);
-  },
-  "all-to-all": (n) => {
-    const cells = table(n, n, () => 1).map((row2, device) => row2.map(() => ({ block: device, parts: 1 })));
-    const stage = new Stage(cells);
-    for (let step2 = 0; step2 < n; step2++) {
-      const said = REPORT.swap;
-      stage.step(said, true, n, (device) => {
-        const to = partner(device, step2, n);
-        return to === device ? null : { to, slot: to, target: device };
-      });
-    }
-    return stage.done(n, 1);
-  },
-  "collective-broadcast": (n) => {
-    const stage = new Stage(table(n, 1, (device) => device ? 0 : 1));
-    for (let step2 = 0; step2 < n - 1; step2++) {
-      const only = (device) => device === step2 ? { to: step2 + 1, slot: 0, target: 0 } : null;
-      stage.step(REPORT.goesOn, false, n, only);
-    }
-    return stage.done(1, 1);
-  },
-  "collective-permute": null,
-  "ragged-all-to-all": null
-};
-function partner(device, step2, n) {
-  return n & n - 1 ? (step2 - device + n) % n : device ^ step2;
-}
-function scatter(stage, n) {
-  for (let step2 = 0; step2 < n - 1; step2++) {
-    stage.step(REPORT.adds, true, n, (device) => {
-      const slot = (device - step2 - 1 + 2 * n) % n;
-      return { to: (device + 1) % n, slot, target: slot };
-    });
-  }
-}
-function gather(stage, n, whole) {
-  const said = whole > 1 ? REPORT.passesSum : REPORT.passes;
-  for (let step2 = 0; step2 < n - 1; step2++) {
-    stage.step(said, false, n, (device) => {
-      const slot = (device - step2 + n) % n;
-      return { to: (device + 1) % n, slot, target: slot };
-    });
-  }
-}
-function permute(one, mesh) {
-  const positions = [...new Set(one.groups.flat())].sort((a, b) => a - b);
-  const members2 = positions.slice(0, DRAWN);
-  const pairs = one.groups.map(([from, to]) => [members2.indexOf(from), members2.indexOf(to)]).filter(([from, to]) => from >= 0 && to >= 0 && from !== to);
-  if (!pairs.length || positions.length > mesh.device_ids.length) {
-    return null;
-  }
-  const target = new Map(pairs);
-  const first = members2.map((_, block) => [{ block, parts: 1 }]);
-  const stage = new Stage(first);
-  stage.step(REPORT.toPartner, true, members2.length, (device) => {
-    const to = target.get(device);
-    return to === void 0 ? null : { to, slot: 0, target: 0 };
-  });
-  return { members: members2, ...stage.done(members2.length, 1), all: positions.length, sends: 1 };
-}
-function table(n, slots, parts) {
-  return Array.from(
-    { length: n },
-    (_, device) => Array.from({ length: slots }, (_2, slot) => {
-      const held = parts(device, slot);
-      return held ? { block: slot, parts: held } : null;
-    })
-  );
-}
-var Stage = class {
-  constructor(first) {
-    this._frames = [first];
-  }
-  /** All devices send at once; `gives` says whether what is sent is gone from its sender. */
-  step(said, gives, n, sends) {
-    const now = this._frames[this._frames.length - 1];
-    const next = now.map((row2) => [...row2]);
-    const moves = [];
-    for (let from = 0; from < n; from++) {
-      const sent2 = sends(from);
-      const cell = sent2 && now[from][sent2.slot];
-      if (sent2 && cell) {
-        moves.push({ from, ...sent2, cell });
-        if (gives) {
-          next[from][sent2.slot] = null;
-        }
-      }
-    }
-    moves.forEach(({ to, target, cell }) => {
-      const own2 = next[to][target];
-      const parts = own2 && own2.block === cell.block && gives ? own2.parts + cell.parts : cell.parts;
-      next[to][target] = { block: cell.block, parts };
-    });
-    if (moves.length) {
-      this._frames.push(next);
-      this._moves.push(moves);
-      this._said.push(said);
-    }
-  }
-  done(blocks, whole) {
-    return { frames: this._frames, moves: this._moves, said: this._said, blocks, whole };
-  }
-  _frames;
-  _moves = [];
-  _said = [];
-};
 
 // src/view/detail.ts
 var Detail = class {
@@ -2562,15 +2628,16 @@ var MeshPanel = class {
   _subject;
 };
 function together2(device, collective, report) {
-  if (collective.kind === "collective-permute") {
+  if (isInPairs(collective)) {
     return new Set(collective.groups.filter((pair) => pair.includes(device)).flat());
   }
   const number = groupOf(collective, report.mesh)[device];
   return number < 0 ? null : new Set(collective.groups[number]);
 }
 var LISTED2 = 8;
-function members({ groups, kind }, ids) {
-  if (groups.length > LISTED2 || kind === "collective-permute") {
+function members(one, ids) {
+  const { groups } = one;
+  if (groups.length > LISTED2 || isInPairs(one)) {
     return "";
   }
   const found = groups.map((group) => `{${listed(group.map((place2) => ids[place2]))}}`);
@@ -3456,7 +3523,7 @@ function act(text, click) {
 
 // src/widget/predict.ts
 var NOTHING = WIDGETS.nothing;
-var KINDS = [NOTHING, ...COLLECTIVE_KINDS];
+var ANSWERS = [NOTHING, ...Object.keys(KINDS)];
 var MOST = 20;
 function questions(report) {
   const seen = /* @__PURE__ */ new Set();
@@ -3535,7 +3602,7 @@ var Quiz = class {
       return h("label", { class: "dim" }, box, ` ${clean(name)}`);
     });
     let kind = NOTHING;
-    const list2 = select(KINDS, NOTHING, "kind", WIDGETS.whichCollective, (chosen) => kind = KINDS[chosen]);
+    const list2 = select(ANSWERS, NOTHING, "kind", WIDGETS.whichCollective, (chosen) => kind = ANSWERS[chosen]);
     const reveal = h("button", { type: "button", class: "play" }, WIDGETS.reveal);
     reveal.addEventListener("click", () => {
       reveal.disabled = list2.disabled = true;

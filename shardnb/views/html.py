@@ -8,7 +8,7 @@ from pathlib import Path
 from shardnb.report import Collective, Mesh, Report, Value
 from shardnb.report.spec import spec_text
 from shardnb.terms.causes import ASKERS
-from shardnb.views import page, palette, typed, words
+from shardnb.views import page, palette, phrases, typed, words
 from shardnb.views.code import Line, Part
 from shardnb.views.content import Content, Remark, Row, Table, content_of
 from shardnb.views.entries import Entry
@@ -270,7 +270,7 @@ def _drawn(values: Sequence[Value], mesh: Mesh) -> str:
 
 def _pictures(report: Report) -> str:
     arrays, meshes = pictures(report, Bounds(tiles=_TILES))
-    return _gallery("Where the arrays lie", arrays) + _gallery("Which devices exchange", meshes)
+    return _gallery(phrases.ARRAYS, arrays) + _gallery("Which devices exchange", meshes)
 
 
 def _gallery(title: str, gallery: Gallery) -> str:
@@ -286,7 +286,7 @@ def _typed(report: Report) -> str:
     """Give the placement in the type of each line, where types have one."""
     if not report.typed:
         return ""
-    summary = tag("span", "The placement in each line's types", "font-weight: 600")
+    summary = tag("span", phrases.TYPES, "font-weight: 600")
     return details(summary, page.html(typed.page(report.typed, report.sources, _TYPED)))
 
 

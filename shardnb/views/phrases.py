@@ -15,14 +15,9 @@ BYTES = "bytes sent"
 KNOWN_BYTES = "bytes that are known to be sent"
 FILTERED = "{shown} of {all}, {share} % of the {bytes}"
 
-AT = "at line {line}"
-AT_IN = "at line {line} of {source}"
-
 ARRAYS = "Where the arrays lie"
 TYPES = "The placement in each line's types"
 INSERTED = "inserted by JAX"
-NOT_KNOWN = "not known"
-NONE = "none"
 
 _BESIDE: dict[Direction, str] = {"sideways": " (to its other operand)"}
 
@@ -57,8 +52,8 @@ REPORT: dict[str, Phrase] = {
     "details": "details",
     "note": "note",
     "about": "about",
-    "notKnown": NOT_KNOWN,
-    "none": NONE,
+    "notKnown": "not known",
+    "none": "none",
     "copy": "copy",
     "copied": "copied",
     "notAllowed": "not allowed",

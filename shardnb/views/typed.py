@@ -9,8 +9,7 @@ from shardnb.report import Location, Source
 from shardnb.report.typed import TypedLine
 from shardnb.views.formatting import count
 from shardnb.views.page import Block, Line, Listing, Say
-
-INSERTED = "inserted by JAX"
+from shardnb.views.phrases import INSERTED
 
 
 def page(lines: Sequence[TypedLine], sources: Sequence[Source], limit: int = 0) -> list[Block]:

@@ -101,13 +101,14 @@ def hostile() -> Data:
     for part in (*data["inputs"], *data["outputs"], *data["values"]):
         part["name"] = HOSTILE
     for one in data["collectives"]:
-        one.update(why=HOSTILE, producer=HOSTILE, instruction=HOSTILE, kind=HOSTILE)
-    return data | {
-        "title": HOSTILE,
-        "notes": [HOSTILE],
-        "findings": [{"kind": HOSTILE, "message": HOSTILE, "details": HOSTILE}],
-        "texts": {HOSTILE: HOSTILE},
-    }
+        one.update(why=HOSTILE, producer=HOSTILE, instruction=HOSTILE)
+    findings = [{"kind": "donation", "message": HOSTILE, "details": HOSTILE}]
+    shown = spoken(data | {"title": HOSTILE, "notes": [HOSTILE], "findings": findings})
+    # No kind is like this; the view shows what it gets.
+    for one in (*shown["collectives"], *shown["findings"]):
+        one["kind"] = HOSTILE
+    shown["said"]["collectives"]["name"] = {"texts": [HOSTILE]}
+    return shown
 
 
 def _mesh(rows: int, columns: int) -> Data:

@@ -1,18 +1,23 @@
 // Generated from shardnb by labextension/generate.py. Do not edit.
 
-export type AskedBy = "called" | "requested" | "inferred";
+export type Kind = "all-reduce" | "all-gather" | "reduce-scatter" | "all-to-all" | "ragged-all-to-all" | "collective-permute" | "collective-broadcast";
 export type Asker = "called" | "requested" | "inferred" | "made by the partitioner" | "asker unknown";
-export type ArrayText = "type" | "held" | "copies" | "remarks" | "why";
-export type AxisType = "auto" | "explicit" | "manual";
-export type CollectiveKind = "all-reduce" | "all-gather" | "reduce-scatter" | "all-to-all" | "ragged-all-to-all" | "collective-permute" | "collective-broadcast";
-export type CollectiveText = "name" | "array" | "size" | "trips" | "asked" | "cause" | "grouping" | "at" | "effects" | "because" | "further" | "made" | "used";
-export type Direction = "forward" | "backward" | "sideways";
 export type Reason = "partial-sum" | "conflict" | "output-spec" | "whole-axis" | "reshape" | "uneven" | "halo" | "unknown";
+export type Phase = "forward" | "backward" | "rematerialised";
+export type FindingKind = "replicated" | "silent replication" | "moved" | "donation" | "full rematerialisation" | "no partitioned form" | "uneven" | "output spec" | "loop condition" | "accumulation" | "loop" | "out-of-memory";
+export type OriginKind = "input" | "constraint" | "output" | "shard_map" | "type" | "unknown";
+export type Direction = "forward" | "backward" | "sideways";
+export type Stop = "reduction" | "whole-axis" | "conflict" | "constraint" | "reshape";
+export type AxisType = "auto" | "explicit" | "manual";
+export type ArrayText = "type" | "held" | "copies" | "remarks" | "why";
+export type CollectiveText = "name" | "array" | "size" | "trips" | "asked" | "cause" | "grouping" | "at" | "effects" | "because" | "further" | "made" | "used";
+export type AskedBy = "called" | "requested" | "inferred";
+export type Ring = "all but its own" | "a result for each other" | "there and back" | "all";
 
 export interface Axis {
   name: string;
   size: number;
-  type: "auto" | "explicit" | "manual";
+  type: AxisType;
 }
 
 export interface Badge {
@@ -25,13 +30,13 @@ export interface Badge {
 export interface Blocked {
   axis: string;
   value: string;
-  reason: string;
+  reason: Stop;
   why: string;
 }
 
 export interface Collective {
   id: number;
-  kind: string;
+  kind: Kind;
   axes: readonly string[] | null;
   groups: readonly (readonly number[])[];
   dtype: string;
@@ -39,8 +44,8 @@ export interface Collective {
   wire_bytes: number;
   trips: number | null;
   generated: boolean | null;
-  asked_by: "called" | "inferred" | "requested" | null;
-  reason: string | null;
+  asked_by: AskedBy | null;
+  reason: Reason | null;
   why: string;
   detail: string | null;
   full_remat: boolean;
@@ -49,16 +54,16 @@ export interface Collective {
   producer_shape: readonly number[] | null;
   consumer: string | null;
   needed_spec: readonly (readonly string[])[] | null;
-  phase: string | null;
+  phase: Phase | null;
   seconds: number | null;
   fixes: readonly Fix[] | null;
   combined_with: readonly number[];
   frames: readonly Location[];
-  within: readonly string[];
+  within: readonly ("conditional" | "while" | "while condition")[];
   op_name: string;
   instruction: string;
   channel: number | null;
-  made_as: string | null;
+  made_as: Kind | null;
   algorithm: string | null;
   overlap: Overlap | null;
   least_trips: number;
@@ -92,7 +97,7 @@ export interface Drawn {
 }
 
 export interface Finding {
-  kind: string;
+  kind: FindingKind;
   message: string;
   location: Location | null;
   wasted_bytes: number | null;
@@ -141,7 +146,7 @@ export interface Mesh {
 
 export interface Origin {
   axis: string;
-  kind: "constraint" | "input" | "output" | "shard_map" | "type" | "unknown";
+  kind: OriginKind;
   name: string;
   location: Location | null;
   steps: readonly Step[] | null;
@@ -209,7 +214,7 @@ export type State = readonly [number, number, readonly (readonly string[])[] | n
 
 export interface Step {
   op: string;
-  direction: "backward" | "forward" | "sideways";
+  direction: Direction;
   source: string;
   target: string;
   location: Location | null;

@@ -1,28 +1,70 @@
 // Generated from shardnb by labextension/generate.py. Do not edit.
 
-import type { Asker, CollectiveKind } from './report';
+import type { Asker, Kind, Ring } from './report';
 
 export const MIME_TYPE = "application/vnd.shardnb.report.v1+json" as const;
 
 export const VERSION = 1 as const;
 
-export const ASKERS: readonly Asker[] = [
-  "called",
-  "requested",
-  "inferred",
-  "made by the partitioner",
-  "asker unknown"
-];
+export const KINDS: Record<Kind, { ring: Ring; inPairs: boolean }> = {
+  "all-reduce": {
+    "ring": "there and back",
+    "inPairs": false
+  },
+  "all-gather": {
+    "ring": "all but its own",
+    "inPairs": false
+  },
+  "reduce-scatter": {
+    "ring": "a result for each other",
+    "inPairs": false
+  },
+  "all-to-all": {
+    "ring": "all but its own",
+    "inPairs": false
+  },
+  "ragged-all-to-all": {
+    "ring": "all but its own",
+    "inPairs": false
+  },
+  "collective-permute": {
+    "ring": "all",
+    "inPairs": true
+  },
+  "collective-broadcast": {
+    "ring": "all",
+    "inPairs": false
+  }
+};
 
-export const COLLECTIVE_KINDS: readonly CollectiveKind[] = [
-  "all-reduce",
-  "all-gather",
-  "reduce-scatter",
-  "all-to-all",
-  "ragged-all-to-all",
-  "collective-permute",
-  "collective-broadcast"
-];
+/** The ground and the text of each asker's label. */
+export const ASKER_COLOURS: Record<Asker, readonly [string, string]> = {
+  "called": [
+    "#cfe2ff",
+    "#0b2e66"
+  ],
+  "requested": [
+    "#fde7b0",
+    "#4a3800"
+  ],
+  "inferred": [
+    "#f9d2cf",
+    "#651410"
+  ],
+  "made by the partitioner": [
+    "#dcdcdc",
+    "#222222"
+  ],
+  "asker unknown": [
+    "#dcdcdc",
+    "#222222"
+  ]
+};
+
+export const OTHER_COLOURS = [
+  "#dcdcdc",
+  "#222222"
+] as const;
 
 export const HUES = [
   "#8ecae6",

@@ -6,6 +6,7 @@ import { ICodeCellModel } from '@jupyterlab/cells';
 import { ISignal } from '@lumino/signaling';
 
 import { EDITOR } from '../generated/vocabulary';
+import { paint } from '../view/badge';
 import { fill } from '../view/slots';
 import { Mark, Note, behind } from './notes';
 import { Reports } from './reports';
@@ -180,7 +181,7 @@ class BadgeWidget extends WidgetType {
     const button = document.createElement('button');
     button.type = 'button';
     button.className = 'shardnb-mark';
-    button.dataset.asked = mark.asked;
+    paint(button, mark.asked);
     button.textContent = mark.text;
     button.title = mark.title;
     button.setAttribute('aria-label', fill(EDITOR.markLabel, { title: mark.title }));

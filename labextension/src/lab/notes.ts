@@ -1,6 +1,6 @@
 /** What a report says at the lines of a notebook's cells. */
 
-import type { Badge, LedLine } from '../generated/report';
+import type { Asker, Badge, LedLine } from '../generated/report';
 import { EDITOR } from '../generated/vocabulary';
 import { Collective, Report, Value } from '../view/report';
 import { fill } from '../view/slots';
@@ -9,7 +9,8 @@ import { fill } from '../view/slots';
 export interface Mark {
   text: string;
   title: string;
-  asked: string;
+  /** Who asked; null for several askers. */
+  asked: Asker | null;
   /** The cell whose output holds the report, the report's number there, and the collective. */
   cell: string;
   output: number;
@@ -75,7 +76,7 @@ function badges(led: LedLine | undefined): readonly Badge[] {
 function mark(badge: Badge, one: Collective | undefined, { cell, output }: Shown): Mark {
   const { id, head, sends, mark: text } = badge;
   const title = head && fill(EDITOR.markTitle, { head, sends, cause: one?.say('cause') ?? '' });
-  const asked = (head && one?.asked_by) || 'other';
+  const asked = head && one ? (one.say('asked') as Asker) : null;
   return { text, title: title || text, asked, cell, output, id };
 }
 

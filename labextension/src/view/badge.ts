@@ -1,7 +1,7 @@
 /** A badge: what a line sends, at its end; it leads to the collective. */
 
-import { REPORT } from '../generated/vocabulary';
-import type { Badge } from '../generated/report';
+import type { Asker, Badge } from '../generated/report';
+import { ASKER_COLOURS, OTHER_COLOURS, REPORT } from '../generated/vocabulary';
 import { h } from './dom';
 import { Collective } from './report';
 import { fill } from './slots';
@@ -18,9 +18,17 @@ export function badge({ head, sends }: Badge, one: Collective, store: Store): HT
 
 /** Make the mark that says who asked, in words and in a colour. */
 export function chip(collective: Collective): HTMLElement {
-  const asker = collective.asked_by ?? 'other';
   const cause = collective.say('cause');
-  return h('span', { class: 'chip', 'data-asked': asker, title: cause }, cause);
+  const label = h('span', { class: 'chip', title: cause }, cause);
+  paint(label, collective.say('asked') as Asker);
+  return label;
+}
+
+/** Colour a label by who asked; without an asker, as one that says nothing of it. */
+export function paint(label: HTMLElement, asker: Asker | null): void {
+  const [ground, text] = asker ? ASKER_COLOURS[asker] : OTHER_COLOURS;
+  label.style.background = ground;
+  label.style.color = text;
 }
 
 /** Write what one sends: `sends 256 KiB x4`. */

@@ -16,6 +16,7 @@ import {
   blockText
 } from './pictures';
 import { Collective, Report, Value } from './report';
+import { isInPairs } from './ring';
 import { clean, fill } from './slots';
 import { Focus, Store } from './store';
 import { Tiles } from './tiles';
@@ -110,7 +111,7 @@ export class MeshPanel {
 
 /** Give the devices that one exchanges with, itself among them. */
 function together(device: number, collective: Collective, report: Report): Set<number> | null {
-  if (collective.kind === 'collective-permute') {
+  if (isInPairs(collective)) {
     return new Set(collective.groups.filter(pair => pair.includes(device)).flat());
   }
   const number = groupOf(collective, report.mesh)[device];
@@ -120,8 +121,9 @@ function together(device: number, collective: Collective, report: Report): Set<n
 const LISTED = 8;
 
 /** List the groups in text while they are few: `{0 1} {2 3}`. */
-function members({ groups, kind }: Collective, ids: readonly number[]): string {
-  if (groups.length > LISTED || kind === 'collective-permute') {
+function members(one: Collective, ids: readonly number[]): string {
+  const { groups } = one;
+  if (groups.length > LISTED || isInPairs(one)) {
     return '';
   }
   const found = groups.map(group => `{${listed(group.map(place => ids[place]))}}`);

@@ -5,6 +5,7 @@ import { coordinates } from './blocks';
 import { NOBODY, Tint, letter, tint } from './colours';
 import { Layout, indexOf, neighbours, plane, sliceText } from './layout';
 import { Collective, Mesh, Value } from './report';
+import { isInPairs } from './ring';
 import { clean, fill, numbered } from './slots';
 import { Link, Picture } from './tiles';
 
@@ -90,7 +91,7 @@ function blockLabels(block: number, value: Value, mesh: Mesh, layout: Layout): s
 
 /** Draw the mesh with a letter and a tint for each group of devices that exchange. */
 export function groupsPicture(collective: Collective, mesh: Mesh): Picture {
-  const permute = collective.kind === 'collective-permute';
+  const permute = isInPairs(collective);
   const group = groupOf(collective, mesh);
   const { groups } = collective;
   const shade = (place: number): Tint => {
@@ -128,12 +129,12 @@ export function groupsText(collective: Collective): string {
   });
 }
 
-function links({ kind, groups }: Collective, mesh: Mesh): Link[] {
+function links(one: Collective, mesh: Mesh): Link[] {
   if (mesh.device_ids.length > LINKED) {
     return [];
   }
-  const arrow = kind === 'collective-permute';
-  const pairs = groups.flatMap(group => group.slice(1).map((to, i) => [group[i], to] as const));
+  const arrow = isInPairs(one);
+  const pairs = one.groups.flatMap(group => group.slice(1).map((to, i) => [group[i], to] as const));
   return pairs
     .filter(([from, to]) => from !== to && (arrow || besides(from, to, mesh)))
     .map(([from, to]) => ({ from, to, arrow }));
@@ -201,7 +202,7 @@ export function besideText(position: number, mesh: Mesh): string {
 export function exchangeText(position: number, collective: Collective, mesh: Mesh): string {
   const ids = (places: readonly number[]): string =>
     listed(places.map(place => mesh.device_ids[place]));
-  if (collective.kind === 'collective-permute') {
+  if (isInPairs(collective)) {
     const to = collective.groups.filter(([from]) => from === position).map(pair => pair[1]);
     const from = collective.groups.filter(pair => pair[1] === position).map(pair => pair[0]);
     const said = [

@@ -4,7 +4,7 @@ import { INK, REPORT } from '../generated/vocabulary';
 import { tint } from './colours';
 import { OWN_KEYS, h } from './dom';
 import { Collective, Mesh } from './report';
-import { Cell, Play } from './ring';
+import { Cell, Play, isInPairs } from './ring';
 import { fill, numbered } from './slots';
 
 const STEP = 900;
@@ -142,7 +142,7 @@ export class Player {
 
   private _about(): string {
     const { play, one } = this;
-    const permute = one.kind === 'collective-permute';
+    const permute = isInPairs(one);
     const drawn = play.members.length;
     const who = permute ? REPORT.sentA : REPORT.sentEach;
     return [

@@ -1,7 +1,7 @@
 /** An exchange step by step, as a ring of devices makes it: who holds what, and what moves. */
 
-import type { CollectiveKind } from '../generated/report';
-import { REPORT } from '../generated/vocabulary';
+import type { Kind, Ring } from '../generated/report';
+import { KINDS, REPORT } from '../generated/vocabulary';
 import { Collective, Mesh } from './report';
 
 /** A block that a device holds: which one, and of how many devices it is the sum. */
@@ -46,24 +46,43 @@ type Grid = (Cell | null)[][];
 
 /** Give the steps of a collective, or null for one that no ring explains. */
 export function ring(one: Collective, mesh: Mesh): Play | null {
-  if (one.kind === 'collective-permute') {
+  const kind = kindOf(one);
+  if (kind && KINDS[kind].inPairs) {
     return permute(one, mesh);
   }
   const group = one.groups.find(members => members.length > 1);
-  const steps = group && Object.hasOwn(STEPS, one.kind) && STEPS[one.kind as CollectiveKind];
+  const steps = kind && STEPS[kind];
   if (!group || !steps) {
     return null;
   }
   const members = group.slice(0, DRAWN);
-  const twice = one.kind === 'all-reduce' ? 2 : 1;
-  const sends = one.kind === 'collective-broadcast' ? 1 : twice * (group.length - 1);
+  const sends = SENT[KINDS[kind].ring](group.length);
   return { members, ...steps(members.length), all: group.length, sends };
 }
+
+/** Give the kind of a collective, null for one that this version does not know. */
+export function kindOf({ kind }: Collective): Kind | null {
+  return Object.hasOwn(KINDS, kind) ? (kind as Kind) : null;
+}
+
+/** Whether a collective's groups are pairs of a source and a target. */
+export function isInPairs(one: Collective): boolean {
+  const kind = kindOf(one);
+  return kind !== null && KINDS[kind].inPairs;
+}
+
+/** How many blocks one device of so many sends. */
+const SENT: Record<Ring, (n: number) => number> = {
+  'all but its own': n => n - 1,
+  'a result for each other': n => n - 1,
+  'there and back': n => 2 * (n - 1),
+  all: () => 1
+};
 
 type Steps = Omit<Play, 'members' | 'all' | 'sends'>;
 
 /** How a group of so many devices makes each kind; null where no ring explains it. */
-const STEPS: Record<CollectiveKind, ((n: number) => Steps) | null> = {
+const STEPS: Record<Kind, ((n: number) => Steps) | null> = {
   'all-gather': (n: number) => {
     const stage = new Stage(table(n, n, (device, slot) => (device === slot ? 1 : 0)));
     gather(stage, n, 1);

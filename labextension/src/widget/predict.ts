@@ -1,6 +1,6 @@
 /** Predict, then reveal: guess what a line sends, and along which axes; then see, and why. */
 
-import { COLLECTIVE_KINDS, REPORT, WIDGETS } from '../generated/vocabulary';
+import { KINDS, REPORT, WIDGETS } from '../generated/vocabulary';
 import { arrays } from '../view/arrays';
 import { wholeAxis } from '../view/blocks';
 import { Detail } from '../view/detail';
@@ -14,7 +14,7 @@ import { Model } from './model';
 import { select } from './picker';
 
 const NOTHING = WIDGETS.nothing;
-const KINDS: readonly string[] = [NOTHING, ...COLLECTIVE_KINDS];
+const ANSWERS: readonly string[] = [NOTHING, ...Object.keys(KINDS)];
 const MOST = 20;
 
 /** A place in the text and what it sends; null where it sends nothing. */
@@ -118,7 +118,7 @@ export class Quiz {
       return h('label', { class: 'dim' }, box, ` ${clean(name)}`);
     });
     let kind: string = NOTHING;
-    const list = select(KINDS, NOTHING, 'kind', WIDGETS.whichCollective, chosen => (kind = KINDS[chosen]));
+    const list = select(ANSWERS, NOTHING, 'kind', WIDGETS.whichCollective, chosen => (kind = ANSWERS[chosen]));
     const reveal = h('button', { type: 'button', class: 'play' }, WIDGETS.reveal);
     reveal.addEventListener('click', () => {
       reveal.disabled = list.disabled = true;
