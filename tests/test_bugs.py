@@ -125,7 +125,7 @@ def test_a_bug_in_the_judge_leaves_the_reason_unknown(monkeypatch, caplog):
 
 @pytest.mark.usefixtures("in_a_notebook")
 def test_a_bug_before_the_judge_leaves_a_report_without_causes(monkeypatch, caplog):
-    monkeypatch.setattr(causes, "read_rules", injected)
+    monkeypatch.setattr(causes, "Judge", injected)
     (collective,) = product().collectives
     assert (collective.kind, collective.axes) == ("all-reduce", ("model",))
     assert (collective.asked_by, collective.reason, collective.why) == (None, None, "")

@@ -13,6 +13,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from shardnb.compiler import Request, SourceTexts
 from shardnb.mesh import make_grid
 from shardnb.report.model import Source
 from shardnb.search.explicit import to_explicit
@@ -28,13 +29,8 @@ def f32(*shape):
 
 def annotate(fn, args, specs, mesh=GRID, out_specs=None):
     names = list(inspect.signature(fn).parameters)
-    return to_explicit(
-        fn,
-        dict(zip(names, args, strict=True)),
-        make_grid(mesh),
-        in_specs=dict(zip(names, specs, strict=True)),
-        out_specs=out_specs,
-    )
+    arguments, in_specs = (dict(zip(names, given, strict=True)) for given in (args, specs))
+    return to_explicit(Request(fn, arguments, make_grid(mesh), in_specs, out_specs))
 
 
 def collectives(text):
@@ -124,13 +120,10 @@ UNTOUCHED = [
 def test_known_cases_send_the_same(name):
     case = CASES[name]
     names = [f"x{number}" for number in range(len(case.args))]
-    plan = to_explicit(
-        case.fn,
-        dict(zip(names, case.args, strict=True)),
-        make_grid(case.mesh),
-        in_specs=dict(zip(names, case.specs, strict=True)),
-        out_specs=case.out,
+    arguments, in_specs = (
+        dict(zip(names, given, strict=True)) for given in (case.args, case.specs)
     )
+    plan = to_explicit(Request(case.fn, arguments, make_grid(case.mesh), in_specs, case.out))
     assert plan.unresolved is None
     assert plan.same_collectives
     assert ANNOTATED.get(name, "") in "".join(one.after for one in plan.annotations)
@@ -242,7 +235,7 @@ def test_arrays_that_a_function_closes_over_stay_where_they_are():
 
 
 def test_a_function_without_a_text_is_told_with_its_error():
-    plan = to_explicit(jnp.sort, {"a": f32(64)}, make_grid("data=4"), in_specs={"a": P("data")})
+    plan = to_explicit(Request(jnp.sort, {"a": f32(64)}, make_grid("data=4"), {"a": P("data")}))
     assert plan.explicit is None
     assert plan.unresolved is not None
     assert plan.annotations == ()
@@ -313,12 +306,13 @@ class Cell:
 @pytest.mark.parametrize("text", ["y = x @ w\njnp.tanh(y)\n", "y = 2 * x\ny @ w\n"])
 def test_a_cell_is_made_again_of_its_annotated_text(text):
     plan = to_explicit(
-        Cell(text),
-        {"x": f32(64, 64), "w": f32(64, 64)},
-        make_grid(GRID),
-        in_specs={"x": P("data", "model"), "w": P("model", None)},
-        sources=[Source("cell 3", text)],
-        files={"<cell 3>": 0},
+        Request(
+            Cell(text),
+            {"x": f32(64, 64), "w": f32(64, 64)},
+            make_grid(GRID),
+            {"x": P("data", "model"), "w": P("model", None)},
+            texts=SourceTexts(sources=(Source("cell 3", text),), files={"<cell 3>": 0}),
+        )
     )
     assert plan.same_collectives
     assert [one.kind for one in plan.annotations] == ["out_sharding"]
