@@ -12,15 +12,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import NamedTuple
 
-from shardnb.causes.instruction_index import MOVERS, Index, Values
+from shardnb.causes.instruction_index import Index, Values
 from shardnb.causes.unpartitioned import Before
 from shardnb.collectives.find import is_generated
-from shardnb.terms.collectives import KINDS
-from shardnb.texts.graph import Graph, Key, is_pass
-from shardnb.texts.hlo import Instruction, parse_shape
+from shardnb.terms.collectives import kind_of
+from shardnb.texts.graph import Graph
+from shardnb.texts.instruction import NO_KEY, HloValue, Instruction, Key
+from shardnb.texts.opcodes import STEPS, TUPLES
 
 _DATA = {"dynamic-slice": 1, "slice": 1, "dynamic-update-slice": 2, "pad": 1, "reduce": 1}
 """How many of the first operands of a helper carry data; the others say where."""
@@ -58,26 +59,25 @@ class Alignment:
         """The instructions before that something after stands for."""
         return frozenset(self.own.values())
 
-    def named(self, value: str, key: Key) -> str | None:
+    def named(self, value: HloValue, key: Key) -> HloValue | None:
         """Give the instruction of a key that computes a value, which may keep another's key."""
-        name, mark, element = value.partition("#")
+        number = self.index.number(HloValue(value.name))
         for old in self.index.by_key.get(key, ()):
-            if self.index.number(old.name) == self.index.number(name):
-                return old.name + mark + element
+            if self.index.number(old.value) == number:
+                return old.value.at(*value.element)
         return None
 
-    def shard_shape(self, value: str) -> tuple[int, ...] | None:
+    def shard_shape(self, value: HloValue) -> tuple[int, ...] | None:
         """Give the shape of the declared block of a value before."""
         array, layout = self.before.array(value), self.program.layout(self.before, value)
         return layout.shard_shape(array[1]) if array and layout else None
 
-    def values(self, value: str) -> Values:
+    def values(self, value: HloValue) -> Values:
         """Give the values before that a value after carries."""
-        name, mark, element = value.partition("#")
-        carried = self.carries.get(name, ())
-        if not mark or name not in self.own:
+        carried = self.carries.get(value.name, ())
+        if not value.element or value.name not in self.own:
             return carried
-        return tuple(self.before.resolve(f"{one}#{element}") for one in carried)
+        return tuple(self.before.resolve(one.at(*value.element)) for one in carried)
 
 
 def align(program: Before, before: Graph, after: Graph) -> Alignment:
@@ -116,19 +116,22 @@ class _Aligner:
     def _is_told(self, new: str, old: str) -> bool:
         """Whether an instruction already stands for what was told of it, or for an equal one."""
         own = self.found.own.get(new)
-        return own is not None and self.index.number(own) == self.index.number(old)
+        return own is not None and self._number(own) == self._number(old)
+
+    def _number(self, name: str) -> HloValue:
+        return self.index.number(HloValue(name))
 
     def _pass(self) -> None:
         """Place every instruction, with what an earlier pass told."""
         self.found = Alignment(self.index, self.after)
         self.claimed = set()
-        for number, name in self.after.parameters.items():
+        for number, value in self.after.parameters.items():
             if number in self.before.parameters:
-                self._set(name, (self.before.parameters[number],), exact=True)
+                self._set(value.name, (self.before.parameters[number],), exact=True)
         for instruction in self.after.body:
             if instruction.opcode == "constant":
                 self._constant(instruction)
-            elif not is_pass(instruction) and instruction.opcode != "parameter":
+            elif instruction.opcode not in TUPLES and instruction.opcode != "parameter":
                 self._place(instruction)
 
     def _set(self, name: str, values: Values, *, exact: bool, taken: Sequence[Values] = ()) -> None:
@@ -136,8 +139,8 @@ class _Aligner:
         if taken and self.after.nodes[name].opcode == "slice":
             # A slice that is also a step to another one was merged with it.
             self.found.carries[name] += taken[0]
-        self.found.own[name] = values[0]
-        self.claimed.add(values[0])
+        self.found.own[name] = values[0].name
+        self.claimed.add(values[0].name)
         if exact:
             self.found.exact.add(name)
 
@@ -145,41 +148,41 @@ class _Aligner:
         """A constant keeps its name, with `.clone` behind it."""
         old = self.before.nodes.get(_CLONE.sub("", new.name))
         if old is not None and old.opcode == "constant" and old.operand_text == new.operand_text:
-            self._set(new.name, (old.name,), exact=True)
+            self._set(new.name, (old.value,), exact=True)
 
     def _place(self, new: Instruction) -> None:
         taken = [self.found.values(operand) for operand in self.after.operands[new.name]]
-        key = self.after.keys[new.name]
-        fits = [] if _is_generated(new) or not key[0] else self._remembered(new, taken, key)
+        key = new.key
+        made = kind_of(new.opcode) is not None and is_generated(new)
+        fits = [] if made or not key[0] else self._remembered(new, taken, key)
         if fits:
-            values = self._ordered(new, [fit.old.name for fit in fits])
-            if len({self.index.number(value) for value in values}) == 1:
-                self._tell(self.before.operands[values[0]], self.after.operands[new.name])
+            values = self._ordered(new, [fit.old for fit in fits])
+            if len(values) == 1 or len(set(map(self.index.number, values))) == 1:
+                self._tell(self.before.operands[values[0].name], self.after.operands[new.name])
             self._set(new.name, values, exact=fits[0].exact, taken=taken)
             return
         carried = self._carried(new, taken, key)
         self.found.carries[new.name] = carried
-        if new.opcode not in KINDS and key[0]:
+        if kind_of(new.opcode) is None and key[0]:
             self._last_step(new, key, carried)
 
     def _last_step(self, new: Instruction, key: Key, carried: Values) -> None:
         """Let the last step of a key stand for what left no instruction of its kind."""
-        fed = [old for old in self.index.fed(key, carried) if old.name not in carried]
+        fed = [old for old in self.index.fed(key, carried) if old.value not in carried]
         exact = [old for old in fed if self._is_shard(new, old)]
         fed = exact or [old for old in fed if _may_be_block(new, old)]
         if not fed or not self._leaves(new, key, exact=bool(exact)):
             return
-        names = self._ordered(new, [old.name for old in fed])
-        self._set(new.name, names, exact=bool(exact), taken=(carried,))
+        values = self._ordered(new, fed)
+        self._set(new.name, values, exact=bool(exact), taken=(carried,))
 
-    def _ordered(self, new: Instruction, names: list[str]) -> Values:
+    def _ordered(self, new: Instruction, olds: list[Instruction]) -> Values:
         """Put first what an instruction is known to be, then what no other one stands for."""
-        if len(names) == 1:
-            return (names[0],)
-        fixed = self.fixed.get(new.name)
-        if fixed in names:
-            return (fixed,)
-        return tuple(sorted(dict.fromkeys(names), key=lambda name: name in self.claimed))
+        if len(olds) == 1:
+            return (olds[0].value,)
+        fixed = [old for old in olds if old.name == self.fixed.get(new.name)]
+        ordered = sorted(dict.fromkeys(fixed or olds), key=lambda old: old.name in self.claimed)
+        return tuple(old.value for old in ordered)
 
     def _remembered(self, new: Instruction, taken: list[Values], key: Key) -> list[_Fit]:
         """Give what fitted in an earlier pass, if the same values were taken there."""
@@ -202,7 +205,7 @@ class _Aligner:
 
     def _through_steps(self, new: Instruction, taken: list[Values], key: Key) -> list[_Fit]:
         """Fit an instruction one of whose operands was reached by other steps than before."""
-        if new.opcode in MOVERS:
+        if new.opcode in STEPS:
             return []
         olds = self.index.through_steps(key, new.opcode, taken)
         fits = [_Fit(old, 0, exact=True) for old in olds if self._is_shard(new, old)]
@@ -224,7 +227,7 @@ class _Aligner:
         return stem in (_STEM.sub("", old.name), old.opcode)
 
     def _trusted(self, new: Instruction, old: Instruction, *, exact: bool) -> bool:
-        if old.opcode not in MOVERS:
+        if old.opcode not in STEPS:
             return True
         if len(self.before.operands[old.name]) > 1 and old.opcode in ("concatenate", "select"):
             return True
@@ -236,7 +239,7 @@ class _Aligner:
 
     def _stays(self, old: Instruction) -> bool:
         """Whether a copy leaves a value where it was."""
-        places = (self.before.operands[old.name][0], old.name)
+        places = (self.before.operands[old.name][0], old.value)
         before, after = (self.program.layout(self.before, place) for place in places)
         return before is not None and before == after
 
@@ -244,62 +247,63 @@ class _Aligner:
         """Whether a slice is only taken for its own key, which the old one is not."""
         if old.opcode != "slice":
             return False
-        key = self.after.keys[new.name]
-        taken = (self.before.keys[user] == key for user in self.before.users.get(old.name, ()))
-        return not self._leaves(new, key, exact=True) and not any(taken)
+        taken = (user.key == new.key for user in self.before.users.get(old.value, ()))
+        return not self._leaves(new, new.key, exact=True) and not any(taken)
 
     def _is_other_block(self, new: Instruction, old: Instruction) -> bool:
         """Whether a reshape gives a block of the old one's result in another layout."""
         (_, part), (_, full) = new.arrays[0], old.arrays[0]
         if len(part) != len(full) or any(f % p for f, p in zip(full, part, strict=True) if p):
             return False
-        return not any(
-            self.after.nodes[user].opcode == "all-to-all"
-            for user in self.after.users.get(new.name, ())
-        )
+        return not self._enters_all_to_all(new)
 
     @cached_property
     def _exchanged(self) -> set[str]:
         """Blocks that are on their way to neighbours, for their own key's operation."""
-        keys = self.after.keys
         permutes = (one for one in self.after.body if one.opcode == "collective-permute")
-        taken = ((self.after.operands[one.name], keys[one.name]) for one in permutes)
-        return {block for blocks, key in taken for block in blocks if keys.get(block) == key}
+        taken = ((self.after.operands[one.name], one.key) for one in permutes)
+        made = ((self.after.maker(block), key) for blocks, key in taken for block in blocks)
+        return {block.name for block, key in made if block is not None and block.key == key}
 
     def _tell(self, olds: Values, news: Values) -> None:
         """Note what the operands of an instruction were, now that it is known."""
         for old, new in zip(olds, news, strict=False):
-            name, wanted = _name(new), _name(old)
-            carried = self.found.carries.get(name, ())
-            if len(carried) > 1 and name in self.found.own and wanted in carried:
-                self.fixed[name] = wanted
+            carried = self.found.carries.get(new.name, ())
+            known = len(carried) > 1 and new.name in self.found.own
+            if known and HloValue(old.name) in carried:
+                self.fixed[new.name] = old.name
 
     def _is_shard(self, new: Instruction, old: Instruction) -> bool:
-        return self.program.shard_shapes(old) == _shapes(new.shape)
+        return self.program.shard_shapes(old) == new.shapes
 
     def _carried(self, new: Instruction, taken: list[Values], key: Key) -> Values:
         if new.opcode == "select":
             taken = taken[1:]
         count = _DATA.get(new.opcode, len(taken))
         values = tuple(dict.fromkeys(value for values in taken[:count] for value in values))
-        mine = (v for v in values if key[0] and self.before.keys.get(_name(v)) == key)
+        mine = (v for v in values if key[0] and self._key(v) == key)
         data = tuple(v for v in values if not self.program.is_constant(self.before, v))
         return tuple(dict.fromkeys((*mine, *(data or values))))[:_LIMIT]
+
+    def _key(self, value: HloValue) -> Key:
+        node = self.before.maker(value)
+        return node.key if node is not None else NO_KEY
 
     def _leaves(self, new: Instruction, key: Key, *, exact: bool) -> bool:
         """Whether a value goes on to another operation, to be moved, or out of the computation."""
         if new.is_root:
             return True
-        users = self.after.users.get(new.name, ())
-        return any(self.after.keys[user] != key or (exact and self._moves(user)) for user in users)
+        users = self.after.users.get(new.value, ())
+        return any(user.key != key or (exact and self._moves(user)) for user in users)
 
-    def _moves(self, user: str) -> bool:
+    def _moves(self, user: Instruction) -> bool:
         """Whether an instruction moves a whole block elsewhere, in one step or two."""
-        opcode = self.after.nodes[user].opcode
-        if opcode == "reshape":
-            further = self.after.users.get(user, ())
-            return any(self.after.nodes[name].opcode == "all-to-all" for name in further)
-        return opcode in ("all-gather", "all-to-all")
+        if user.opcode == "reshape":
+            return self._enters_all_to_all(user)
+        return user.opcode in ("all-gather", "all-to-all")
+
+    def _enters_all_to_all(self, new: Instruction) -> bool:
+        return any(user.opcode == "all-to-all" for user in self.after.users.get(new.value, ()))
 
 
 _PASSES = 3
@@ -310,20 +314,7 @@ _LIMIT = 8
 """A helper that carries more values than this says nothing."""
 
 
-@lru_cache(4096)
-def _shapes(text: str) -> tuple[tuple[int, ...], ...]:
-    return tuple(shape for _, shape in parse_shape(text))
-
-
 def _may_be_block(new: Instruction, old: Instruction) -> bool:
     """Whether a result may be a block of another one, in some layout: no dimension is longer."""
     (_, part), (_, full) = new.arrays[0], old.arrays[0]
     return len(part) == len(full) and all(p <= max(f, 1) for p, f in zip(part, full, strict=True))
-
-
-def _name(value: str) -> str:
-    return value.partition("#")[0]
-
-
-def _is_generated(instruction: Instruction) -> bool:
-    return instruction.opcode in KINDS and is_generated(instruction)

@@ -9,19 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from shardnb.causes.parameters import Parameters
+from shardnb.causes.entry_parameters import EntryParameters
 from shardnb.collectives.fused import Fused, fused_collectives
 from shardnb.report.model import Collective, Groups
-from shardnb.terms.collectives import Kind, kind_of
-from shardnb.texts.graph import Key, key_of
-from shardnb.texts.hlo import Instruction, Module
+from shardnb.terms.collectives import kind_of
+from shardnb.texts.graph import Graph
+from shardnb.texts.hlo import Module
+from shardnb.texts.instruction import NO_KEY, HloValue, Instruction, Key
+from shardnb.texts.opcodes import PARTS, VIEWS
 from shardnb.texts.replica_groups import AxisFinder
 
-_PASSED = frozenset(("bitcast", "copy", "get-tuple-element", "reshape", "convert"))
-_CUT = ("bitcast", "copy", "reshape", "slice")
 _NARROW = ("bf16", "f16")
-
-_Entry = tuple[Instruction, Key]
 
 
 @dataclass
@@ -32,12 +30,10 @@ class Matcher:
     """
 
     optimized: Module
-    partitioned: Module
+    made_from: EntryParameters
     finder: AxisFinder
     _by_channel: dict[int, list[Instruction]] = field(init=False)
     _final: dict[int, list[Instruction]] = field(init=False)
-    _bodies: frozenset[str] = field(init=False)
-    _nodes: dict[str, dict[str, Instruction]] = field(default_factory=dict)
     _combined: set[int] = field(default_factory=set)
     _taken: set[tuple[str, str]] = field(default_factory=set)
     _homes: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -46,12 +42,11 @@ class Matcher:
         """Index the collectives of both programs by their channels."""
         self._by_channel = _channels(self.partitioned)
         self._final = _channels(self.optimized)
-        self._bodies = frozenset(
-            called
-            for instruction in self.partitioned.instructions()
-            if instruction.opcode == "while"
-            for _, called in instruction.called
-        )
+
+    @property
+    def partitioned(self) -> Module:
+        """The program right after partitioning."""
+        return self.made_from.module
 
     @property
     def made(self) -> list[Instruction]:
@@ -62,7 +57,7 @@ class Matcher:
         """Whether optimisation took a collective out of the loop that it was made in."""
         if made is None or collective.within:
             return False
-        return made.computation in self._bodies
+        return self.partitioned.is_loop(self.partitioned.graph_of(made))
 
     def match(self, collectives: Sequence[Collective]) -> dict[int, Instruction]:
         """Give for each id the instruction right after partitioning, where it is known."""
@@ -108,7 +103,7 @@ class Matcher:
         self, collective: Collective, final: Instruction | None, made: Sequence[Instruction]
     ) -> Instruction | None:
         kind = collective.made_as or collective.kind
-        ones = [one for one in made if _kind(one) == kind]
+        ones = [one for one in made if kind_of(one.opcode) == kind]
         if not ones and len(made) == 1:
             return made[0]  # TPU sends it as another kind
         if len(ones) < 2:
@@ -124,7 +119,7 @@ class Matcher:
     def _move_alike(self, made: Instruction, final: Instruction) -> bool:
         """Whether both move a part of the same input of the program."""
         parameter = self._left_from.entering(final)
-        return parameter is not None and self._made_from.entering(made) == parameter
+        return parameter is not None and self.made_from.entering(made) == parameter
 
     def _instruction(self, collective: Collective) -> Instruction | None:
         name = collective.instruction.partition(" = ")[0].lstrip("%")
@@ -136,26 +131,25 @@ class Matcher:
         if final.opcode.removesuffix("-start") != "collective-permute" or collective.op_name:
             return False
         made = self._by_channel[collective.channel or 0]
-        return not any(_kind(one) == "collective-permute" and not one.op_name for one in made)
+        return not any(
+            kind_of(one.opcode) == "collective-permute" and not one.op_name for one in made
+        )
 
     def _whole(self, permute: Instruction) -> Instruction | None:
         """Give the sum whose last rows a permute takes to the next device.
 
         TPU scatters a sum in blocks of a size that it likes, and mends their bounds afterwards.
         """
-        nodes = self._nodes_of(permute.computation)
-        node = nodes.get(permute.operands[0])
-        while node is not None and node.opcode in _CUT and node.operands:
-            node = nodes.get(node.operands[0])
-        parts = [
-            self._fused[name] for _, name in (node.called if node else ()) if name in self._fused
-        ]
+        graph = self.optimized.graph_of(permute)
+        node = graph.maker(graph.source(graph.operands[permute.name][0], PARTS))
+        called = node.called if node is not None else ()
+        parts = [self._fused[name] for _, name in called if name in self._fused]
         if len(parts) != 1 or parts[0].scattered() is None:
             return None
         made = [
             one
-            for one in self._by_channel[parts[0].collective.integer("channel_id") or 0]
-            if _kind(one) == "all-reduce" and one.op_name == parts[0].fusion.op_name
+            for one in self._by_channel[parts[0].collective.channel or 0]
+            if kind_of(one.opcode) == "all-reduce" and one.op_name == parts[0].fusion.op_name
         ]
         return made[0] if len(made) == 1 else None
 
@@ -170,10 +164,10 @@ class Matcher:
             for one in self.made
             if (one.computation, one.name) not in self._taken
             if self._is_like(one, collective)
-            if _kind(one) != "all-gather" or collective.kind != "all-reduce" or among_zeros
+            if kind_of(one.opcode) != "all-gather" or collective.kind != "all-reduce" or among_zeros
         ]
         parameter = self._left_from.entering(final)
-        moved = [(one, self._made_from.entering(one)) for one in alike]
+        moved = [(one, self.made_from.entering(one)) for one in alike]
         found = [one for one, other in moved if parameter is not None and other == parameter]
         found = found or [one for one, other in moved if parameter is None or other is None]
         found = [one for one in found if one.arrays[0][0] == collective.dtype] or found
@@ -191,9 +185,9 @@ class Matcher:
         size, kind = math.prod(collective.shape), collective.made_as or collective.kind
         summed = kind == "all-reduce" and collective.op_name != ""
         kinds = (kind, "all-gather") if summed else (kind,)
-        if _kind(made) in kinds and made.op_name == collective.op_name:
+        if kind_of(made.opcode) in kinds and made.op_name == collective.op_name:
             return _size(made) == size
-        if kind != "all-reduce" or _kind(made) != "reduce-scatter" or collective.op_name:
+        if kind != "all-reduce" or kind_of(made.opcode) != "reduce-scatter" or collective.op_name:
             return False
         return _size(made) * len(collective.groups[0]) == size
 
@@ -201,12 +195,8 @@ class Matcher:
         return self.finder.groups(made.attribute("replica_groups") or "{}", permute=False)
 
     @cached_property
-    def _made_from(self) -> Parameters:
-        return Parameters(self.partitioned)
-
-    @cached_property
-    def _left_from(self) -> Parameters:
-        return Parameters(self.optimized)
+    def _left_from(self) -> EntryParameters:
+        return EntryParameters(self.optimized)
 
     @cached_property
     def _fused(self) -> dict[str, Fused]:
@@ -221,51 +211,49 @@ class Matcher:
         found: dict[int, Instruction] = {}
         for at, member in enumerate(group):
             name = names[at] if len(names) == len(group) else ""
-            key = keys[at] if at < len(keys) else ("", 0)
+            key = keys[at] if at < len(keys) else NO_KEY
             whole = final.arrays[at] if member.made_as else (member.dtype, member.shape)
-            alike = [entry for entry in pool[whole[1]] if _may_become(entry[0], whole[0])]
+            alike = [one for one in pool[whole[1]] if _may_become(one, whole[0])]
             alike = self._moving(alike, final, at)
             if alike:
-                best = max(alike, key=lambda entry: _score(entry, name, key, whole[0]))
-                found[member.id] = best[0]
+                best = max(alike, key=lambda one: _score(one, name, key, whole[0]))
+                found[member.id] = best
                 pool[whole[1]].remove(best)
         return found
 
-    def _moving(self, entries: list[_Entry], final: Instruction, at: int) -> list[_Entry]:
+    def _moving(self, ones: list[Instruction], final: Instruction, at: int) -> list[Instruction]:
         """Give those that move a part of the same input as a member, where that is known."""
-        operand = final.operands[at] if at < len(final.operands) else ""
-        block = self._block_among_zeros(final.computation, operand) or operand
-        parameter = self._left_from.of(final.computation, block) if block else None
+        if at >= len(final.operands):
+            return ones
+        operand, graph = final.operands[at], self.optimized.graph_of(final)
+        block = _block_among_zeros(graph, graph.resolve(operand)) or operand
+        parameter = self._left_from.of(final.computation, block)
         if parameter is None:
-            return entries
-        inputs = [(entry, self._made_from.entering(entry[0])) for entry in entries]
-        return [entry for entry, other in inputs if other == parameter]
+            return ones
+        return [one for one in ones if self.made_from.entering(one) == parameter]
 
     def _is_among_zeros(self, final: Instruction) -> bool:
         """Whether TPU put a block into a whole before it adds it up, perhaps within a fusion."""
-        node = self._nodes_of(final.computation).get(final.operands[0].partition("#")[0])
-        while node is not None and node.opcode in ("fusion", "bitcast", "copy", "reshape"):
-            inside = next((name for role, name in node.called if role == "calls"), None)
-            names = self._nodes_of(inside or node.computation)
-            root = next((one for one in names.values() if one.is_root), None)
-            node = root if inside else names.get(node.operands[0].partition("#")[0])
+        graph = self.optimized.graph_of(final)
+        value = graph.source(graph.operands[final.name][0], VIEWS)
+        node = graph.maker(value)
+        while node is not None and node.opcode == "fusion":
+            inner = self.optimized.computations[node.calls("calls")]
+            node = inner.maker(inner.source(inner.root.value, VIEWS))
         return node is not None and node.opcode == "dynamic-update-slice"
 
-    def _block_among_zeros(self, computation: str, operand: str) -> str | None:
-        """Give the block of a value that TPU adds up in place of a gather, None for another."""
-        node = self._nodes_of(computation).get(operand.partition("#")[0])
-        known = node is not None and node.opcode == "dynamic-update-slice"
-        return node.operands[1] if known and node is not None else None
-
-    def _pool(self, first: Collective, final: Instruction) -> dict[tuple[int, ...], list[_Entry]]:
+    def _pool(
+        self, first: Collective, final: Instruction
+    ) -> dict[tuple[int, ...], list[Instruction]]:
         """Give by shape the collectives that may have gone into a combined one, in order.
 
         TPU may give a channel of its own to what it makes, and add up blocks among zeros in place
         of a gather.
         """
-        pool: dict[tuple[int, ...], list[_Entry]] = defaultdict(list)
+        pool: dict[tuple[int, ...], list[Instruction]] = defaultdict(list)
         kind, channel = first.made_as or first.kind, first.channel or 0
-        blocks = (self._block_among_zeros(final.computation, one) for one in final.operands)
+        graph = self.optimized.graph_of(final)
+        blocks = (_block_among_zeros(graph, one) for one in graph.operands[final.name])
         if kind == "all-reduce" and all(blocks):
             kind = "all-gather"
         computation = self._home(first, channel, kind)
@@ -274,8 +262,8 @@ class Matcher:
                 continue
             for one in ones:
                 taken = (one.computation, one.name) in self._taken
-                if _kind(one) == kind and one.computation == computation and not taken:
-                    pool[one.arrays[0][1]].append((one, key_of(one)))
+                if kind_of(one.opcode) == kind and one.computation == computation and not taken:
+                    pool[one.arrays[0][1]].append(one)
         return pool
 
     def _home(self, first: Collective, channel: int, kind: str) -> str | None:
@@ -284,7 +272,7 @@ class Matcher:
         It is that of what else stands beside it, of what had its channel, or the program's own.
         """
         beside = self._homes[self._place(self._final[channel][0])]
-        kept = [one for one in self._by_channel[channel] if _kind(one) == kind]
+        kept = [one for one in self._by_channel[channel] if kind_of(one.opcode) == kind]
         if kept and (not beside or kept[0].computation in beside):
             return kept[0].computation
         if len(beside) == 1:
@@ -292,28 +280,16 @@ class Matcher:
         return self.partitioned.entry if not beside and not first.within else None
 
     def _operand_keys(self, final: Instruction) -> list[Key]:
-        nodes = self._nodes_of(final.computation)
-        return [_source_key(operand, nodes) for operand in final.operands]
-
-    def _nodes_of(self, computation: str) -> dict[str, Instruction]:
-        if computation not in self._nodes:
-            body = self.optimized.computations[computation]
-            self._nodes[computation] = {one.name: one for one in body}
-        return self._nodes[computation]
+        graph = self.optimized.graph_of(final)
+        return [_source_key(graph, operand) for operand in graph.operands[final.name]]
 
 
 def _channels(module: Module) -> dict[int, list[Instruction]]:
     found: dict[int, list[Instruction]] = defaultdict(list)
-    for instruction in module.instructions():
-        if _kind(instruction):
-            channel = instruction.integer("channel_id")
-            if channel is not None:
-                found[channel].append(instruction)
+    for instruction in module.collectives:
+        if instruction.channel is not None:
+            found[instruction.channel].append(instruction)
     return found
-
-
-def _kind(instruction: Instruction) -> Kind | None:
-    return kind_of(instruction.opcode)
 
 
 def _agree(collective: Collective, final: Instruction, made: Instruction) -> bool:
@@ -335,11 +311,17 @@ def _groups(collectives: Sequence[Collective]) -> list[list[Collective]]:
     return list(groups.values())
 
 
-def _source_key(operand: str, nodes: dict[str, Instruction]) -> Key:
-    node = nodes.get(operand.partition("#")[0])
-    while node is not None and node.opcode in _PASSED and not key_of(node)[0] and node.operands:
-        node = nodes.get(node.operands[0].partition("#")[0])
-    return key_of(node) if node is not None else ("", 0)
+def _source_key(graph: Graph, operand: HloValue) -> Key:
+    """Give the key of what a value was made by; of a view without one that of its operand."""
+    made = (graph.maker(value) for value in graph.upward(operand, VIEWS))
+    return next((node.key for node in made if node is not None and node.key[0]), NO_KEY)
+
+
+def _block_among_zeros(graph: Graph, operand: HloValue) -> HloValue | None:
+    """Give the block of a value that TPU adds up in place of a gather, None for another."""
+    node = graph.maker(operand)
+    known = node is not None and node.opcode == "dynamic-update-slice"
+    return graph.operands[node.name][1] if known and node is not None else None
 
 
 def _may_become(made: Instruction, dtype: str) -> bool:
@@ -348,9 +330,9 @@ def _may_become(made: Instruction, dtype: str) -> bool:
     return own == dtype or (own in _NARROW and dtype == "f32")
 
 
-def _score(entry: _Entry, name: str, key: Key, dtype: str) -> int:
+def _score(made: Instruction, name: str, key: Key, dtype: str) -> int:
     """Weigh a candidate of the right shape: names, lines and the element type tell the rest."""
-    made, mine = entry
+    mine = made.key
     named = bool(name) and mine[0].endswith(name)
     alike = bool(mine[0]) and mine[0] == key[0]
     return 4 * named + 8 * (mine == key) + 2 * alike + (made.arrays[0][0] == dtype)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
+from shardnb.bugs import Inconclusive
 from shardnb.causes.alignment import Alignment
-from shardnb.causes.instruction_index import MOVERS, Values
+from shardnb.causes.instruction_index import Values
 from shardnb.collectives.find import is_generated
-from shardnb.terms.collectives import KINDS, reduces
-from shardnb.texts.graph import Graph, Key
-from shardnb.texts.hlo import Instruction
+from shardnb.terms.collectives import kind_of, reduces
+from shardnb.texts.graph import Graph
+from shardnb.texts.instruction import HloValue, Instruction, Key
+from shardnb.texts.opcodes import SAME_DIMENSIONS, SHAPE_STEPS, STEPS
 
 _DEPTH = 4
-_VIEWS = ("broadcast", "copy", "reshape", "transpose")
 _ZEROS = ("0", "false", "(0, 0)", "-0")
 
 
@@ -32,7 +34,7 @@ class Move:
 
     graph: Graph
     collective: Instruction
-    producer: str | None
+    producer: HloValue | None
     consumer: str | None = None
     own: bool = False
     again: bool = False
@@ -42,6 +44,13 @@ class Move:
     sliced: bool = False
     sent: tuple[int, ...] | None = None
     chain: tuple[Instruction, ...] = ()
+
+    @property
+    def value(self) -> HloValue:
+        """The producer's value, where it is known."""
+        if self.producer is None:
+            raise Inconclusive
+        return self.producer
 
 
 def walk(alignment: Alignment, collective: Instruction) -> Move:
@@ -60,37 +69,34 @@ class _Walk:
 
     def run(self) -> Move:
         found, collective = self.alignment, self.collective
-        operand, key = found.after.operands[collective.name][0], found.after.keys[collective.name]
+        operand, key = found.after.operands[collective.name][0], collective.key
         values = found.values(operand)
         mine = self._named(values, key)
         if not mine and self._sums():
             operand = self._seen_through(operand)
             mine = self._named(found.values(operand), key)
-        if mine and self._completes(_name(mine[0])):
-            name = _name(mine[0])
+        if mine and self._completes(mine[0].name):
+            name = mine[0].name
             again = not self._sums()
-            source = _name(unmasked_part(found.after, operand))
-            direct = found.own.get(source) == name and found.after.keys[source] == key
+            source = found.after.node(unmasked_part(found.after, operand))
+            direct = found.own.get(source.name) == name and source.key == key
             return Move(
                 self._before, collective, mine[0], name, own=True, again=again, direct=direct
             )
         return self._forward(values)
 
-    def _named(self, values: Values, key: Key) -> list[str]:
+    def _named(self, values: Values, key: Key) -> list[HloValue]:
         named = (self.alignment.named(value, key) for value in values)
         return [one for one in named if one is not None]
 
-    def _seen_through(self, operand: str) -> str:
+    def _seen_through(self, operand: HloValue) -> HloValue:
         """Give what a sum was made of, where it was moved behind what only gives a shape."""
         after = self.alignment.after
-        size = after.array(operand)
-        while (node := after.nodes.get(operand)) is not None and node.opcode in _VIEWS:
-            below = after.operands[node.name][0]
-            array = after.array(below)
-            if size is None or array is None or math.prod(array[1]) != math.prod(size[1]):
-                break
-            operand = below
-        return operand
+        size = _size(after, operand)
+        if size is None:
+            return operand
+        same = takewhile(lambda one: _size(after, one) == size, after.upward(operand, SHAPE_STEPS))
+        return list(same)[-1]
 
     def _completes(self, name: str) -> bool:
         """Whether the collective completes what an operation computes, and does not move it."""
@@ -98,7 +104,7 @@ class _Walk:
             return self._repeats(name)
         operand = self.alignment.after.operands[self.collective.name][0]
         gathered = unmasked(self.alignment.after, operand) is not None
-        return not (gathered and self._before.nodes[name].opcode in MOVERS)
+        return not (gathered and self._before.nodes[name].opcode in STEPS)
 
     def _sums(self) -> bool:
         return reduces(self.collective.opcode)
@@ -107,15 +113,15 @@ class _Walk:
         """Whether the operation runs once more on what was gathered."""
         found, node = self.alignment, self._before.nodes[name]
         return node.opcode == "reduce" and any(
-            found.after.nodes[user].opcode == node.opcode and found.own.get(user) in (None, name)
-            for user in found.after.users.get(self.collective.name, ())
+            user.opcode == node.opcode and found.own.get(user.name) in (None, name)
+            for user in found.after.users.get(self.collective.value, ())
         )
 
     def _forward(self, values: Values) -> Move:
         operand = self.alignment.after.operands[self.collective.name][0]
         if self._sums() and unmasked(self.alignment.after, operand) is not None:
             self.collective = replace(self.collective, opcode="all-gather")
-        producers = {_name(value) for value in values}
+        producers = {value.name for value in values}
         consumers, results, sliced = self._reached(producers)
         for consumer in consumers:
             taken = self._taken(values, consumer)
@@ -133,7 +139,7 @@ class _Walk:
     def _move(
         self,
         values: Values,
-        producer: str | None,
+        producer: HloValue | None,
         consumer: str | None,
         *,
         sliced: bool,
@@ -153,22 +159,18 @@ class _Walk:
 
     def _folded_result(self, results: list[int]) -> str | None:
         """Give what makes a result of the computation, where it left nothing behind."""
-        if not results:
+        number, values = min(results, default=0), self._before.results
+        if not results or number >= len(values):
             return None
-        root = self._before.root
-        places = root.operands if root.opcode == "tuple" else (root.name,)
-        number = min(results)
-        if number >= len(places):
-            return None
-        name = _name(self._before.resolve(places[number]))
+        name = values[number].name
         return name if self._is_folded(name) else None
 
     def _chain(self) -> tuple[Instruction, ...]:
         """Give the collectives of the partitioner that what enters went through right before."""
         after, chain = self.alignment.after, list[Instruction]()
         operand = after.operands[self.collective.name][0]
-        while (node := after.nodes.get(operand)) is not None:
-            if node.opcode not in KINDS or not is_generated(node):
+        while (node := after.maker(operand)) is not None:
+            if kind_of(node.opcode) is None or not is_generated(node):
                 break
             chain.append(node)
             operand = after.operands[node.name][0]
@@ -188,52 +190,49 @@ class _Walk:
         consumers: list[str] = []
         results: list[int] = []
         sliced = False
-        queue, seen = deque([self.collective.name]), set[str]()
+        queue, seen = deque([found.after.nodes[self.collective.name]]), set[Instruction]()
         while queue:
-            name = queue.popleft()
-            if name in seen:
+            node = queue.popleft()
+            if node in seen:
                 continue
-            seen.add(name)
-            if found.after.nodes[name].is_root:
+            seen.add(node)
+            if node.is_root:
                 results.append(0)
-            for user in found.after.users.get(name, ()):
-                node = found.after.nodes[user]
-                if node.opcode == "tuple":
-                    results += found.after.places(node).get(name, ())
-                elif user in found.own and found.own[user] not in producers:
-                    consumers.append(found.own[user])
+            for user in found.after.users.get(node.value, ()):
+                own = found.own.get(user.name)
+                if user.opcode == "tuple":
+                    results += found.after.places(user).get(node.value, ())
+                elif own is not None and own not in producers:
+                    consumers.append(own)
                 else:
-                    sliced = sliced or node.opcode == "dynamic-slice"
+                    sliced = sliced or user.opcode == "dynamic-slice"
                     queue.append(user)
         consumers.sort(key=lambda one: self._before.position[one])
         return list(dict.fromkeys(consumers)), results, sliced
 
-    def _taken(self, values: Values, consumer: str) -> tuple[str, str] | None:
+    def _taken(self, values: Values, consumer: str) -> tuple[HloValue, str] | None:
         """Find the value that a consumer takes, or the instruction between that takes it.
 
         What the partitioner folded away stands between them in the program before.
         """
         wanted = dict.fromkeys(values)
-        key = self.alignment.after.keys[self.collective.name]
-        if key[0] and self._before.keys[consumer] == key:
-            operands = self._before.operands[consumer]
-            wholes = {whole for operand in operands for whole in self._before.whole_of(operand)}
+        before, key = self._before, self.collective.key
+        if key[0] and before.nodes[consumer].key == key:
+            operands = before.operands[consumer]
+            wholes = {one for o in operands for one in before.upward(o, SAME_DIMENSIONS)}
             known = next((value for value in wanted if value in wholes), None)
             if known is not None:
                 return known, consumer
         queue = deque([(consumer, 0)])
         while queue:
             name, depth = queue.popleft()
-            operands = self._before.operands[name]
+            operands = before.operands[name]
             for operand in operands:
                 if operand in wanted:
                     return operand, name
             if depth < _DEPTH:
-                queue.extend(
-                    (_name(operand), depth + 1)
-                    for operand in operands
-                    if self._is_folded(_name(operand))
-                )
+                folded = (operand.name for operand in operands if self._is_folded(operand.name))
+                queue.extend((name, depth + 1) for name in folded)
         return None
 
     def _is_folded(self, name: str) -> bool:
@@ -247,15 +246,14 @@ class _Walk:
         operand = unmasked(found.after, operand) or operand
         if values and self._lies_as_declared(operand, values[0]):
             return False
-        key = found.after.keys[self.collective.name]
-        further = bool(values) and self._before.keys.get(_name(values[0])) != key
-        seen = set[str]()
+        made = self._before.maker(values[0]) if values else None
+        further = bool(values) and (made is None or made.key != self.collective.key)
+        seen = set[HloValue]()
         while operand not in seen:
             seen.add(operand)
-            name = operand.partition("#")[0]
-            if name in found.own:
-                return name not in found.exact
-            operands = found.after.operands.get(name, ())
+            if operand.name in found.own:
+                return operand.name not in found.exact
+            operands = found.after.operands.get(operand.name, ())
             if not operands:
                 return False
             holding = (o for o in operands if set(values) & set(found.values(o)))
@@ -264,36 +262,32 @@ class _Walk:
                 return False
         return False
 
-    def _has_shape(self, operand: str, value: str) -> bool:
+    def _has_shape(self, operand: HloValue, value: HloValue) -> bool:
         """Whether a value after has the shape of the declared block of one before."""
         array = self.alignment.after.array(operand)
         return array is not None and array[1] == self.alignment.shard_shape(value)
 
-    def _lies_as_declared(self, operand: str, value: str) -> bool:
+    def _lies_as_declared(self, operand: HloValue, value: HloValue) -> bool:
         """Whether what enters has the shape of the value's declared block."""
         after = self.alignment.after
         for _ in range(2):
-            name = operand.partition("#")[0]
             if self._has_shape(operand, value):
                 return True
-            if name in self.alignment.own or after.nodes[name].opcode != "reshape":
+            node = after.node(operand)
+            if node.name in self.alignment.own or node.opcode != "reshape":
                 return False
-            operand = after.operands[name][0]
+            operand = after.operands[node.name][0]
         return False
 
 
-def _name(value: str) -> str:
-    return value.partition("#")[0]
-
-
-def unmasked(after: Graph, operand: str) -> str | None:
+def unmasked(after: Graph, operand: HloValue) -> HloValue | None:
     """Give the block that each device puts among zeros, so that a sum of all gathers the blocks.
 
     None where a value is none of that kind.
     """
     block = None
     for opcode, part, zero in (("dynamic-update-slice", 1, 0), ("select", 1, 2)):
-        node = after.nodes.get(operand)
+        node = after.maker(operand)
         if node is not None and node.opcode == opcode:
             operands = after.operands[node.name]
             if _is_zero(after, operands[zero]):
@@ -301,19 +295,22 @@ def unmasked(after: Graph, operand: str) -> str | None:
     return block
 
 
-def unmasked_part(after: Graph, operand: str) -> str:
+def unmasked_part(after: Graph, operand: HloValue) -> HloValue:
     """Give what a device adds to a sum, without the zeros for what it does not hold."""
-    node = after.nodes.get(operand)
+    node = after.maker(operand)
     if node is None or node.opcode != "select":
         return operand
     _, one, other = after.operands[node.name]
     return other if _is_zero(after, one) else one if _is_zero(after, other) else operand
 
 
-def _is_zero(graph: Graph, value: str) -> bool:
-    node = graph.nodes.get(value)
-    while node is not None and node.opcode == "broadcast":
-        node = graph.nodes.get(graph.operands[node.name][0])
+def _is_zero(graph: Graph, value: HloValue) -> bool:
+    node = graph.maker(graph.source(value, ("broadcast",)))
     if node is None or node.opcode != "constant":
         return False
     return node.operand_text.strip() in _ZEROS
+
+
+def _size(graph: Graph, value: HloValue) -> int | None:
+    array = graph.array(value)
+    return math.prod(array[1]) if array is not None else None

@@ -10,6 +10,7 @@ from shardnb.bugs import contained
 from shardnb.causes.alignment import Alignment, align
 from shardnb.causes.channel_matching import Matcher
 from shardnb.causes.data_movement import Move, walk
+from shardnb.causes.entry_parameters import EntryParameters
 from shardnb.causes.judge import Judge
 from shardnb.causes.names import LOOP_CARRY, THE_RESULT, Names
 from shardnb.causes.phase import phase_of
@@ -25,7 +26,8 @@ from shardnb.report.model import Collective, Location, Mesh, Spec
 from shardnb.terms.causes import AskedBy
 from shardnb.terms.collectives import KINDS, kind_of
 from shardnb.texts import hlo
-from shardnb.texts.graph import Graph, Key, graphs, key_of
+from shardnb.texts.graph import Graph
+from shardnb.texts.instruction import HloValue, Instruction, Key
 from shardnb.texts.replica_groups import AxisFinder
 from shardnb.texts.sharding_rules import Rules
 from shardnb.texts.shardings import LayoutReader
@@ -87,21 +89,21 @@ def explain_causes(
         return unexplained
     with contained("why the collectives are there"):
         program = Before(before or hlo.parse(dumps.before), LayoutReader(mesh))
-        partitioned = partitioned or hlo.parse(dumps.partitioned)
         edges = Edges(program, dumps.stated_module, dumps.propagated_module, stated or Stated())
-        judge, after = Judge(program, Rules(dumps.propagated_module), edges), graphs(partitioned)
+        judge = Judge(program, Rules(dumps.propagated_module), edges)
+        entering = EntryParameters(partitioned or hlo.parse(dumps.partitioned))
         explainer = _Explainer(
             program=program,
-            after=after,
+            after=entering.module.computations,
             judge=judge,
-            windowed=Windowed(judge.factors, partitioned, after),
+            windowed=Windowed(judge.factors, entering),
             names=Names(program, input_names),
             finder=AxisFinder(mesh),
             remat=warnings.keys,
             locate=locate or (lambda _: ()),
             differentiated="transpose(" in dumps.before,
         )
-        matcher = Matcher(optimized, partitioned, explainer.finder)
+        matcher = Matcher(optimized, entering, explainer.finder)
         matched = matcher.match(collectives)
         found = tuple(explainer.explained(one, matched.get(one.id)) for one in collectives)
         return Causes(found, _counts(matcher, collectives, matched), warnings.left)
@@ -123,13 +125,13 @@ class _Explainer:
     differentiated: bool
     _alignments: dict[str, Alignment | None] = field(default_factory=dict)
 
-    def explained(self, collective: Collective, made: hlo.Instruction | None) -> Collective:
+    def explained(self, collective: Collective, made: Instruction | None) -> Collective:
         """Explain a collective; one whose ends cannot be read together is not known."""
         with contained(f"the cause of the {collective.kind} number {collective.id}"):
             return self.explain(collective, made)
         return self._written(collective, UNKNOWN, Facts(), collective.op_name)
 
-    def explain(self, collective: Collective, made: hlo.Instruction | None) -> Collective:
+    def explain(self, collective: Collective, made: Instruction | None) -> Collective:
         """Explain a collective that was `made` by partitioning, None where that is not known."""
         if made is not None:
             kind = kind_of(made.opcode)
@@ -148,7 +150,7 @@ class _Explainer:
         verdict = self.judge.judge(move, self._axes(made), axes)
         return self._told(collective, move, verdict)
 
-    def _step(self, collective: Collective, made: hlo.Instruction) -> Collective:
+    def _step(self, collective: Collective, made: Instruction) -> Collective:
         """Tell of a permute that is a step of a product."""
         sent, axes = (
             replace(collective, algorithm=collective.algorithm or IN_STEPS),
@@ -159,7 +161,7 @@ class _Explainer:
             return self._written(sent, UNKNOWN, Facts(), collective.op_name)
         return self._told(sent, move, self.judge.judge(move, axes))
 
-    def _axes(self, made: hlo.Instruction) -> tuple[str, ...] | None:
+    def _axes(self, made: Instruction) -> tuple[str, ...] | None:
         permute = made.opcode == "collective-permute"
         name = "source_target_pairs" if permute else "replica_groups"
         groups = self.finder.groups(made.attribute(name) or "{}", permute=permute)
@@ -168,14 +170,14 @@ class _Explainer:
     def _alignment(self, computation: str) -> Alignment | None:
         if computation not in self._alignments:
             name, partitioned, _ = computation.partition("_spmd")
-            before, after = self.program.graphs.get(name), self.after.get(computation)
+            before, after = self.program.module.computations.get(name), self.after.get(computation)
             known = partitioned and before is not None and after is not None
             self._alignments[computation] = (
                 align(self.program, before, after) if known and before and after else None
             )
         return self._alignments[computation]
 
-    def _called(self, collective: Collective, made: hlo.Instruction | None) -> Collective:
+    def _called(self, collective: Collective, made: Instruction | None) -> Collective:
         """Tell of what the program calls: its operand, and who takes its result."""
         summed = KINDS[collective.kind].reduces
         written = made is None or not self.judge.edges.is_of_a_type(made)
@@ -223,19 +225,16 @@ class _Explainer:
         """Name what takes a result of a computation, where it is the program or a loop's body."""
         if graph.name == self.program.module.entry:
             return THE_RESULT
-        caller = self.program.callers.get(graph.name)
-        return LOOP_CARRY if caller is not None and caller[1].opcode == "while" else None
+        return LOOP_CARRY if self.program.module.is_loop(graph) else None
 
-    def _spec(self, graph: Graph, value: str | None) -> Spec | None:
+    def _spec(self, graph: Graph, value: HloValue | None) -> Spec | None:
         layout = self.program.layout(graph, value) if value else None
         return layout.spec if layout else None
 
-    def _is_rematerialised(
-        self, move: Move, value: hlo.Instruction | None, verdict: Verdict
-    ) -> bool:
+    def _is_rematerialised(self, move: Move, value: Instruction | None, verdict: Verdict) -> bool:
         """Whether the compiler warned of this value, and it is gathered only to be cut again."""
         gathers = move.collective.opcode == "all-gather" and verdict.reason != "partial-sum"
-        return gathers and move.sliced and value is not None and key_of(value) in self.remat
+        return gathers and move.sliced and value is not None and value.key in self.remat
 
     def _written(
         self,
@@ -244,7 +243,7 @@ class _Explainer:
         facts: Facts,
         op_name: str,
         *,
-        told: hlo.Instruction | None = None,
+        told: Instruction | None = None,
         full_remat: bool = False,
         producer_shape: tuple[int, ...] | None = None,
     ) -> Collective:
@@ -269,12 +268,12 @@ class _Explainer:
         )
 
 
-def _shape(value: hlo.Instruction | None) -> tuple[int, ...] | None:
+def _shape(value: Instruction | None) -> tuple[int, ...] | None:
     return None if value is None or value.is_tuple or not value.arrays else value.arrays[0][1]
 
 
 def _counts(
-    matcher: Matcher, collectives: Sequence[Collective], matched: Mapping[int, hlo.Instruction]
+    matcher: Matcher, collectives: Sequence[Collective], matched: Mapping[int, Instruction]
 ) -> Counts:
     made = matcher.made
     kept = {(one.computation, one.name) for one in matched.values()}
@@ -288,5 +287,5 @@ def _counts(
     )
 
 
-def _by_kind(made: Iterable[hlo.Instruction]) -> dict[str, int]:
-    return dict(Counter(one.opcode.removesuffix("-start") for one in made))
+def _by_kind(made: Iterable[Instruction]) -> dict[str, int]:
+    return dict(Counter(kind_of(one.opcode) or one.opcode for one in made))

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from shardnb.causes.unpartitioned import Before
-from shardnb.texts.graph import Graph, Key, is_pass
-from shardnb.texts.hlo import Instruction
+from shardnb.texts.graph import Graph
+from shardnb.texts.instruction import HloValue, Instruction, Key
+from shardnb.texts.opcodes import ONE_OPERAND_STEPS, STEPS, TUPLES
 
-Values = tuple[str, ...]
-Numbers = dict[str, None]
+Values = tuple[HloValue, ...]
+Numbers = dict[HloValue, None]
 """The numbers of the values that an operand may be, in order; see `Before.numbers`."""
 
-_STEPS = (
-    "broadcast concatenate convert copy dynamic-slice dynamic-update-slice iota pad reshape "
-    "reverse select slice transpose"
-)
-MOVERS = frozenset(_STEPS.split())
-"""What the partitioner also writes as a step of its own."""
-
-_SINGLE_STEPS = frozenset(("broadcast", "convert", "copy", "reshape", "slice", "transpose"))
-"""Those that hand one value on."""
-
+_ALL_CONSTANT: tuple[int, HloValue] = -1, HloValue("")
 _DEPTH = 8
 
 
@@ -35,37 +28,36 @@ class Index:
         self.numbers = program.numbers(graph)
         self.by_key: dict[Key, list[Instruction]] = defaultdict(list)
         self._of_kind: dict[tuple[Key, str], list[Instruction]] = defaultdict(list)
-        self._taking: dict[tuple[Key, str, int, str], list[Instruction]] = defaultdict(list)
-        self._fed: dict[tuple[Key, str], list[Instruction]] = defaultdict(list)
+        self._taking: dict[tuple[Key, str, int, HloValue], list[Instruction]] = defaultdict(list)
+        self._fed: dict[tuple[Key, HloValue], list[Instruction]] = defaultdict(list)
         for instruction in graph.body:
-            key = graph.keys[instruction.name]
-            if key[0] and not is_pass(instruction) and instruction.opcode != "parameter":
-                self._enter(key, instruction)
+            if instruction.key[0] and instruction.opcode not in (*TUPLES, "parameter"):
+                self._enter(instruction.key, instruction)
 
     def _enter(self, key: Key, old: Instruction) -> None:
         self.by_key[key].append(old)
         self._of_kind[key, old.opcode].append(old)
         self._taking[key, old.opcode, *self._first(old)].append(old)
-        if old.opcode in MOVERS:
+        if old.opcode in STEPS:
             for source in dict.fromkeys(map(self.number, self._sources(old))):
                 self._fed[key, source].append(old)
 
-    def _first(self, old: Instruction) -> tuple[int, str]:
-        """Give the first operand that is no constant, (-1, "") where all are."""
+    def _first(self, old: Instruction) -> tuple[int, HloValue]:
+        """Give the first operand that is no constant, `_ALL_CONSTANT` where all are."""
         for at, operand in enumerate(self.graph.operands[old.name]):
             if not self.program.is_constant(self.graph, operand):
                 return at, self.number(operand)
-        return -1, ""
+        return _ALL_CONSTANT
 
-    def _sources(self, old: Instruction) -> Iterator[str]:
+    def _sources(self, old: Instruction) -> Iterator[HloValue]:
         """Give the operands; those of slices too, which a concatenation may take in itself."""
         for operand in self.graph.operands[old.name]:
             yield operand
-            node = self.graph.nodes.get(operand)
+            node = self.graph.maker(operand)
             if old.opcode == "concatenate" and node is not None and node.opcode == "slice":
                 yield self.graph.operands[node.name][0]
 
-    def number(self, value: str) -> str:
+    def number(self, value: HloValue) -> HloValue:
         """Give the first value that is computed as this one is."""
         return self.numbers.get(value, value)
 
@@ -85,7 +77,8 @@ class Index:
 
         An operand of which nothing is known agrees with a constant only, and is not counted.
         """
-        numbers = [dict.fromkeys(map(self.number, values)) for values in taken]
+        known = self.numbers
+        numbers = [{known.get(value, value): None for value in values} for values in taken]
         for old in self._likely(key, opcode, numbers):
             agree = self._agree(old, numbers)
             if agree is not None:
@@ -93,7 +86,7 @@ class Index:
 
     def _likely(self, key: Key, opcode: str, taken: list[Numbers]) -> Iterator[Instruction]:
         """Give the instructions whose first operand that is no constant is one of the values."""
-        yield from self._taking.get((key, opcode, -1, ""), ())
+        yield from self._taking.get((key, opcode, *_ALL_CONSTANT), ())
         for at, numbers in enumerate(taken):
             for number in numbers:
                 yield from self._taking.get((key, opcode, at, number), ())
@@ -102,9 +95,9 @@ class Index:
         operands = self.graph.operands[old.name]
         if len(operands) != len(taken):
             return None
-        agree = 0
+        agree, number = 0, self.numbers.get
         for operand, numbers in zip(operands, taken, strict=True):
-            if self.number(operand) in numbers:
+            if number(operand, operand) in numbers:
                 agree += 1
             elif numbers or not self.program.is_constant(self.graph, operand):
                 return None
@@ -113,11 +106,10 @@ class Index:
     def through_steps(self, key: Key, opcode: str, taken: Sequence[Values]) -> list[Instruction]:
         """Give what takes these values after other steps than here."""
         values = dict.fromkeys(value for carried in taken for value in carried)
-        users = dict.fromkeys(user for v in values for user in self.graph.users.get(v, ()))
         return [
             old
-            for old in map(self.graph.nodes.__getitem__, users)
-            if old.opcode == opcode and self.graph.keys[old.name] == key
+            for old in dict.fromkeys(user for v in values for user in self.graph.users.get(v, ()))
+            if old.opcode == opcode and old.key == key
             if self._agrees_through_steps(old, taken)
         ]
 
@@ -128,13 +120,7 @@ class Index:
             for operand, values in zip(operands, taken, strict=True)
         )
 
-    def _comes_from(self, operand: str, numbers: set[str]) -> bool:
+    def _comes_from(self, operand: HloValue, numbers: set[HloValue]) -> bool:
         """Whether a value is one of these, moved on by steps that compute nothing."""
-        for _ in range(_DEPTH):
-            if self.number(operand) in numbers:
-                return True
-            node = self.graph.nodes.get(operand.partition("#")[0])
-            if node is None or node.opcode not in _SINGLE_STEPS:
-                return False
-            operand = self.graph.operands[node.name][0]
-        return False
+        steps = islice(self.graph.upward(operand, ONE_OPERAND_STEPS | {"slice"}), _DEPTH)
+        return any(self.number(one) in numbers for one in steps)

@@ -16,26 +16,11 @@ from shardnb.report.model import Spec
 from shardnb.terms.causes import AskedBy
 from shardnb.terms.collectives import reduces
 from shardnb.texts.graph import Graph
-from shardnb.texts.hlo import Instruction
+from shardnb.texts.instruction import HloValue, Instruction
+from shardnb.texts.opcodes import NOT_PARTITIONED, SAME_DIMENSIONS, SUMS
 from shardnb.texts.sharding_rules import AMBIGUOUS, Rules
 from shardnb.texts.shardings import Layout
 from shardnb.texts.shardy_attributes import Rule
-
-_NO_SPLIT_FORM = frozenset(
-    (
-        "cholesky",
-        "custom-call",
-        "fft",
-        "rng",
-        "rng-bit-generator",
-        "sort",
-        "topk",
-        "triangular-solve",
-    )
-)
-"""What the partitioner computes whole where Shardy has no rule for it."""
-
-_SUMMING = frozenset(("convolution", "dot", "gather", "reduce", "scatter"))
 
 
 class Judge:
@@ -81,8 +66,8 @@ class Judge:
 
         In a permute it can be a piece of one, and before it is cut in `parts` it may be padded.
         """
-        array = move.graph.array(move.producer or "")
-        layout = self.program.layout(move.graph, move.producer or "")
+        array = move.graph.array(move.value)
+        layout = self.program.layout(move.graph, move.value)
         if array is None or layout is None or move.sent is None or move.variant:
             return array is not None
         block = layout.shard_shape(array[1])
@@ -113,21 +98,21 @@ class Judge:
         What merely meets the result says nothing of why it was computed elsewhere.
         """
         verdict = self._moved_result(move, moved)
-        node = move.graph.node(move.producer or "")
+        node = move.graph.node(move.value)
         rule = self.factors.known(move.graph, node)
         if verdict.reason != "conflict" or rule is None:
             return verdict
         return clash(Declared(self.origins, move.graph, node, rule, rule.reduction, moved), None)
 
     @staticmethod
-    def _sums(graph: Graph, value: str | None) -> bool:
-        return value is not None and graph.node(value).opcode in _SUMMING
+    def _sums(graph: Graph, value: HloValue | None) -> bool:
+        return value is not None and graph.node(value).opcode in SUMS
 
     def _as_written(self, move: Move, verdict: Verdict) -> Verdict:
         """Say that the user asked for what an operation needs that was given an `out_sharding`."""
         if verdict is UNKNOWN or verdict.asked_by != "inferred":
             return verdict
-        name = verdict.taker or move.consumer or (move.producer or "").partition("#")[0]
+        name = verdict.taker or move.consumer or move.value.name
         return replace(verdict, asked_by=self.edges.asked_within(move.graph.nodes[name]))
 
     def _arrives(self, move: Move) -> bool:
@@ -135,9 +120,9 @@ class Judge:
         if move.collective.opcode != "collective-permute":
             return False
         root = move.graph.root
-        place = f"{root.name}#{move.result}" if root.is_tuple else root.name
+        place = root.value.at(move.result or 0) if root.is_tuple else root.value
         wanted = self.program.layout(move.graph, place)
-        return wanted == self.program.layout(move.graph, move.producer or "")
+        return wanted == self.program.layout(move.graph, move.value)
 
     def _partial(self, move: Move, moved: Pieces) -> Verdict:
         """Prove a partial sum: what the operation sums over is split over these axes.
@@ -151,7 +136,7 @@ class Judge:
         summed = rule.reduction or _lost(rule)
         splits = self.factors.operands(move.graph, node, rule)
         found = {p for split in splits for factor in summed for p in split.get(factor, ())}
-        if not moved <= found and not (move.direct and node.opcode in _SUMMING):
+        if not moved <= found and not (move.direct and node.opcode in SUMS):
             return UNKNOWN
         return Verdict("partial-sum", self.edges.asked_within(node))
 
@@ -159,8 +144,8 @@ class Judge:
     def _computes(graph: Graph, node: Instruction) -> Instruction:
         """Give what computes a value that one step of JAX's reshapes at its end."""
         while node.opcode == "reshape":
-            source = graph.nodes.get(graph.operands[node.name][0])
-            if source is None or graph.keys[source.name] != graph.keys[node.name]:
+            source = graph.maker(graph.operands[node.name][0])
+            if source is None or source.key != node.key:
                 break
             node = source
         return node
@@ -168,7 +153,7 @@ class Judge:
     # An operand that is moved for its consumer
 
     def _operand(self, move: Move, moved: Pieces) -> Verdict:
-        graph, producer = move.graph, move.producer or ""
+        graph, producer = move.graph, move.value
         node = graph.nodes[move.consumer or ""]
         layout = self.program.layout(graph, producer)
         if layout is None or layout.spec is None:
@@ -185,8 +170,8 @@ class Judge:
 
     def _at_inserted(self, move: Move, node: Instruction, spec: Spec, moved: Pieces) -> Verdict:
         """Judge a copy that the compiler put behind an operation, or before one, to move it."""
-        graph, producer = move.graph, move.producer or ""
-        made, wanted = graph.node(producer), self.program.layout(graph, node.name)
+        graph, producer = move.graph, move.value
+        made, wanted = graph.node(producer), self.program.layout(graph, node.value)
         rule = self.factors.known(graph, made)
         if rule is not None and wanted is not None and wanted.spec is not None:
             dims = self.factors.dims(wanted.spec, moved)
@@ -194,15 +179,15 @@ class Judge:
             verdict = self._own(move, made, rule, here, wanted.spec)
             if verdict is not UNKNOWN:
                 return verdict
-        takers = graph.users.get(node.name, ())
+        takers = graph.users.get(node.value, ())
         if len(takers) != 1:
             return UNKNOWN
-        taker = graph.nodes[takers[0]]
+        taker = takers[0]
         verdict = self._taken(move, taker, spec, moved)
         return verdict if verdict is UNKNOWN else replace(verdict, taker=taker.name)
 
     def _taken(self, move: Move, node: Instruction, spec: Spec, moved: Pieces) -> Verdict:
-        places = self._taken_at(move.graph, node, move.producer or "")
+        places = self._taken_at(move.graph, node, move.value)
         dims = self.factors.dims(spec, moved)
         rule = self.factors.rule(move.graph, node)
         if not places or not dims or rule is AMBIGUOUS:
@@ -211,28 +196,29 @@ class Judge:
             return _without_rule(node, self.factors.without(spec, moved))
         permute = move.collective.opcode == "collective-permute"
         meetings = [
-            Meeting(
-                self.origins, move.graph, node, rule, at, move.producer or "", dims, moved, permute
-            )
+            Meeting(self.origins, move.graph, node, rule, at, move.value, dims, moved, permute)
             for at in places
         ]
         return next((one for one in meetings if not one.is_kept), meetings[0]).verdict()
 
-    def _taken_at(self, graph: Graph, node: Instruction, producer: str) -> list[int]:
+    def _taken_at(self, graph: Graph, node: Instruction, producer: HloValue) -> list[int]:
         """Give the operands that are the producer, or a piece of it."""
         numbers = self.program.numbers(graph)
         wanted = numbers.get(producer, producer)
         return [
             at
             for at, operand in enumerate(graph.operands[node.name])
-            if any(numbers.get(one, one) == wanted for one in graph.whole_of(operand))
+            for pieces in [graph.upward(operand, SAME_DIMENSIONS)]
+            if any(numbers.get(one, one) == wanted for one in pieces)
         ]
 
-    def _into_loop(self, graph: Graph, node: Instruction, producer: str, moved: Pieces) -> Verdict:
+    def _into_loop(
+        self, graph: Graph, node: Instruction, producer: HloValue, moved: Pieces
+    ) -> Verdict:
         """Judge what a loop carries in another placement: whether a constraint inside says so."""
         operands = graph.operands[node.name]
         at = operands.index(producer) if producer in operands else -1
-        inner = self.program.inside(node, at) if at >= 0 else None
+        inner = self.program.module.inside(node, at) if at >= 0 else None
         layout = self.program.layout(*inner) if inner else None
         if inner is None or layout is None or layout.spec is None:
             return UNKNOWN
@@ -247,12 +233,12 @@ class Judge:
 
         So it was computed elsewhere, in blocks of the declared shape.
         """
-        wanted = self.program.layout(move.graph, node.name)
+        wanted = self.program.layout(move.graph, node.value)
         permute = move.collective.opcode == "collective-permute"
         return permute and wanted is not None and wanted.spec == layout.spec
 
     def _at_edge(self, graph: Graph, node: Instruction, layout: Layout) -> Verdict:
-        wanted = self.program.layout(graph, node.name)
+        wanted = self.program.layout(graph, node.value)
         if wanted is None or wanted.spec is None or wanted.spec == layout.spec:
             return UNKNOWN
         if self.edges.is_of_jaxs_shard_map(node):
@@ -263,7 +249,7 @@ class Judge:
 
     def _moved_result(self, move: Move, moved: Pieces) -> Verdict:
         """Judge a result that was computed in its operands' layout and then moved."""
-        graph, producer = move.graph, move.producer or ""
+        graph, producer = move.graph, move.value
         node = graph.node(producer)
         layout = self.program.layout(graph, producer)
         rule = self.factors.rule(graph, node)
@@ -303,7 +289,7 @@ class Judge:
             return replace(exchange(self.factors, move.graph, node, needed), own=True)
         return UNKNOWN
 
-    def _actual(self, graph: Graph, producer: str, rule: Rule) -> Spec:
+    def _actual(self, graph: Graph, producer: HloValue, rule: Rule) -> Spec:
         """Give the layout that the operands of an instruction lend to its result.
 
         An axis stands in it twice where two of them lend it to different dimensions.
@@ -312,19 +298,17 @@ class Judge:
         for split in self.factors.operands(graph, graph.node(producer), rule):
             for factor, parts in split.items():
                 lent[factor] = lent.get(factor) or parts
-        element = producer.partition("#")[2]
-        dims = rule.results[int(element) if element else 0]
+        dims = rule.results[producer.element[0] if producer.element else 0]
         return self.factors.spec([p for f in dim for p in lent.get(f, ())] for dim in dims)
 
     def _result(self, move: Move, moved: Pieces) -> Verdict:
         """Judge what is moved for a result of the program, or for the next turn of a loop."""
-        graph, producer = move.graph, move.producer or ""
+        graph, producer = move.graph, move.value
         layout = self.program.layout(graph, producer)
         if layout is None or layout.spec is None:
             return UNKNOWN
         if graph.name != self.program.module.entry:
-            caller = self.program.callers.get(graph.name)
-            looped = caller is not None and caller[1].opcode == "while"
+            looped = self.program.module.is_loop(graph)
             return Verdict("conflict", detail=CARRY) if looped else UNKNOWN
         if not self.factors.dims(layout.spec, moved):
             return UNKNOWN
@@ -334,7 +318,7 @@ class Judge:
         return self._shrunk(graph, producer, layout, needed)
 
     @staticmethod
-    def _shrunk(graph: Graph, producer: str, layout: Layout, needed: Spec) -> Verdict:
+    def _shrunk(graph: Graph, producer: HloValue, layout: Layout, needed: Spec) -> Verdict:
         """Judge a result that nobody stated, and that cannot keep its placement."""
         array = graph.array(producer)
         if array and not layout.divides(array[1]):
@@ -344,7 +328,7 @@ class Judge:
 
 
 def _without_rule(node: Instruction, needed: Spec | None) -> Verdict:
-    known = node.opcode in _NO_SPLIT_FORM
+    known = node.opcode in NOT_PARTITIONED
     return Verdict("whole-axis", needed=needed) if known else UNKNOWN
 
 

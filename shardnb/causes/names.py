@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from shardnb.causes.stated_shardings import primitive
 from shardnb.causes.unpartitioned import Before
 from shardnb.texts.graph import Graph
-from shardnb.texts.hlo import Instruction
+from shardnb.texts.instruction import HloValue, Instruction
+from shardnb.texts.opcodes import ONE_OPERAND_STEPS
 
-_SAME = frozenset(("copy", "convert"))
-_VIEWS = frozenset(("reshape", "broadcast", "transpose", "slice", "dynamic-slice"))
 _RESHAPING = (
     "broadcast_in_dim dynamic_slice expand_dims iota repeat reshape slice split squeeze tile "
     "transpose"
 )
 _VIEW_NAMES = frozenset(_RESHAPING.split())
+_VIEWS = ONE_OPERAND_STEPS | {"slice", "dynamic-slice"}
 _STEPS = 12
 LOOP_CARRY = "the loop's carry"
 THE_RESULT = "the program's result"
@@ -29,20 +29,20 @@ class Names:
     program: Before
     inputs: Sequence[str]
 
-    def value(self, graph: Graph, value: str) -> str:
+    def value(self, graph: Graph, value: HloValue) -> str:
         """Name a value: a parameter's path, a view of one, or the result of an operation."""
-        first, at, view, carried = value, (graph, value), "", False
+        at, view, carried = (graph, value), "", False
         for _ in range(_STEPS):
-            here, name = at
-            node = here.node(name)
+            here, one = at
+            node = here.node(one)
             if node.opcode == "parameter":
-                outer = self.program.outside(here, name)
+                outer = self.program.module.outside(here, one)
                 if outer is None:
-                    grown = here.array(name) != graph.array(value) and _is_scalar(node)
+                    grown = here.array(one) != graph.array(value) and _is_scalar(node)
                     view = view or ("broadcast" if grown else "")
                     name = self._parameter(here, node, view)
                     return f"carried {name}" if carried else name
-                carried = carried or self._is_carried(here, name)
+                carried = carried or self._is_carried(here, one)
                 at = outer
             elif _is_view(node) and here.operands[node.name]:
                 name = primitive(node.op_name)
@@ -50,16 +50,15 @@ class Names:
                 at = here, here.operands[node.name][0]
             else:
                 break
-        if graph.node(first).opcode != "parameter":
-            return f"result of {self.operation(graph.node(first))}"
-        here, name = at
-        result = f"result of {self.operation(here.node(name))}"
+        if graph.node(value).opcode != "parameter":
+            return f"result of {self.operation(graph.node(value))}"
+        here, one = at
+        result = f"result of {self.operation(here.node(one))}"
         return f"carried {result}" if carried else result
 
-    def _is_carried(self, graph: Graph, value: str) -> bool:
-        caller = self.program.callers.get(graph.name)
-        loop = caller is not None and caller[1].opcode == "while"
-        return loop and not self.program.is_kept(graph, value)
+    def _is_carried(self, graph: Graph, value: HloValue) -> bool:
+        module = self.program.module
+        return module.is_loop(graph) and not module.is_kept(graph, value)
 
     def _parameter(self, graph: Graph, node: Instruction, view: str) -> str:
         number = int(node.operand_text) if node.operand_text.isdigit() else -1
@@ -71,11 +70,10 @@ class Names:
 
     def taker(self, graph: Graph, node: Instruction) -> str:
         """Name what first takes the result of an instruction."""
-        for user in graph.users.get(node.name, ()):
-            if graph.nodes[user].opcode != "tuple":
-                return self.operation(graph.nodes[user])
-        caller = self.program.callers.get(graph.name)
-        return LOOP_CARRY if caller is not None and caller[1].opcode == "while" else THE_RESULT
+        for user in graph.users.get(node.value, ()):
+            if user.opcode != "tuple":
+                return self.operation(user)
+        return LOOP_CARRY if self.program.module.is_loop(graph) else THE_RESULT
 
     def operation(self, node: Instruction) -> str:
         """Name an operation as JAX does."""
@@ -89,4 +87,4 @@ def _is_scalar(node: Instruction) -> bool:
 def _is_view(node: Instruction) -> bool:
     """Whether a value is another one, seen in another shape, type or part."""
     edge = node.opcode == "custom-call" and "FullToShardShape" in node.attributes
-    return edge or node.opcode in _SAME | _VIEWS
+    return edge or node.opcode in _VIEWS

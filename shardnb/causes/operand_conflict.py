@@ -9,16 +9,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from shardnb.causes.origins import Origins, Pieces
-from shardnb.causes.rule_factors import Factors, Split, results_of
+from shardnb.causes.rule_factors import Factors, Split
 from shardnb.causes.verdict import DISAGREE, ELSEWHERE, NO_FORM, TWO_DIMS, UNKNOWN, Verdict
 from shardnb.report.model import Spec
 from shardnb.texts.graph import Graph
-from shardnb.texts.hlo import Instruction
+from shardnb.texts.instruction import HloValue, Instruction
+from shardnb.texts.opcodes import WINDOWS
 from shardnb.texts.sharding_rules import ELEMENTWISE
 from shardnb.texts.shardings import Layout
 from shardnb.texts.shardy_attributes import Rule
-
-_WINDOWS = frozenset(("convolution", "reduce-window", "select-and-scatter"))
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Meeting:
     node: Instruction
     rule: Rule
     at: int
-    producer: str
+    producer: HloValue
     dims: Sequence[int]
     moved: Pieces
     permute: bool = False
@@ -44,7 +43,7 @@ class Meeting:
         return self.origins.factors
 
     @cached_property
-    def _operands(self) -> tuple[str, ...]:
+    def _operands(self) -> tuple[HloValue, ...]:
         return self.graph.operands[self.node.name]
 
     @cached_property
@@ -85,7 +84,7 @@ class Meeting:
         if not here or any(self._is_lost(dim) for dim in self.dims):
             return Verdict("whole-axis", needed=self._gathered)
         bound = rule.need_replication | rule.permutation
-        if self.permute and (bound & here or self.node.opcode in _WINDOWS):
+        if self.permute and (bound & here or self.node.opcode in WINDOWS):
             return Verdict("halo")
         if rule.need_replication & here:
             return Verdict("whole-axis", needed=self._gathered)
@@ -236,8 +235,7 @@ class Declared:
 def declared(asked: Declared, needed: Spec | None) -> Verdict:
     """Judge what only the declared result asks for: find what declared it."""
     results = asked.origins.factors.results(asked.graph, asked.node, asked.rule)
-    values = results_of(asked.node)
-    for value, dims, split in zip(values, asked.rule.results, results, strict=False):
+    for value, dims, split in zip(asked.node.results, asked.rule.results, results, strict=False):
         for dim, names in enumerate(dims):
             taken = any(asked.moved & set(split.get(name, ())) for name in names)
             if not taken and asked.here.isdisjoint(names):
@@ -280,7 +278,7 @@ def exchange(factors: Factors, graph: Graph, node: Instruction, needed: Spec | N
 
     The sizes of what the compiler made itself are not the program's.
     """
-    layouts = [factors.program.layout(graph, value) for value in results_of(node)]
+    layouts = [factors.program.layout(graph, value) for value in node.results]
     pairs = zip(layouts, node.arrays, strict=False)
     divides = all(layout is None or layout.divides(shape) for layout, (_, shape) in pairs)
     own = re.fullmatch(rf"{re.escape(node.opcode)}(\.\d+)?", node.op_name)

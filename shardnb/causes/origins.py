@@ -6,17 +6,18 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from shardnb.causes.rule_factors import Factors, results_of
+from shardnb.causes.rule_factors import Factors
 from shardnb.causes.stated_shardings import Edges
 from shardnb.terms.causes import AskedBy
 from shardnb.texts.axis_factors import Piece
-from shardnb.texts.graph import Graph, is_pass
-from shardnb.texts.hlo import Instruction
+from shardnb.texts.graph import Graph
+from shardnb.texts.instruction import HloValue, Instruction
+from shardnb.texts.opcodes import TUPLES
 from shardnb.texts.shardy_attributes import Rule
 
 Pieces = frozenset[Piece]
-Place = tuple[Graph, str, int]
-"""A dimension of a value: its computation, its name, the number of the dimension."""
+Place = tuple[Graph, HloValue, int]
+"""A dimension of a value: its computation, the value, the number of the dimension."""
 
 _LIMIT = 400
 
@@ -30,7 +31,7 @@ class Origin:
     """
 
     graph: Graph
-    value: str
+    value: HloValue
     stated: AskedBy | None = None
 
 
@@ -43,7 +44,7 @@ class Origins:
     _grounded: dict[Pieces, dict[Place, bool]] = field(default_factory=dict)
 
     def of(
-        self, graph: Graph, value: str, dim: int, parts: Pieces, *, split: bool
+        self, graph: Graph, value: HloValue, dim: int, parts: Pieces, *, split: bool
     ) -> Origin | None:
         """Find why a dimension is split over these axes (or, not `split`, is not).
 
@@ -57,11 +58,10 @@ class Origins:
             seen.add(place)
             if self.edges.is_result(graph, value):
                 return Origin(graph, value, self.edges.result_asked_by)
-            for user in graph.users.get(value, ()):
-                node = graph.nodes[user]
+            for node in graph.users.get(value, ()):
                 if self.edges.is_edge(graph, node):
-                    if self._is_split((graph, user, dim), parts) == split:
-                        return Origin(graph, user, self.edges.asked_by(node))
+                    if self._is_split((graph, node.value, dim), parts) == split:
+                        return Origin(graph, node.value, self.edges.asked_by(node))
                     continue
                 found = self._met(graph, node, value, dim, parts) if split else None
                 if found is not None:
@@ -69,7 +69,7 @@ class Origins:
                 queue.extend(self._down(graph, node, value, dim))
         return None
 
-    def grounded(self, graph: Graph, value: str, dim: int, parts: Pieces) -> bool:
+    def grounded(self, graph: Graph, value: HloValue, dim: int, parts: Pieces) -> bool:
         """Whether a dimension was split over these axes by an input or by a stated placement.
 
         If not, the placement was lent to it by what takes it.
@@ -105,19 +105,19 @@ class Origins:
             return False
         return not parts.isdisjoint(self.factors.split_by(layout.spec)[dim])
 
-    def _above(self, graph: Graph, value: str, dim: int) -> Iterator[Place]:
+    def _above(self, graph: Graph, value: HloValue, dim: int) -> Iterator[Place]:
         """Give the dimensions of operands that a dimension of a result comes from."""
-        node, program = graph.node(value), self.factors.program
-        at = int(value.partition("#")[2] or 0)
+        node, module = graph.node(value), self.factors.program.module
+        at = value.element[0] if value.element else 0
         operands = graph.operands[node.name]
         if node.opcode == "while":
             yield graph, operands[at], dim
-            inner = program.inside(node, at)
-            last = program.carried(*inner) if inner is not None else None
+            inner = module.inside(node, at)
+            last = module.carried(*inner) if inner is not None else None
             if last is not None:
                 yield *last, dim
         elif node.opcode == "parameter":
-            for outer in (program.outside(graph, value), program.carried(graph, value)):
+            for outer in (module.outside(graph, value), module.carried(graph, value)):
                 if outer is not None:
                     yield *outer, dim
         elif (rule := self.factors.known(graph, node)) is not None:
@@ -125,8 +125,8 @@ class Origins:
                 yield graph, operands[number], other
 
     def _met(
-        self, graph: Graph, node: Instruction, value: str, dim: int, parts: Pieces
-    ) -> str | None:
+        self, graph: Graph, node: Instruction, value: HloValue, dim: int, parts: Pieces
+    ) -> HloValue | None:
         """Find another operand that is split so by itself, along the same dimension."""
         rule = self.factors.known(graph, node)
         if rule is None:
@@ -140,20 +140,23 @@ class Origins:
                     return operand
         return None
 
-    def _down(self, graph: Graph, node: Instruction, value: str, dim: int) -> Iterator[Place]:
+    def _down(self, graph: Graph, node: Instruction, value: HloValue, dim: int) -> Iterator[Place]:
         """Give the dimensions of results that a dimension of an operand becomes."""
         if node.opcode == "while":
             for at in _places(graph.operands[node.name], value):
                 yield from self._turns(graph, node, at, dim)
-        elif not is_pass(node):
+        elif node.opcode not in TUPLES:
             yield from self._through(graph, node, value, dim)
         elif node.is_root:
-            caller = self.factors.program.callers.get(graph.name)
-            if caller is not None and caller[1].opcode == "while":
-                for at in _places(tuple(map(graph.resolve, node.operands)), value):
-                    yield from self._turns(*caller, at, dim)
+            module = self.factors.program.module
+            loop = module.caller(graph)
+            if loop is not None and loop.opcode == "while":
+                for at in _places(graph.results, value):
+                    yield from self._turns(module.graph_of(loop), loop, at, dim)
 
-    def _through(self, graph: Graph, node: Instruction, value: str, dim: int) -> Iterator[Place]:
+    def _through(
+        self, graph: Graph, node: Instruction, value: HloValue, dim: int
+    ) -> Iterator[Place]:
         """Give the dimensions of results that share a factor with one of an operand."""
         rule = self.factors.known(graph, node)
         if rule is None:
@@ -161,20 +164,19 @@ class Origins:
         operands = zip(graph.operands[node.name], rule.below, strict=False)
         taken = [dims[dim] for operand, dims in operands if operand == value and dim < len(dims)]
         ends = taken[0] if len(taken) == 1 else sorted({end for ends in taken for end in ends})
-        results = results_of(node)
         for at, other in ends:
-            if at < len(results):
-                yield graph, results[at], other
+            if at < len(node.results):
+                yield graph, node.results[at], other
 
     def _turns(self, graph: Graph, node: Instruction, at: int, dim: int) -> Iterator[Place]:
         """Give what an operand of a loop is inside it, and after it."""
-        inner = self.factors.program.inside(node, at)
+        inner = self.factors.program.module.inside(node, at)
         if inner is not None:
             yield *inner, dim
-        yield graph, f"{node.name}#{at}", dim
+        yield graph, node.value.at(at), dim
 
 
-def _places(operands: Sequence[str], value: str) -> list[int]:
+def _places(operands: Sequence[HloValue], value: HloValue) -> list[int]:
     return [at for at, operand in enumerate(operands) if operand == value]
 
 
@@ -187,7 +189,7 @@ def _back(place: Place, way: Mapping[Place, Place | None]) -> Iterator[Place]:
 
 
 def _factors_at(
-    graph: Graph, node: Instruction, rule: Rule, value: str, dim: int
+    graph: Graph, node: Instruction, rule: Rule, value: HloValue, dim: int
 ) -> frozenset[str]:
     """Give the factors of a dimension of an operand."""
     pairs = zip(graph.operands[node.name], rule.operands, strict=False)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-from shardnb.texts.graph import Key
+from shardnb.texts.instruction import Key, key_of
 
 _MARK = "Involuntary full rematerialization"
 _SCRATCH = "%fake_parameter"
-_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
-_FRAME = re.compile(r"stack_frame_id=(\d+)")
 
 
 @dataclass(frozen=True)
@@ -27,8 +24,7 @@ def read_warnings(text: str) -> Warnings:
     for line in text.splitlines(keepends=True):
         if _MARK not in line:
             left.append(line)
-        elif _SCRATCH not in line and (name := _NAME.search(line)):
-            frame = _FRAME.search(line)
-            keys.add((name[1], int(frame[1]) if frame else 0))
+        elif _SCRATCH not in line and (key := key_of(line))[0]:
+            keys.add(key)
     rest = "".join(left)
     return Warnings(frozenset(keys), rest if rest.strip() else "")

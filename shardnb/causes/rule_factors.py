@@ -10,7 +10,7 @@ from shardnb.causes.unpartitioned import Before
 from shardnb.report.model import Spec
 from shardnb.texts.axis_factors import Piece, merged, pieces_of
 from shardnb.texts.graph import Graph
-from shardnb.texts.hlo import Instruction
+from shardnb.texts.instruction import Instruction
 from shardnb.texts.sharding_rules import AMBIGUOUS, Rules
 from shardnb.texts.shardings import Layout
 from shardnb.texts.shardy_attributes import Rule
@@ -83,7 +83,7 @@ class Factors:
         """Give the split of each result."""
         return [
             self.split(self.program.layout(graph, value), dims, rule)
-            for value, dims in zip(results_of(node), rule.results, strict=False)
+            for value, dims in zip(node.results, rule.results, strict=False)
         ]
 
     def split(self, layout: Layout | None, dims: tuple[tuple[str, ...], ...], rule: Rule) -> Split:
@@ -97,13 +97,6 @@ class Factors:
                 last = number == len(factors) - 1
                 split[factor] = tuple(parts) if last else tuple(_take(parts, rule.sizes[factor]))
         return split
-
-
-def results_of(node: Instruction) -> list[str]:
-    """Name the results of an instruction."""
-    if not node.is_tuple:
-        return [node.name]
-    return [f"{node.name}#{index}" for index in range(len(node.arrays))]
 
 
 def _take(parts: Iterator[Piece], size: int) -> Iterator[Piece]:

@@ -9,7 +9,7 @@ from shardnb.terms.causes import AskedBy
 from shardnb.terms.primitives import primitive_of
 from shardnb.texts import shardy
 from shardnb.texts.graph import Graph
-from shardnb.texts.hlo import Instruction
+from shardnb.texts.instruction import HloValue, Instruction
 
 _SHARDYS_BODY = "xla.sdy.inlinable_manual_computation_body"
 _EDGES = frozenset(("sharding_constraint", "reshard", "shard_map"))
@@ -46,7 +46,7 @@ class Edges:
     stated_module: shardy.Module
     propagated_module: shardy.Module
     stated: Stated = field(default_factory=Stated)
-    _results: frozenset[str] | None = None
+    _results: frozenset[HloValue] | None = None
 
     def is_edge(self, graph: Graph, node: Instruction) -> bool:
         """Whether an instruction is a constraint, a reshard, or an edge of a shard_map."""
@@ -65,7 +65,7 @@ class Edges:
         if node.opcode != "copy" or self.is_edge(graph, node):
             return False
         operand = graph.operands[node.name][0]
-        before, after = (self.program.layout(graph, one) for one in (operand, node.name))
+        before, after = (self.program.layout(graph, one) for one in (operand, node.value))
         return before is not None and after is not None and before.spec != after.spec
 
     def asked_by(self, node: Instruction) -> AskedBy:
@@ -118,16 +118,13 @@ class Edges:
         )
         return before is not None and before == after
 
-    def is_result(self, graph: Graph, value: str) -> bool:
+    def is_result(self, graph: Graph, value: HloValue) -> bool:
         """Whether a value is a result of the program that was stated to lie as it does."""
         if graph.name != self.program.module.entry:
             return False
         if self._results is None:
-            root = graph.root
-            places = [root.name] if root.opcode != "tuple" else list(root.operands)
+            results = enumerate(graph.results)
             self._results = frozenset(
-                graph.resolve(place)
-                for number, place in enumerate(places)
-                if self.is_stated_result(number)
+                value for number, value in results if self.is_stated_result(number)
             )
         return value in self._results

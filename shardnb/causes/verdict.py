@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from shardnb.report.model import Spec
 from shardnb.terms.causes import AskedBy, Reason
-from shardnb.texts.graph import Graph
+from shardnb.texts.hlo import GraphValue
 
 DISAGREE = "operands disagree"
 TWO_DIMS = "one axis is wanted by two dimensions"
@@ -31,7 +31,7 @@ class Verdict:
     detail: str | None = None
     needed: Spec | None = None
     dims: tuple[int, ...] = ()
-    other: tuple[Graph, str] | None = None
+    other: GraphValue | None = None
     summed: frozenset[int] = frozenset()
     own: bool = False
     taker: str | None = None

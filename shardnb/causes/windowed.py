@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from shardnb.causes.data_movement import Move
+from shardnb.causes.entry_parameters import EntryParameters
 from shardnb.causes.origins import Pieces
-from shardnb.causes.parameters import Parameters
 from shardnb.causes.rule_factors import Factors
 from shardnb.terms.collectives import reduces
 from shardnb.texts.graph import Graph
-from shardnb.texts.hlo import Instruction, Module
+from shardnb.texts.hlo import Module
+from shardnb.texts.instruction import HloValue, Instruction
+from shardnb.texts.opcodes import PRODUCTS, VIEWS
 
 _BODY = re.compile(r"windowed_dot_general_body_(ag|rs)")
-_PRODUCTS = ("dot", "convolution")
-_VIEWS = ("reshape", "copy", "convert", "bitcast", "transpose")
 IN_STEPS = "in steps with the product: each device passes a block on"
 
 
@@ -41,12 +41,12 @@ class _Loop:
 class Windowed:
     """Finds for a permute of such a loop the move that it is a step of."""
 
-    def __init__(self, factors: Factors, partitioned: Module, after: Mapping[str, Graph]) -> None:
-        """Find the loops of a program after partitioning, `after` its graphs."""
+    def __init__(self, factors: Factors, entering: EntryParameters) -> None:
+        """Find the loops of a program after partitioning, of which `entering` is known."""
         self._factors = factors
-        self._after = after
-        self._bodies = dict(_loops(after))
-        self._entering = Parameters(factors.program.module), Parameters(partitioned)
+        self._after = entering.module.computations
+        self._bodies = dict(_loops(entering.module))
+        self._entering = EntryParameters(factors.program.module), entering
 
     def is_step(self, made: Instruction) -> bool:
         """Whether a collective is a permute of such a loop, or one at its ends."""
@@ -63,10 +63,10 @@ class Windowed:
             return None
         if not loop.gathers:
             summed = replace(made, opcode="reduce-scatter")
-            return Move(before, summed, products[0].name, products[0].name, own=True)
+            return Move(before, summed, products[0].value, products[0].name, own=True)
         numbers = self._factors.program.numbers(before)
         found = [self._operand(before, product, made, axes) for product in products]
-        if found[0] is None or len({numbers.get(one or "", one) for one in found}) > 1:
+        if found[0] is None or len({one and numbers.get(one, one) for one in found}) > 1:
             return None
         gathered = replace(made, opcode="all-gather")
         return Move(before, gathered, found[0], products[0].name, sent=made.arrays[0][1])
@@ -74,18 +74,16 @@ class Windowed:
     def sum(self, made: Instruction) -> Move | None:
         """Give the move of an all-reduce that adds up what such a loop made, None for another."""
         graph = self._after.get(made.computation)
-        if graph is None or not reduces(made.opcode):
+        if not self._bodies or graph is None or not reduces(made.opcode):
             return None
-        name = graph.operands[made.name][0].partition("#")[0]
-        while (node := graph.nodes.get(name)) is not None and node.opcode in _VIEWS:
-            name = graph.operands[name][0].partition("#")[0]
+        node = graph.maker(graph.source(graph.operands[made.name][0], VIEWS))
         loop = next((one for one in self._bodies.values() if one.instruction is node), None)
         before = self._before(loop) if loop is not None else None
-        if loop is None or before is None or graph.keys[made.name] != graph.keys[name]:
+        if loop is None or before is None or made.key != loop.instruction.key:
             return None
         products = self._products(before, loop)
         return (
-            Move(before, made, products[0].name, products[0].name, own=True) if products else None
+            Move(before, made, products[0].value, products[0].name, own=True) if products else None
         )
 
     def _loop(self, made: Instruction) -> _Loop | None:
@@ -97,12 +95,12 @@ class Windowed:
         graph = self._after.get(made.computation)
         if graph is None:
             return None
-        ends = {*_users(graph, made.name), graph.operands[made.name][0].partition("#")[0]}
+        ends = {*_users(graph, made), graph.maker(graph.operands[made.name][0])}
         ones = (one for one in self._bodies.values() if one.graph is graph)
-        return next((one for one in ones if one.instruction.name in ends), None)
+        return next((one for one in ones if one.instruction in ends), None)
 
     def _before(self, loop: _Loop) -> Graph | None:
-        return self._factors.program.graphs.get(loop.graph.name.partition("_spmd")[0])
+        return self._factors.program.module.computations.get(loop.graph.name.partition("_spmd")[0])
 
     def _products(self, before: Graph, loop: _Loop) -> list[Instruction]:
         """Give the product with the loop's name and line; of several those of its operands.
@@ -110,9 +108,8 @@ class Windowed:
         A loop carries both operands first, one of them as the block at hand. Products that are
         alike in all that tells why they are taken in steps are given together.
         """
-        key = loop.graph.keys[loop.instruction.name]
-        named = (one for one in before.body if before.keys[one.name] == key)
-        ones = [one for one in named if one.opcode in _PRODUCTS]
+        key = loop.instruction.key
+        ones = [one for one in before.body if one.opcode in PRODUCTS and one.key == key]
         if len(ones) > 1:
             ones = [one for one in ones if self._may_be(before, one, loop)]
             ones = [one for one in ones if self._takes_alike(before, one, loop)]
@@ -135,18 +132,18 @@ class Windowed:
         )
         if loop.gathers or len(arrays) < 3:
             return fits
-        return fits and _bare(arrays[2][1]) == _bare(self._block(before, product.name))
+        return fits and _bare(arrays[2][1]) == _bare(self._block(before, product.value))
 
     def _takes_alike(self, before: Graph, product: Instruction, loop: _Loop) -> bool:
         """Whether a product takes the inputs of the program that a loop does, as far as known."""
         own, others = self._entering
         start = loop.instruction.operands[0]
-        held = {others.of(loop.graph.name, f"{start}#{at}") for at in range(2)} - {None}
+        held = {others.of(loop.graph.name, start.at(at)) for at in range(2)} - {None}
         return held <= {own.of(before.name, one) for one in before.operands[product.name]}
 
     def _kind(self, before: Graph, product: Instruction) -> tuple[object, ...]:
         """Give all that tells why a product is taken in steps."""
-        values = (product.name, *before.operands[product.name])
+        values = (product.value, *before.operands[product.name])
         layouts = tuple(self._factors.program.layout(before, value) for value in values)
         shapes = tuple(before.array(value) for value in values)
         return shapes, layouts, _dims(product)
@@ -155,14 +152,14 @@ class Windowed:
         """Give the number of elements of each operand on one device."""
         return (math.prod(self._block(before, one)) for one in before.operands[product.name])
 
-    def _block(self, before: Graph, value: str) -> tuple[int, ...]:
+    def _block(self, before: Graph, value: HloValue) -> tuple[int, ...]:
         """Give the shape of a value's block on one device; of no elements where it is not known."""
         layout, array = self._factors.program.layout(before, value), before.array(value)
         return (0,) if layout is None or array is None else layout.shard_shape(array[1])
 
     def _operand(
         self, before: Graph, product: Instruction, made: Instruction, axes: tuple[str, ...]
-    ) -> str | None:
+    ) -> HloValue | None:
         """Give the operand that is split over these axes into blocks of what is sent."""
         moved = frozenset(self._factors.pieces(axes))
         operands = dict.fromkeys(before.operands[product.name])
@@ -171,20 +168,19 @@ class Windowed:
         found = [one for one in split if _bare(self._block(before, one)) == sent]
         return found[0] if len(found) == 1 else None
 
-    def _split(self, before: Graph, value: str, moved: Pieces) -> bool:
+    def _split(self, before: Graph, value: HloValue, moved: Pieces) -> bool:
         layout = self._factors.program.layout(before, value)
         return layout is not None and bool(self._factors.dims(layout.spec or (), moved))
 
 
-def _loops(after: Mapping[str, Graph]) -> Iterator[tuple[str, _Loop]]:
-    for graph in after.values():
-        for instruction in graph.body:
-            if instruction.opcode == "while":
-                for _, called in instruction.called:
-                    if match := _BODY.match(called):
-                        loop = _Loop(graph, instruction, match[1] == "ag")
-                        yield called, loop
-                        yield from ((branch, loop) for branch in _branches(after[called]))
+def _loops(partitioned: Module) -> Iterator[tuple[str, _Loop]]:
+    for instruction in partitioned.of_kind("while"):
+        for _, called in instruction.called:
+            if match := _BODY.match(called):
+                loop = _Loop(partitioned.graph_of(instruction), instruction, match[1] == "ag")
+                yield called, loop
+                branches = _branches(partitioned.computations[called])
+                yield from ((branch, loop) for branch in branches)
 
 
 def _branches(body: Graph) -> Iterator[str]:
@@ -204,9 +200,9 @@ def _bare(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(size for size in shape if size != 1)
 
 
-def _users(graph: Graph, name: str) -> Iterator[str]:
+def _users(graph: Graph, node: Instruction) -> Iterator[Instruction]:
     """Give what takes a value, also another view of it."""
-    for user in graph.users.get(name, ()):
+    for user in graph.users.get(node.value, ()):
         yield user
-        if graph.nodes[user].opcode in _VIEWS:
+        if user.opcode in VIEWS:
             yield from _users(graph, user)

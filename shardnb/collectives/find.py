@@ -12,12 +12,14 @@ from shardnb.collectives.fused import Key as Chain
 from shardnb.collectives.overlap import overlaps
 from shardnb.collectives.trips import trip_count
 from shardnb.collectives.wire_bytes import wire_bytes
+from shardnb.report.dtypes import size_in_bytes
 from shardnb.report.model import Collective, Location, Mesh
 from shardnb.terms.collectives import KINDS, Kind, Within, kind_of
-from shardnb.texts.hlo import Array, Frame, Instruction, Module
+from shardnb.texts.hlo import Frame, Module
+from shardnb.texts.instruction import Array, Instruction
+from shardnb.texts.opcodes import CAN_HOLD_COLLECTIVES
 from shardnb.texts.replica_groups import AxisFinder
 
-_CALLERS = ("while", "conditional", "call", "fusion", "async", "custom-call")
 _INSTRUCTION_LIMIT = 2000
 
 Key = tuple[Kind, int]
@@ -54,7 +56,7 @@ def find_collectives(
     between, made = overlaps(module, fused), _Made.of(partitioned)
     marked = {part.key for part in fused.values() if part.key and is_generated(part.fusion)}
     found: list[Collective] = []
-    for kind, instruction in _once(_in_order(module), fused):
+    for kind, instruction in _once(module, fused):
         place = places.get(instruction.computation, Place())
         base = replace(
             _collective(kind, instruction, finder, place),
@@ -88,15 +90,10 @@ def _in_fusion(
     return replace(base, kind="reduce-scatter", made_as=base.kind), scattered
 
 
-def _once(
-    instructions: Iterable[Instruction], fused: Mapping[str, Fused]
-) -> Iterator[tuple[Kind, Instruction]]:
+def _once(module: Module, fused: Mapping[str, Fused]) -> Iterator[tuple[Kind, Instruction]]:
     """Give the collectives: one that TPU runs in steps, each a fusion, only where it starts."""
     seen: set[Chain] = set()
-    for instruction in instructions:
-        kind = kind_of(instruction.opcode)
-        if kind is None:
-            continue
+    for kind, instruction in _in_order(module):
         part = fused.get(instruction.computation)
         if part is not None and part.key is not None:
             if part.key in seen:
@@ -124,9 +121,8 @@ class _Made:
         shapes: dict[int, list[Array]] = defaultdict(list)
         generated: dict[Key, bool] = {}
         called, nameless = set[Kind](), set[Key]()
-        for one in partitioned.instructions() if partitioned else ():
-            kind = kind_of(one.opcode)
-            channel = one.integer("channel_id") if kind else None
+        for one in partitioned.collectives if partitioned else ():
+            kind, channel = kind_of(one.opcode), one.channel
             if kind is None or channel is None:
                 continue
             generated[kind, channel] = is_generated(one)
@@ -156,21 +152,24 @@ class _Made:
 
 def _places(module: Module) -> dict[str, Place]:
     """Count how often each computation runs; callers stand behind what they call in HLO text."""
-    places = {module.entry: Place()}
+    places, callers = {module.entry: Place()}, _by_computation(module, CAN_HOLD_COLLECTIVES)
     for name in reversed(module.computations):
         here = places.get(name)
         if here is None:
             continue
-        for instruction in module.computations[name]:
-            for role, called in _called(instruction):
+        for instruction in callers[name]:
+            for role, called in instruction.called:
                 inner = _inner(module, here, instruction, role)
                 places[called] = _plus(places.get(called), inner)
     return places
 
 
-def _called(instruction: Instruction) -> tuple[tuple[str, str], ...]:
-    """Give what an instruction calls, where that may hold a collective: no reducer does."""
-    return instruction.called if instruction.opcode.removesuffix("-start") in _CALLERS else ()
+def _by_computation(module: Module, opcodes: Iterable[str]) -> dict[str, list[Instruction]]:
+    """Give the instructions of some opcodes in each computation."""
+    found: dict[str, list[Instruction]] = defaultdict(list)
+    for instruction in module.of_kind(*opcodes):
+        found[instruction.computation].append(instruction)
+    return found
 
 
 def _inner(module: Module, here: Place, instruction: Instruction, role: str) -> Place:
@@ -192,20 +191,24 @@ def _plus(old: Place | None, new: Place) -> Place:
     return Place(trips, old.least + new.least, old.within)
 
 
-def _in_order(module: Module) -> Iterator[Instruction]:
-    """Give each instruction once, those of a called computation where it is first called."""
+def _in_order(module: Module) -> Iterator[tuple[Kind, Instruction]]:
+    """Give each collective once, those of a called computation where it is first called."""
+    opcodes = {one.opcode for one in module.collectives}
+    stops = _by_computation(module, CAN_HOLD_COLLECTIVES | opcodes)
     visited: set[str] = set()
-    stack = [iter(module.computations[module.entry])]
+    stack = [iter(stops[module.entry])]
     while stack:
         instruction = next(stack[-1], None)
         if instruction is None:
             stack.pop()
-            continue
-        yield instruction
-        for _, called in reversed(_called(instruction)):
-            if called in module.computations and called not in visited:
-                visited.add(called)
-                stack.append(iter(module.computations[called]))
+        elif kind := kind_of(instruction.opcode):
+            yield kind, instruction
+        else:
+            fresh = [name for _, name in instruction.called if name in stops]
+            for called in reversed(fresh):
+                if called not in visited:
+                    visited.add(called)
+                    stack.append(iter(stops[called]))
 
 
 def is_generated(instruction: Instruction) -> bool:
@@ -234,7 +237,7 @@ def _collective(
         within=place.within,
         op_name=instruction.op_name,
         instruction=_shortened(instruction.text),
-        channel=instruction.integer("channel_id"),
+        channel=instruction.channel,
         algorithm=algorithm_of(instruction),
     )
 
@@ -254,7 +257,7 @@ def _results(
     if kind == "all-to-all" and in_pieces:
         dtype, shape = arrays[0]
         pieces = dtype, (len(arrays), *shape)
-        known = shapes.get(instruction.integer("channel_id") or -1, [])
+        known = shapes.get(instruction.channel or -1, [])
         alike = (whole for whole in known if _size(whole) == _size(pieces))
         return (next(alike, pieces),)
     return arrays
@@ -268,7 +271,8 @@ def _members(base: Collective, results: tuple[Array, ...], first: int) -> Iterat
     ids = tuple(range(first, first + len(results)))
     size = len(base.groups[0]) if base.groups else 0
     for number, (dtype, shape) in zip(ids, results, strict=True):
-        member = replace(base, id=number, dtype=dtype, shape=shape)
         others = tuple(other for other in ids if other != number)
-        sent = wire_bytes(base.kind, member.bytes, size)
-        yield replace(member, wire_bytes=sent, combined_with=others)
+        sent = wire_bytes(base.kind, size_in_bytes(dtype, shape), size)
+        yield replace(
+            base, id=number, dtype=dtype, shape=shape, wire_bytes=sent, combined_with=others
+        )

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from shardnb.terms.collectives import Kind, kind_of
-from shardnb.texts.hlo import Array, Instruction, Module
+from shardnb.texts.graph import Graph
+from shardnb.texts.hlo import Module
+from shardnb.texts.instruction import Array, Instruction
+from shardnb.texts.opcodes import TUPLES, VIEWS
 
 _ALGORITHM = re.compile(r'"collective_algorithm_config":\{([^{}]*)')
 _PART = r'"{}":"([^"]+)"'
-_PASSED = ("bitcast", "copy", "reshape", "convert", "get-tuple-element")
-
 _CHAIN = re.compile(r'chain_id="(\d+)"')
 
 Key = tuple[Kind, int, str]
@@ -27,13 +28,13 @@ class Fused:
     """The collective in the computation of a fusion, and whether the fusion starts or ends it."""
 
     collective: Instruction
-    body: tuple[Instruction, ...]
+    graph: Graph
     fusion: Instruction
 
     @property
     def key(self) -> Key | None:
         """Tells which start, steps and end are one."""
-        kind, channel = kind_of(self.collective.opcode), self.collective.integer("channel_id")
+        kind, channel = kind_of(self.collective.opcode), self.collective.channel
         if kind is None or channel is None:
             return None
         chain = _CHAIN.search(self.collective.attributes)
@@ -51,7 +52,8 @@ class Fused:
 
     def _calls(self, target: str) -> bool:
         return any(
-            one.opcode == "custom-call" and f'"{target}"' in one.attributes for one in self.body
+            one.opcode == "custom-call" and f'"{target}"' in one.attributes
+            for one in self.graph.body
         )
 
     def scattered(self) -> tuple[Array, ...] | None:
@@ -70,28 +72,22 @@ class Fused:
 
     def _uses(self) -> Iterator[tuple[int, Instruction]]:
         """Give each instruction that takes an element of the result, and the element's number."""
-        known = {one.name: one for one in self.body}
-        for one in self.body:
-            for operand in one.operands if one.opcode not in _PASSED else ():
-                source, element = known.get(operand), 0
-                while source is not None and source.opcode in _PASSED:
-                    element = source.integer("index") or element
-                    source = known.get(source.operands[0])
-                if source is self.collective:
-                    yield element, one
+        users = (one for one in self.graph.body if one.is_root or one.opcode not in TUPLES)
+        for one in users:
+            for operand in self.graph.operands[one.name] if one.opcode not in VIEWS else ():
+                source = self.graph.source(operand, VIEWS)
+                if source.name == self.collective.name:
+                    yield next(iter(source.element), 0), one
 
 
 def fused_collectives(module: Module) -> dict[str, Fused]:
     """Give the collective in each computation that a fusion calls; only TPU has such."""
-    found = {}
-    for fusion in module.instructions():
-        if fusion.opcode != "fusion":
-            continue
-        for _, name in fusion.called:
-            body = module.computations.get(name, [])
-            collective = next((one for one in body if kind_of(one.opcode)), None)
-            if collective is not None:
-                found[name] = Fused(collective, tuple(body), fusion)
+    found: dict[str, Fused] = {}
+    for collective in module.collectives:
+        name = collective.computation
+        for fusion in module.callers.get(name, ()):
+            if fusion.opcode == "fusion" and name not in found:
+                found[name] = Fused(collective, module.computations[name], fusion)
     return found
 
 

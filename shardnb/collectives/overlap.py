@@ -9,24 +9,11 @@ from collections.abc import Iterator, Sequence
 from shardnb.collectives.fused import Fused, Key
 from shardnb.report.model import Overlap
 from shardnb.terms.collectives import kind_of
-from shardnb.texts.hlo import Instruction, Module
+from shardnb.texts.hlo import Module
+from shardnb.texts.instruction import Instruction
+from shardnb.texts.opcodes import NO_WORK, WORK_OF_ANY_SIZE
 
 _NAMED = 8
-_NO_WORK = frozenset(
-    (
-        "parameter",
-        "constant",
-        "tuple",
-        "get-tuple-element",
-        "bitcast",
-        "after-all",
-        "partition-id",
-        "replica-id",
-        "opt-barrier",
-        "add-dependency",
-    )
-)
-_CALLS = ("fusion", "while", "conditional", "call", "custom-call", "reduce", "dot", "convolution")
 _NO_WORK_ENDS = ("-start", "-done", "-update")
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _IS_SYNC = re.compile(r'\bis_sync\\?":\s*true')
@@ -40,10 +27,12 @@ def overlaps(module: Module, fused: dict[str, Fused]) -> dict[str, Overlap]:
     """
     if "is_scheduled=true" not in module.header:
         return {}
+    starts = module.of_kind(*(code for code in module.opcodes if code.endswith("-start")))
+    begun = [*starts, *(part.fusion for part in fused.values())]
     return {
         name: overlap
-        for body in module.computations.values()
-        for name, overlap in _in_body(module, body, fused)
+        for computation in dict.fromkeys(one.computation for one in begun)
+        for name, overlap in _in_body(module, module.body(computation), fused)
     }
 
 
@@ -53,7 +42,7 @@ def _in_body(
     begun: dict[str | Key, tuple[str, int]] = {}
     work: list[Instruction] = []
     for instruction in body:
-        part = fused.get(_calls(instruction)) if instruction.opcode == "fusion" else None
+        part = fused.get(instruction.calls("calls")) if instruction.opcode == "fusion" else None
         if part is not None and part.key is not None and part.starts:
             begun[part.key] = part.collective.name, len(work)
         elif part is not None and part.key in begun and part.ends:
@@ -64,35 +53,32 @@ def _in_body(
             if collective is not None:
                 begun[instruction.name] = collective.name, len(work)
         elif instruction.opcode.endswith(("-update", "-done")):
-            before = begun.pop(next(iter(instruction.operands), ""), None)
+            started = instruction.operands[0].name if instruction.operands else ""
+            before = begun.pop(started, None)
             if before is not None and instruction.opcode.endswith("-update"):
                 # SparseCore is started early, and gets what it sends in an update.
                 late = len(instruction.operands) > 1
                 begun[instruction.name] = (before[0], len(work)) if late else before
             elif before is not None:
                 yield before[0], _overlap(work[before[1] :])
-        elif _is_work(instruction):
+        elif begun and _is_work(instruction):
             work.append(instruction)
-
-
-def _calls(instruction: Instruction) -> str:
-    return next((name for role, name in instruction.called if role == "calls"), "")
 
 
 def _started(module: Module, start: Instruction) -> Instruction | None:
     """Give the collective that a start begins: itself, or the one in what it calls."""
     if kind_of(start.opcode):
         return start
-    bodies = (module.computations.get(name, []) for _, name in start.called)
+    bodies = (module.body(name) for _, name in start.called)
     return next((one for body in bodies for one in body if kind_of(one.opcode)), None)
 
 
 def _is_work(instruction: Instruction) -> bool:
     """Whether an instruction computes more than where something lies, or how often."""
-    if instruction.opcode in _NO_WORK or instruction.opcode.endswith(_NO_WORK_ENDS):
+    if instruction.opcode in NO_WORK or instruction.opcode.endswith(_NO_WORK_ENDS):
         return False
     single = all(math.prod(shape) == 1 for _, shape in instruction.arrays)
-    return instruction.opcode in _CALLS or not single
+    return instruction.opcode in WORK_OF_ANY_SIZE or not single
 
 
 def _overlap(work: Sequence[Instruction]) -> Overlap:

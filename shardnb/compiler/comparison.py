@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from shardnb.report.model import Mesh, Report
 from shardnb.report.types import Column, Comparison, ProgramDiff
 from shardnb.texts import hlo
-from shardnb.texts.hlo import Instruction, Module
+from shardnb.texts.hlo import Module
+from shardnb.texts.instruction import Instruction, attribute
 from shardnb.texts.replica_groups import AxisFinder
 
 _DROPPED = ("metadata", "sharding", "origin", "frontend_attributes", "replica_groups")
@@ -74,7 +75,7 @@ def _sent(report: Report) -> Counter[object]:
 
 def _changed(one: Sequence[str], other: Sequence[str]) -> Iterator[str]:
     for line in difflib.unified_diff(one, other, lineterm="", n=0):
-        if not line.startswith(("---", "+++", "@@")):
+        if not line.startswith(("---", "+++", "")):
             yield line
 
 
@@ -101,7 +102,7 @@ def normalised(text: str, mesh: Mesh) -> Normal:
     return Normal(
         lines=tuple(_line(instruction, names, finder) for instruction in ordered),
         header=_header(text),
-        marks=tuple(_MARK in i.attributes for i in ordered if i.integer("channel_id") is not None),
+        marks=tuple(_MARK in i.attributes for i in ordered if i.channel is not None),
     )
 
 
@@ -109,7 +110,7 @@ def _in_order(module: Module) -> Iterator[Instruction]:
     """Give the instructions of the entry, then those of computations as they are first called."""
     waiting, seen = [module.entry], {module.entry}
     while waiting:
-        for instruction in module.computations.get(waiting.pop(0), ()):
+        for instruction in module.body(waiting.pop(0)):
             yield instruction
             for _, called in instruction.called:
                 if called not in seen:
@@ -132,7 +133,7 @@ def _renamed(name: str, names: dict[str, str]) -> str:
 def _kept(attributes: str) -> str:
     """Drop the attributes that do not change what a device does."""
     for name in _DROPPED:
-        found = hlo.attribute(attributes, name)
+        found = attribute(attributes, name)
         if found is not None:
             attributes = re.sub(rf",?\s*\b{name}={re.escape(found)}", "", attributes)
     return attributes

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from shardnb.findings.evidence import Evidence, location_of
-from shardnb.findings.loops import bodies, in_loops
+from shardnb.findings.loops import in_loops, with_loops
 from shardnb.report.model import Collective, Finding
-from shardnb.texts.hlo import Instruction
-
-_PASSED_ON = ("transpose", "reshape", "copy", "convert", "bitcast", "all-reduce")
+from shardnb.texts.graph import Graph
+from shardnb.texts.instruction import HloValue, Instruction
+from shardnb.texts.opcodes import VIEWS
 
 
 def find(evidence: Evidence) -> Iterator[Finding]:
     """Find all-reduces in a loop whose results are only added up: one after the loop would do."""
-    by_channel = in_loops(evidence)
-    for body in bodies(evidence):
-        reduces = [i for i in body if i.opcode == "all-reduce" and not i.is_tuple]
-        found = [i for i in reduces if i.integer("channel_id") in by_channel]
-        if found:
-            use = _Use.of(body)
-            for reduce in found:
-                if _only_added_up(reduce, body, use):
-                    yield _accumulation(by_channel[reduce.integer("channel_id")])
+    by_channel, module = in_loops(evidence), with_loops(evidence)
+    for reduce in module.of_kind("all-reduce"):
+        found = by_channel.get(reduce.channel) if not reduce.is_tuple else None
+        if found is not None and _only_added_up(reduce, module.graph_of(reduce)):
+            yield _accumulation(found)
 
 
 def _accumulation(collective: Collective) -> Finding:
@@ -40,44 +34,24 @@ def _accumulation(collective: Collective) -> Finding:
     )
 
 
-def _only_added_up(reduce: Instruction, body: Sequence[Instruction], use: _Use) -> bool:
+def _only_added_up(reduce: Instruction, graph: Graph) -> bool:
     """Whether a value flows only into `carry + value`, the next value of that same carry."""
-    reader, name = use.only(reduce.name), reduce.name
-    while reader is not None and reader.opcode in _PASSED_ON:
-        name, reader = reader.name, use.only(reader.name)
+    value, reader = reduce.value, _only_reader(graph, reduce.value)
+    while reader is not None and reader.opcode in VIEWS | {"all-reduce"}:
+        value, reader = reader.value, _only_reader(graph, reader.value)
     if reader is None or reader.opcode != "add":
         return False
-    carries = [operand for operand in reader.operands if operand != name]
-    root = next((i for i in body if i.is_root), body[-1])
-    if len(carries) != 1 or use.only(reader.name) is not root or root.opcode != "tuple":
+    carries = [operand for operand in graph.operands[reader.name] if operand != value]
+    root = _only_reader(graph, reader.value)
+    if len(carries) != 1 or root is not graph.root or root.opcode != "tuple":
         return False
-    return _is_carry(carries[0], root.operands.index(reader.name), body, use)
+    index, carry = graph.results.index(reader.value), graph.maker(carries[0])
+    same = carry is not None and carry.opcode == "parameter" and carries[0].element == (index,)
+    return same and _only_reader(graph, carries[0]) is not None
 
 
-def _is_carry(name: str, index: int, body: Sequence[Instruction], use: _Use) -> bool:
-    parameter, _, element = name.partition("#")
-    by_name = {i.name: i for i in body if i.opcode in ("parameter", "get-tuple-element")}
-    found = by_name.get(parameter)
-    if found is not None and found.opcode == "get-tuple-element":
-        element = str(found.integer("index"))
-    return element == str(index) and use.only(name) is not None
-
-
-@dataclass(frozen=True)
-class _Use:
-    """The instructions that read each value of a computation."""
-
-    readers: Mapping[str, list[Instruction]]
-
-    @classmethod
-    def of(cls, body: Sequence[Instruction]) -> _Use:
-        readers: dict[str, list[Instruction]] = defaultdict(list)
-        for instruction in body:
-            for operand in instruction.operands:
-                readers[operand].append(instruction)
-        return cls(readers)
-
-    def only(self, name: str) -> Instruction | None:
-        """Give the one reader of a value, if there is just one."""
-        found = self.readers.get(name, [])
-        return found[0] if len(found) == 1 else None
+def _only_reader(graph: Graph, value: HloValue) -> Instruction | None:
+    """Give the one instruction that reads a value, once, if there is just one."""
+    readers = graph.users.get(value, [])
+    once = len(readers) == 1 and graph.operands[readers[0].name].count(value) == 1
+    return readers[0] if once else None

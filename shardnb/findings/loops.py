@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 
 from shardnb.findings.evidence import Evidence
 from shardnb.report.model import Collective
-from shardnb.texts.hlo import Instruction
+from shardnb.texts.hlo import Module
 
 
-def bodies(evidence: Evidence) -> Iterable[Sequence[Instruction]]:
-    """Give the computations right after partitioning, where these were kept, else at the end.
+def with_loops(evidence: Evidence) -> Module:
+    """Give the program right after partitioning, where that was kept, else at the end.
 
     Optimisations hide some of what can be read here, by fusing; what is still seen holds as well.
     """
-    return (evidence.partitioned or evidence.module).computations.values()
+    return evidence.partitioned or evidence.module
 
 
 def in_loops(evidence: Evidence) -> Mapping[int | None, Collective]:

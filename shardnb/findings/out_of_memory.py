@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from shardnb.findings.evidence import Evidence
 from shardnb.findings.memory import Buffer, read_allocations
 from shardnb.report.model import Finding
-from shardnb.texts.hlo import Instruction, parse_shape
+from shardnb.texts.instruction import Instruction, parse_shape
 
 _NEEDED = re.compile(
     r"\(([\d.]+)([KMGT]?)\) exceeds available \w+ \(([\d.]+)([KMGT]?)\)"

@@ -15,7 +15,7 @@ from shardnb.findings.evidence import Evidence
 from shardnb.report.model import Axis, Location, Mesh, Value
 from shardnb.sources.source_texts import Sources
 from shardnb.texts import hlo
-from shardnb.texts.hlo import Instruction
+from shardnb.texts.instruction import Instruction
 from shardnb.texts.shardings import Layout, LayoutReader
 
 _COUNT = re.compile(r"\b(?:num_partitions|replica_count)=(\d+)")
@@ -160,9 +160,8 @@ class _Text:
     def _parameters(self) -> Iterator[tuple[int, Instruction]]:
         """Give the parameters that are one array, in their order, each with its number."""
         entry = self.module.computations[self.module.entry]
-        parameters = [one for one in entry if one.opcode == "parameter" and not one.is_tuple]
-        numbered = ((int(one.operand_text), one) for one in parameters)
-        return iter(sorted(numbered, key=lambda item: item[0]))
+        numbered = ((number, entry.node(v)) for number, v in sorted(entry.parameters.items()))
+        return ((number, one) for number, one in numbered if not one.is_tuple)
 
     def inputs(self) -> Iterator[Value]:
         """Give the parameters whose placement is stated."""
@@ -176,9 +175,8 @@ class _Text:
         if not self.is_unpartitioned:
             return
         entry = self.module.computations[self.module.entry]
-        known = {one.name: one for one in entry}
-        root = next((one for one in entry if one.is_root), entry[-1])
-        made = [known[name] for name in root.operands] if root.opcode == "tuple" else [root]
+        root = entry.root
+        made = [entry.node(value) for value in root.operands] if root.opcode == "tuple" else [root]
         layouts = self._layouts(root, [len(one.arrays[0][1]) for one in made])
         for at, (one, layout) in enumerate(zip(made, layouts, strict=False)):
             if layout.spec is not None:

@@ -18,7 +18,8 @@ from shardnb.jax_compat.parts import NotAvailable
 from shardnb.jax_compat.xla import cost_counts
 from shardnb.report.cost import Work
 from shardnb.texts import hlo
-from shardnb.texts.hlo import Instruction, Module
+from shardnb.texts.hlo import Module
+from shardnb.texts.instruction import Instruction
 
 _START = re.compile(r"(ENTRY )?%?([\w.\-]+) \(.*\{$")
 _FRAME = re.compile(r" ?\bstack_frame_id=\d+")
@@ -57,7 +58,7 @@ class _Program:
     @property
     def uncounted(self) -> int:
         """The number of custom calls whose work the compiler does not know."""
-        calls = (one for one in self.module.instructions() if one.opcode == "custom-call")
+        calls = self.module.of_kind("custom-call")
         return sum(not _KNOWN.search(call.attributes) for call in calls)
 
     def total(self, name: str) -> tuple[float, float]:
@@ -75,7 +76,7 @@ class _Program:
 
     def _loops(self, name: str) -> Iterator[Instruction]:
         """Give the loops of a computation, and of what it calls."""
-        for instruction in self.module.computations[name]:
+        for instruction in self.module.body(name):
             if instruction.opcode == "while":
                 yield instruction
             elif instruction.opcode == "conditional":
@@ -112,7 +113,7 @@ class _Program:
     def _needed(self, name: str) -> set[str]:
         found, left = {name}, [name]
         while left:
-            for instruction in self.module.computations[left.pop()]:
+            for instruction in self.module.body(left.pop()):
                 fresh = {called for _, called in instruction.called} - found
                 found |= fresh
                 left += fresh

@@ -12,6 +12,8 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 from shardnb.texts import hlo
+from shardnb.texts.graph import Graph
+from shardnb.texts.instruction import HloValue, Instruction
 from shardnb.texts.shardy import Module, Op, Value
 
 Leaf = tuple[str, int]
@@ -144,37 +146,36 @@ class _Before:
     def _computation(self, name: str, arguments: list[list[int]] | None) -> list[int]:
         """Number a computation; `arguments` are those of its parameters, None for the entry's."""
         last: list[int] = []
-        for instruction in self.module.computations.get(name, ()):
+        for instruction in self.module.body(name):
             number = self._parameter if instruction.opcode == "parameter" else self._number
             leaves = number(instruction, arguments)
             self.known[instruction.name] = leaves
             last = leaves if instruction.is_root else last
         return last
 
-    def _parameter(self, it: hlo.Instruction, arguments: list[list[int]] | None) -> list[int]:
-        number = int(it.operand_text)
+    def _parameter(self, it: Instruction, arguments: list[list[int]] | None) -> list[int]:
         if arguments is None:
-            leaves = [self.numbers.of("input", number)]
+            leaves = [self.numbers.of("input", it.number)]
         else:
-            leaves = arguments[number] if number < len(arguments) else [-1] * len(it.arrays)
+            known = it.number < len(arguments)
+            leaves = arguments[it.number] if known else [-1] * len(it.arrays)
         if arguments is None:
             self._found(it, leaves)
         return leaves
 
-    def _found(self, it: hlo.Instruction, leaves: list[int]) -> None:
+    def _found(self, it: Instruction, leaves: list[int]) -> None:
         for index, number in enumerate(leaves):
             self.found[number].append((it.name, index))
 
-    def _operand(self, name: str) -> list[int]:
-        name, _, index = name.partition("#")
-        leaves = self.known.get(name, [-1])
-        if not index:
+    def _operand(self, value: HloValue) -> list[int]:
+        leaves = self.known.get(value.name, [-1])
+        if not value.element:
             return leaves
-        at = int(index.split("#")[0])
+        at = value.element[0]
         return [leaves[at]] if at < len(leaves) else [-1]
 
-    def _number(self, it: hlo.Instruction, _: object) -> list[int]:
-        operands = [number for name in it.operands for number in self._operand(name)]
+    def _number(self, it: Instruction, _: object) -> list[int]:
+        operands = [number for value in it.operands for number in self._operand(value)]
         if it.opcode in ("tuple", "opt-barrier"):
             return operands
         if it.opcode == "get-tuple-element":
@@ -190,12 +191,11 @@ class _Before:
         self._found(it, leaves)
         return leaves
 
-    def _result(self, it: hlo.Instruction, operands: list[int]) -> list[int]:
+    def _result(self, it: Instruction, operands: list[int]) -> list[int]:
         if it.opcode == "while":
             return self._while(it, operands)
         if it.opcode == "call":
-            called = dict(it.called).get("to_apply", "")
-            return self._computation(called, [self._operand(name) for name in it.operands])
+            return self._computation(it.calls("to_apply"), [self._operand(v) for v in it.operands])
         if it.opcode == "custom-call" and "SPMD" in it.attributes:
             way = "to shard" if "SPMDFullToShardShape" in it.attributes else "to full"
             return [self.numbers.of(way, operands[0])]
@@ -205,29 +205,25 @@ class _Before:
                 self._computation(name, [self._operand(argument)])
         return [self.numbers.of(key, index) for index in range(len(it.arrays))]
 
-    def _while(self, it: hlo.Instruction, operands: list[int]) -> list[int]:
+    def _while(self, it: Instruction, operands: list[int]) -> list[int]:
         key = self.numbers.of("while", self.numbers.next("while"))
-        called = dict(it.called)
-        body = self.module.computations.get(called.get("body", ""), [])
-        passed = _passed(body)
+        body = self.module.computations.get(it.calls("body"))
+        passed = _passed(body) if body is not None else set()
         carry = [
             number if index in passed else self.numbers.of("carry", key, index)
             for index, number in enumerate(operands)
         ]
-        for instruction in body:
-            if instruction.opcode == "parameter":
-                for index, number in enumerate(carry):
-                    if index not in passed:
-                        self.found[number].append((instruction.name, index))
+        for parameter in body.parameters.values() if body is not None else ():
+            for index, number in enumerate(carry):
+                if index not in passed:
+                    self.found[number].append((parameter.name, index))
         for role in ("condition", "body"):
-            self._computation(called.get(role, ""), [carry])
+            self._computation(it.calls(role), [carry])
         return [self.numbers.of("result", key, index) for index in range(len(operands))]
 
 
-def _passed(body: list[hlo.Instruction]) -> set[int]:
+def _passed(body: Graph) -> set[int]:
     """Give the elements of a loop's carry that its body hands on as they are."""
-    parameter = next((it.name for it in body if it.opcode == "parameter"), "")
-    root = next((it for it in body if it.is_root), None)
-    if root is None or root.opcode != "tuple":
-        return set()
-    return {i for i, name in enumerate(root.operands) if name == f"{parameter}#{i}"}
+    carry = body.parameters.get(0, HloValue(""))
+    results = body.results if body.root.opcode == "tuple" else ()
+    return {index for index, value in enumerate(results) if value == carry.at(index)}

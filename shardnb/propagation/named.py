@@ -21,11 +21,12 @@ from shardnb.propagation.matching import Leaf
 from shardnb.report.model import Location
 from shardnb.sources.source_texts import Sources
 from shardnb.sources.statements import Statement, statements
-from shardnb.texts.hlo import Frame, Instruction, Module
+from shardnb.texts.graph import Graph
+from shardnb.texts.hlo import Frame, Module
+from shardnb.texts.instruction import HloValue, Instruction
+from shardnb.texts.opcodes import NO_OPERANDS, TUPLES
 
 _SHARDNB = os.path.realpath(shardnb.__path__[0]) + os.sep
-_PASSING = ("tuple", "get-tuple-element", "opt-barrier")
-_CONSTANT = ("constant", "iota", "parameter")
 _FRAME = re.compile(r"stack_frame_id=\d+|source_file=.*source_line=\d+")
 _DERIVED = ("transpose(", "rematted_computation")
 
@@ -73,7 +74,7 @@ class Lines:
     module: Module
     sources: Sources
     _texts: dict[int, dict[int, Statement]] = field(default_factory=dict)
-    _places: dict[str, Places] = field(default_factory=dict)
+    _places: dict[int | str, Places] = field(default_factory=dict)
     _calls: dict[Hashable, Call] = field(default_factory=dict)
 
     def location(self, instruction: Instruction) -> Location | None:
@@ -83,12 +84,15 @@ class Lines:
 
     def places(self, instruction: Instruction) -> Places:
         """Give the statements that an instruction belongs to, innermost first."""
-        match = _FRAME.search(instruction.attributes)
-        if match is None:
-            return {}
-        if match[0] not in self._places:
-            self._places[match[0]] = dict(self._find(self.module.frames(instruction)))
-        return self._places[match[0]]
+        frame: int | str = instruction.key[1]
+        if not frame:
+            match = _FRAME.search(instruction.attributes)
+            if match is None:
+                return {}
+            frame = match[0]
+        if frame not in self._places:
+            self._places[frame] = dict(self._find(self.module.frames(instruction)))
+        return self._places[frame]
 
     def _find(self, frames: tuple[Frame, ...]) -> Iterator[tuple[Call, Location]]:
         # What called shardnb is no part of the program.
@@ -121,14 +125,11 @@ class Lines:
 def named_values(lines: Lines) -> list[Named]:
     """Give the values of the user's lines, in the order of the program."""
     found: dict[Leaf, list[Named]] = defaultdict(list)
-    order: dict[Leaf, int] = {}
-    for body, caller in _computations(lines.module):
-        computation = _Computation(lines, body, caller)
-        for leaf, named in computation.values():
+    order: dict[Leaf, tuple[int, int, int]] = {}
+    for number, (graph, caller) in enumerate(_computations(lines.module)):
+        for leaf, named in _Computation(lines, graph, caller).values():
             found[leaf].append(named)
-        for instruction in body:
-            for index in range(len(instruction.arrays)):
-                order[instruction.name, index] = len(order)
+            order[leaf] = number, graph.position[leaf[0]], leaf[1]
     return [one for leaf in sorted(found, key=order.__getitem__) for one in found[leaf]]
 
 
@@ -141,30 +142,32 @@ def _is_ours(file: str) -> bool:
     return file.startswith("/") and os.path.realpath(file).startswith(_SHARDNB)
 
 
-def _computations(module: Module) -> Iterator[tuple[list[Instruction], Instruction | None]]:
+def _computations(module: Module) -> Iterator[tuple[Graph, Instruction | None]]:
     """Give the computations that run as a part of the program, each with what calls it."""
     waiting: list[tuple[str, Instruction | None]] = [(module.entry, None)]
     while waiting:
         name, caller = waiting.pop()
-        body = module.computations.get(name, [])
-        yield body, caller
-        for instruction in body:
+        graph = module.computations.get(name)
+        if graph is None:
+            continue
+        yield graph, caller
+        for instruction in graph.body:
             if instruction.opcode in ("while", "conditional", "call"):
                 roles = (called for called in instruction.called if called[0] != "condition")
                 waiting += [(called, instruction) for _, called in roles]
 
 
 class _Computation:
-    def __init__(self, lines: Lines, body: list[Instruction], caller: Instruction | None) -> None:
-        self.lines, self.body, self.caller = lines, body, caller
-        self.by_name = {instruction.name: instruction for instruction in body}
-        self.users: dict[str, list[Instruction]] = defaultdict(list)
-        for instruction in body:
+    def __init__(self, lines: Lines, graph: Graph, caller: Instruction | None) -> None:
+        self.lines, self.graph, self.caller = lines, graph, caller
+        self.users: dict[HloValue, list[Instruction]] = defaultdict(list)
+        for instruction in graph.body:
             for operand in instruction.operands:
                 self.users[operand].append(instruction)
         self.groups: dict[Call, list[Instruction]] = defaultdict(list)
-        for instruction in body:
-            if not any(mark in instruction.attributes for mark in _DERIVED):
+        self.derived = {one for one in graph.body if any(m in one.attributes for m in _DERIVED)}
+        for instruction in graph.body:
+            if instruction not in self.derived:
                 for call in lines.places(instruction):
                     self.groups[call].append(instruction)
 
@@ -180,12 +183,12 @@ class _Computation:
                     yield leaf, self._named(leaf, call, name)
         for call, leaves in exported.items():
             for leaf in leaves:
-                innermost = next(iter(self.lines.places(self.by_name[leaf[0]])))
+                innermost = next(iter(self.lines.places(self.graph.nodes[leaf[0]])))
                 if innermost is call and leaf not in named:
                     yield leaf, self._named(leaf, call)
 
     def _named(self, leaf: Leaf, call: Call, name: str | None = None) -> Named:
-        instruction = self.by_name[leaf[0]]
+        instruction = self.graph.nodes[leaf[0]]
         at = self.lines.places(instruction)[call]
         op = op_word(instruction)
         return Named(leaf, instruction, name or f"{op} at line {at.line}", op, at)
@@ -194,7 +197,8 @@ class _Computation:
         """Whether the statement has one value, or the same one each time it runs."""
         if len(leaves) == 1:
             return True
-        kinds = {(i.op_name, i.shape, leaf[1]) for leaf in leaves for i in [self.by_name[leaf[0]]]}
+        made = [(self.graph.nodes[name], index) for name, index in leaves]
+        kinds = {(one.op_name, one.shape, index) for one, index in made}
         return len(kinds) == 1 and self.lines.repeats(call)
 
     def _exported(self, call: Call) -> list[Leaf]:
@@ -203,17 +207,17 @@ class _Computation:
         leaves = [
             (instruction.name, index)
             for instruction in self.groups[call]
-            if not self._is_constant(instruction) and instruction.opcode not in _PASSING
+            if not self._is_constant(instruction) and instruction.opcode not in TUPLES
             for index in range(len(instruction.arrays))
         ]
         return [leaf for leaf in leaves if self._goes_out(leaf, inside)]
 
     def _goes_out(self, leaf: Leaf, inside: set[str]) -> bool:
         """Whether a value is returned, or used by others than a gradient or a recomputation."""
-        return self.by_name[leaf[0]].is_root or any(
+        return self.graph.nodes[leaf[0]].is_root or any(
             (user.is_root and user.opcode == "tuple")
-            or (user.name not in inside and not any(m in user.attributes for m in _DERIVED))
-            for value in (leaf[0], f"{leaf[0]}#{leaf[1]}")
+            or (user.name not in inside and user not in self.derived)
+            for value in (HloValue(leaf[0]), HloValue(leaf[0], leaf[1:]))
             for user in self.users.get(value, ())
         )
 
@@ -228,6 +232,6 @@ class _Computation:
 
     def _is_constant(self, instruction: Instruction) -> bool:
         if instruction.opcode == "broadcast":
-            operand = self.by_name.get(instruction.operands[0])
+            operand = self.graph.maker(instruction.operands[0])
             return operand is None or self._is_constant(operand)
-        return instruction.opcode in _CONSTANT
+        return instruction.opcode in NO_OPERANDS

@@ -16,6 +16,7 @@ from shardnb.report.model import Blocked, Location, Mesh, Origin, Spec, Step, Va
 from shardnb.report.spec import spec_text
 from shardnb.sources.source_texts import Sources
 from shardnb.texts import hlo, shardy
+from shardnb.texts.instruction import Instruction
 from shardnb.texts.shardings import Layout, LayoutReader
 
 VALUE_LIMIT = 2000
@@ -88,7 +89,7 @@ def _value(named: Named, reader: LayoutReader) -> Value:
     )
 
 
-def _layout(instruction: hlo.Instruction, index: int, reader: LayoutReader) -> Layout:
+def _layout(instruction: Instruction, index: int, reader: LayoutReader) -> Layout:
     ranks = tuple(len(shape) for _, shape in instruction.arrays)
     return reader.leaves(instruction.attribute("sharding"), ranks)[index]
 
@@ -249,7 +250,7 @@ class _Teller:
             return spec_text(root.op.results[0].spec), location
         return "", location
 
-    def _instruction(self, op: shardy.Op) -> hlo.Instruction | None:
+    def _instruction(self, op: shardy.Op) -> Instruction | None:
         values = (*op.results, *(value.placed for value in op.results))
         if op.kind == "sdy.manual_computation":
             values += self._inner(op)
@@ -270,7 +271,7 @@ class _Teller:
             self.places[id(op)] = word, self.lines.location(found) if found else None
         return self.places[id(op)]
 
-    def _word(self, op: shardy.Op, found: hlo.Instruction | None) -> str:
+    def _word(self, op: shardy.Op, found: Instruction | None) -> str:
         if op.kind == "sdy.data_flow_edge":
             owner = op.operands[0].op or op
             return _WORDS.get(owner.kind, owner.kind.partition(".")[2])

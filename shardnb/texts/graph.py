@@ -2,55 +2,37 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterator
-from functools import cached_property, lru_cache
+from collections.abc import Container, Iterator
+from functools import cached_property
 
-from shardnb.texts.hlo import Array, Instruction, Module
-
-Key = tuple[str, int]
-"""What tells where an instruction came from: its op_name and its stack frame."""
-
-_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
-_FRAME = re.compile(r"stack_frame_id=(\d+)")
-_NO_KEY: Key = ("", 0)
-_BARRIERS = ("opt-barrier", "optimization-barrier")
-_PASSES = frozenset(("tuple", "get-tuple-element", *_BARRIERS))
-
-
-def key_of(instruction: Instruction) -> Key:
-    """Give the key of an instruction; without a name there is none."""
-    text = instruction.attributes
-    start = text.rfind("metadata={")
-    return _key(text[start:]) if start >= 0 else _NO_KEY
-
-
-@lru_cache(1 << 14)
-def _key(metadata: str) -> Key:
-    """Read a key; layers that are written out repeat it."""
-    name = _NAME.search(metadata)
-    if name is None or not name[1]:
-        return _NO_KEY
-    frame = _FRAME.search(metadata)
-    return name[1], int(frame[1]) if frame else 0
+from shardnb.texts.instruction import Array, HloValue, Instruction
+from shardnb.texts.opcodes import BARRIERS, TUPLES
 
 
 class Graph:
-    """One computation. A value is named as in HLO; `x#1` is an element of the tuple `x`.
+    """One computation: `body` has its instructions in the order of the text.
 
-    Elements of tuples that the computation makes itself are the values they were made of.
+    Elements of tuples that the computation makes itself are the values they were made of. Each
+    index is made when it is first needed, once for all who read the module.
     """
 
-    def __init__(self, name: str, body: list[Instruction]) -> None:
-        """Index a computation's instructions."""
+    def __init__(self, name: str) -> None:
+        """Begin a computation; its instructions are appended to `body` as they are read."""
         self.name = name
-        self.body = body
-        self.nodes = {instruction.name: instruction for instruction in body}
-        self.position = {instruction.name: at for at, instruction in enumerate(body)}
-        self.keys = {instruction.name: key_of(instruction) for instruction in body}
-        self._resolved: dict[str, str] = {}
-        self._placed: dict[str, dict[str, list[int]]] = {}
+        self.body: list[Instruction] = []
+        self._resolved: dict[HloValue, HloValue] = {}
+        self._places: dict[str, dict[HloValue, list[int]]] = {}
+
+    @cached_property
+    def nodes(self) -> dict[str, Instruction]:
+        """The instructions by name."""
+        return {instruction.name: instruction for instruction in self.body}
+
+    @cached_property
+    def position(self) -> dict[str, int]:
+        """The place of each instruction in the order of the text, by its name."""
+        return {instruction.name: at for at, instruction in enumerate(self.body)}
 
     @cached_property
     def root(self) -> Instruction:
@@ -58,96 +40,107 @@ class Graph:
         return next((i for i in self.body if i.is_root), self.body[-1])
 
     @cached_property
-    def parameters(self) -> dict[int, str]:
-        """Names of the parameters by their number."""
-        return {int(i.operand_text): i.name for i in self.body if i.opcode == "parameter"}
+    def results(self) -> tuple[HloValue, ...]:
+        """The values that it returns: those in the tuple at its end, or the one result."""
+        root = self.root
+        returned = root.operands if root.opcode == "tuple" else (root.value,)
+        return tuple(map(self.resolve, returned))
 
-    def resolve(self, value: str) -> str:
+    @cached_property
+    def parameters(self) -> dict[int, HloValue]:
+        """The parameters by their number."""
+        return {i.number: i.value for i in self.body if i.opcode == "parameter"}
+
+    def resolve(self, value: HloValue) -> HloValue:
         """Look through tuples, their elements, and optimisation barriers."""
         known = self._resolved.get(value)
         if known is None:
             known = self._resolved[value] = self._look(value)
         return known
 
-    def _look(self, value: str) -> str:
-        name, mark, element = value.partition("#")
-        node = self.nodes.get(name)
+    def _look(self, value: HloValue) -> HloValue:
+        node = self.nodes.get(value.name)
         if node is None:
             return value
+        if node.opcode not in TUPLES or not node.operands:
+            # Always the same object, as dicts find it faster than an equal one.
+            return value if value.element else node.value
         if node.opcode == "get-tuple-element":
-            return self.resolve(f"{node.operands[0]}#{node.integer('index')}{mark}{element}")
-        if node.opcode in _BARRIERS and node.operands:
-            return self.resolve(node.operands[0] + mark + element)
-        if node.opcode == "tuple" and mark:
-            head, more, tail = element.partition("#")
-            return self.resolve(node.operands[int(head)] + more + tail)
-        return value
+            index = node.integer("index")
+            return self.resolve(node.operands[0].at(index or 0, *value.element))
+        if node.opcode in BARRIERS:
+            return self.resolve(node.operands[0].at(*value.element))
+        if not value.element:
+            return value
+        first, *rest = value.element
+        return self.resolve(node.operands[first].at(*rest))
 
     @cached_property
-    def operands(self) -> dict[str, tuple[str, ...]]:
+    def operands(self) -> dict[str, tuple[HloValue, ...]]:
         """The resolved operands of each instruction; a loop takes what its first tuple holds."""
         resolve = self.resolve
-        found = {i.name: tuple(resolve(operand) for operand in i.operands) for i in self.body}
+        found = {i.name: tuple(map(resolve, i.operands)) for i in self.body}
         for instruction in self.body:
             if instruction.opcode in ("while", "conditional"):
                 found[instruction.name] = tuple(self._spread(found[instruction.name]))
         return found
 
-    def _spread(self, operands: tuple[str, ...]) -> Iterator[str]:
+    def _spread(self, operands: tuple[HloValue, ...]) -> Iterator[HloValue]:
         for operand in operands:
-            node = self.nodes.get(operand)
+            node = self.maker(operand)
             if node is not None and node.opcode == "tuple":
-                yield from (self.resolve(element) for element in node.operands)
+                yield from map(self.resolve, node.operands)
             else:
                 yield operand
 
     @cached_property
-    def users(self) -> dict[str, list[str]]:
+    def users(self) -> dict[HloValue, list[Instruction]]:
         """The instructions that take each value, in order; tuples and barriers are no users."""
-        users: dict[str, list[str]] = defaultdict(list)
+        users: dict[HloValue, list[Instruction]] = defaultdict(list)
         for instruction in self.body:
-            if is_pass(instruction) and not instruction.is_root:
+            if instruction.opcode in TUPLES and not instruction.is_root:
                 continue
             for operand in dict.fromkeys(self.operands[instruction.name]):
-                users[operand].append(instruction.name)
+                users[operand].append(instruction)
         return users
 
-    def places(self, maker: Instruction) -> dict[str, list[int]]:
+    def places(self, maker: Instruction) -> dict[HloValue, list[int]]:
         """Give by value its places among the operands of a tuple."""
-        if maker.name not in self._placed:
-            places: dict[str, list[int]] = defaultdict(list)
+        if maker.name not in self._places:
+            places: dict[HloValue, list[int]] = defaultdict(list)
             for at, operand in enumerate(maker.operands):
                 places[self.resolve(operand)].append(at)
-            self._placed[maker.name] = dict(places)
-        return self._placed[maker.name]
+            self._places[maker.name] = dict(places)
+        return self._places[maker.name]
 
-    def whole_of(self, value: str) -> Iterator[str]:
-        """Give a value, and what it was sliced or converted from, dimension by dimension."""
+    def upward(self, value: HloValue, through: Container[str]) -> Iterator[HloValue]:
+        """Give a value and what it was made of, by first operands, while these opcodes made it."""
         yield value
-        node = self.nodes.get(value)
-        while node is not None and node.opcode in ("slice", "copy", "convert"):
-            value = self.operands[node.name][0]
+        node = self.nodes.get(value.name)
+        while node is not None and node.opcode in through and self.operands[node.name]:
+            operand = self.operands[node.name][0]
+            value = self.resolve(operand.at(*value.element)) if value.element else operand
             yield value
-            node = self.nodes.get(value)
+            node = self.nodes.get(value.name)
 
-    def node(self, value: str) -> Instruction:
+    def source(self, value: HloValue, through: Container[str]) -> HloValue:
+        """Give the first value on the way up that none of these opcodes made."""
+        for one in self.upward(value, through):
+            value = one
+        return value
+
+    def maker(self, value: HloValue) -> Instruction | None:
+        """Give the instruction that makes a value, None where it is not in this computation."""
+        return self.nodes.get(value.name)
+
+    def node(self, value: HloValue) -> Instruction:
         """Give the instruction that makes a value."""
-        return self.nodes[value.partition("#")[0]]
+        return self.nodes[value.name]
 
-    def array(self, value: str) -> Array | None:
+    def array(self, value: HloValue) -> Array | None:
         """Give the element type and shape of a value, None for a tuple."""
-        name, mark, element = value.partition("#")
-        arrays = self.nodes[name].arrays
-        if not mark:
+        arrays = self.nodes[value.name].arrays
+        if not value.element:
             return arrays[0] if len(arrays) == 1 else None
-        return arrays[int(element)] if element.isdigit() and int(element) < len(arrays) else None
-
-
-def is_pass(instruction: Instruction) -> bool:
-    """Whether an instruction only hands values on."""
-    return instruction.opcode in _PASSES
-
-
-def graphs(module: Module) -> dict[str, Graph]:
-    """Give the graph of each computation."""
-    return {name: Graph(name, body) for name, body in module.computations.items()}
+        index = value.element[0]
+        return arrays[index] if len(value.element) == 1 and index < len(arrays) else None

@@ -1,37 +1,32 @@
-"""HLO text as data: computations, instructions, and where their lines came from.
+"""HLO text as data: computations as graphs of values, and where their lines came from.
 
-One pass over the lines; what an instruction's attributes say is read only when it is asked for.
-Reads the text of XLA before and after optimisations, of any backend, with and without `%` before
-names and with or without types before operands.
+One pass over the lines. Reads the text of XLA before and after optimisations, of any backend,
+with and without `%` before names and with or without types before operands.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from shardnb.terms.collectives import kind_of
+from shardnb.texts.graph import Graph
+from shardnb.texts.instruction import HloValue, Instruction
+from shardnb.texts.opcodes import CALLERS
+
+# Most operands are plain names: groups 5 and 6. Group 7 has what is left to be split by hand.
 _INSTRUCTION = re.compile(
-    r"\s*(ROOT )?%?([\w.\-]+) = (\(.*?\)|\S+) ([a-z][a-z0-9\-]*)\((.*)$", re.DOTALL
+    r"\s*(ROOT )?%?([\w.\-]+) = (\(.*?\)|\S+) ([a-z][a-z0-9\-]*)\("
+    r'(?:([^()"]*)\)(.*)|(.*))$',
+    re.DOTALL,
 )
 _COMPUTATION = re.compile(r"(ENTRY )?%?([\w.\-]+) (?:\(.*\) -> .* )?\{$")
-_PLAIN_OPERANDS = re.compile(r"([^()\"]*)\)")
-_OPERAND = re.compile(r"%([\w.\-]+(?:#\d+)*)")
-_ARRAY = re.compile(r"([a-z]\w*)\[([\d,<=]*)\]")
-_CALLED = re.compile(
-    r"(calls|to_apply|body|condition|true_computation|false_computation)=%?([\w.\-]+)"
-)
-_BRANCHES = re.compile(r"(?:branch_computations|called_computations|calls)=\{([^}]*)\}")
 _FRAME_TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
-_ESCAPED = re.compile(r"\\(.)")
 _NUMBERED = re.compile(r"(\d+) (.*)$")
 _PAIR = re.compile(r"(\w+)=(\d+)")
-_TRIPS = re.compile(r'"known_trip_count\\?":\{\\?"n\\?":\\?"(\d+)')
-_COMMENT = re.compile(r"/\*.*?\*/")
-
-Array = tuple[str, tuple[int, ...]]
-"""Element type and dimensions."""
 
 
 @dataclass(frozen=True)
@@ -43,77 +38,8 @@ class Frame:
     function: str = ""
 
 
-@dataclass(eq=False)
-class Instruction:
-    """One instruction. `operands` are names, `x#1` an element of the tuple `x`."""
-
-    name: str
-    opcode: str
-    shape: str
-    operand_text: str
-    attributes: str
-    computation: str
-    is_root: bool = False
-
-    @cached_property
-    def operands(self) -> tuple[str, ...]:
-        """Names of the operands, in order."""
-        if self.opcode in ("constant", "parameter", "iota"):
-            return ()
-        if "%" in self.operand_text:
-            return tuple(_OPERAND.findall(self.operand_text))
-        plain = _COMMENT.sub("", self.operand_text)
-        return tuple(part.split()[-1] for part in _split(plain) if part.strip())
-
-    @cached_property
-    def arrays(self) -> tuple[Array, ...]:
-        """Element types and dimensions of the result's leaves."""
-        return parse_shape(self.shape)
-
-    @property
-    def is_tuple(self) -> bool:
-        """Whether the result is a tuple."""
-        return self.shape.startswith("(")
-
-    def attribute(self, name: str) -> str | None:
-        """Give the text of an attribute such as `replica_groups`, or None."""
-        return attribute(self.attributes, name)
-
-    def integer(self, name: str) -> int | None:
-        """Give a whole-number attribute such as `channel_id`, or None."""
-        if f"{name}=" not in self.attributes:
-            return None
-        match = re.search(rf"\b{name}=(\d+)", self.attributes)
-        return int(match.group(1)) if match else None
-
-    def string(self, name: str) -> str:
-        """Give a quoted item of the metadata or frontend attributes, or ""."""
-        match = re.search(rf'\b{name}="((?:[^"\\]|\\.)*)"', self.attributes)
-        return _ESCAPED.sub(r"\1", match.group(1)) if match else ""
-
-    @property
-    def op_name(self) -> str:
-        """The name that JAX gave the operation, such as `jit(f)/dot_general`."""
-        return self.string("op_name")
-
-    @cached_property
-    def called(self) -> tuple[tuple[str, str], ...]:
-        """The computations that it calls, each with its role (`body`, `calls`, `branch`...)."""
-        found = [(role, name) for role, name in _CALLED.findall(self.attributes)]
-        for names in _BRANCHES.findall(self.attributes):
-            found += [("branch", name.strip().lstrip("%")) for name in names.split(",")]
-        return tuple(found)
-
-    @property
-    def trip_count(self) -> int | None:
-        """How often a while loop runs, where the compiler knows."""
-        match = _TRIPS.search(self.attributes)
-        return int(match.group(1)) if match else None
-
-    @property
-    def text(self) -> str:
-        """The instruction as HLO."""
-        return f"%{self.name} = {self.shape} {self.opcode}({self.operand_text}){self.attributes}"
+GraphValue = tuple[Graph, HloValue]
+"""A value, and the computation that it is in."""
 
 
 @dataclass
@@ -122,20 +48,108 @@ class Module:
 
     name: str
     header: str
-    computations: dict[str, list[Instruction]] = field(default_factory=dict)
+    computations: dict[str, Graph] = field(default_factory=dict)
     entry: str = ""
     tables: dict[str, dict[int, str]] = field(default_factory=dict)
 
     def instructions(self) -> Iterator[Instruction]:
         """Give every instruction of every computation."""
-        for body in self.computations.values():
-            yield from body
+        for graph in self.computations.values():
+            yield from graph.body
+
+    def body(self, name: str) -> Sequence[Instruction]:
+        """Give the instructions of a computation; none where it is not there."""
+        return self.computations[name].body if name in self.computations else ()
+
+    def of_kind(self, *opcodes: str) -> list[Instruction]:
+        """Give the instructions of some opcodes, in the order of the text."""
+        found = [one for opcode in opcodes for one in self._by_opcode.get(opcode, ())]
+        return [one for _, one in sorted(found, key=lambda pair: pair[0])]
+
+    @cached_property
+    def _by_opcode(self) -> dict[str, list[tuple[int, Instruction]]]:
+        found: dict[str, list[tuple[int, Instruction]]] = defaultdict(list)
+        for at, instruction in enumerate(self.instructions()):
+            found[instruction.opcode].append((at, instruction))
+        return found
+
+    @cached_property
+    def collectives(self) -> list[Instruction]:
+        """The collectives, each where it is or starts, in the order of the text."""
+        return self.of_kind(*(opcode for opcode in self.opcodes if kind_of(opcode)))
+
+    @property
+    def opcodes(self) -> Iterable[str]:
+        """The opcodes of its instructions."""
+        return self._by_opcode.keys()
+
+    def graph_of(self, instruction: Instruction) -> Graph:
+        """Give the computation that an instruction stands in."""
+        return self.computations[instruction.computation]
 
     @property
     def num_partitions(self) -> int:
         """The number of devices that the program was partitioned for."""
         match = re.search(r"\bnum_partitions=(\d+)", self.header)
         return int(match.group(1)) if match else 1
+
+    @cached_property
+    def callers(self) -> dict[str, list[Instruction]]:
+        """What runs each computation as a part of the program: loops, branches, calls, fusions."""
+        found: dict[str, list[Instruction]] = defaultdict(list)
+        for caller in self.of_kind(*CALLERS):
+            for _, name in caller.called:
+                found[name].append(caller)
+        return found
+
+    def caller(self, graph: Graph) -> Instruction | None:
+        """Give what runs a computation, None for the entry."""
+        callers = self.callers.get(graph.name)
+        return callers[-1] if callers else None
+
+    def is_loop(self, graph: Graph) -> bool:
+        """Whether a computation is a part of a loop."""
+        caller = self.caller(graph)
+        return caller is not None and caller.opcode == "while"
+
+    def inside(self, loop: Instruction, at: int) -> GraphValue | None:
+        """Give what the operand `at` of a loop is called inside its body."""
+        graph = self.computations.get(loop.calls("body"))
+        if graph is None or 0 not in graph.parameters:
+            return None
+        return graph, graph.parameters[0].at(at)
+
+    def outside(self, graph: Graph, value: HloValue) -> GraphValue | None:
+        """Follow a parameter of a called computation to what its caller hands in."""
+        caller = self.caller(graph)
+        if caller is None:
+            return None
+        if caller.opcode == "while":
+            at = 0 if value.element else -1
+        elif caller.opcode == "conditional":
+            branches = [called for _, called in caller.called]
+            # The first operand is what it decides by.
+            at = branches.index(graph.name) + 1 if branches.count(graph.name) == 1 else -1
+        else:
+            at = graph.node(value).number
+        if not 0 <= at < len(caller.operands):
+            return None
+        outer = self.graph_of(caller)
+        return outer, outer.resolve(caller.operands[at].at(*value.element))
+
+    def carried(self, graph: Graph, value: HloValue) -> GraphValue | None:
+        """Give what the body of a loop hands to its next step for a part of its parameter."""
+        caller = self.caller(graph)
+        if caller is None or caller.opcode != "while" or not value.element:
+            return None
+        if caller.calls("body") != graph.name:
+            return None
+        return graph, graph.resolve(graph.root.value.at(*value.element))
+
+    def is_kept(self, graph: Graph, value: HloValue, through: Container[str] = ()) -> bool:
+        """Whether a loop hands a part of its parameter on as it is, or through these opcodes."""
+        last = self.carried(graph, value)
+        return last is not None and value in graph.upward(last[1], through)
 
     def frames(self, instruction: Instruction) -> tuple[Frame, ...]:
         """Give the lines of Python that led to an instruction, innermost first."""
@@ -192,39 +206,36 @@ def parse(text: str) -> Module:
 
 def _read(module: Module, lines: Iterator[str]) -> None:
     table: dict[int, str] | None = None
-    current: list[Instruction] | None = None
-    name = ""
+    current: Graph | None = None
     for line in lines:
         if current is not None:
             if line.startswith("}"):
                 current = None
-            elif instruction := _instruction(line, name):
-                current.append(instruction)
+            elif instruction := _instruction(line, current.name):
+                current.body.append(instruction)
         elif opened := _COMPUTATION.match(line):
-            name, current = opened[2], []
-            module.computations[name] = current
-            module.entry = name if opened[1] else module.entry
+            current = module.computations[opened[2]] = Graph(opened[2])
+            module.entry = opened[2] if opened[1] else module.entry
         elif line in _FRAME_TABLES:
             table = module.tables.setdefault(line, {})
         elif table is not None and (entry := _NUMBERED.match(line)):
             table[int(entry[1])] = entry[2]
     if current is not None:
-        raise ValueError(f"the HLO of {module.name} is cut off in the computation {name}")
+        raise ValueError(f"the HLO of {module.name} is cut off in the computation {current.name}")
 
 
 def _instruction(line: str, computation: str) -> Instruction | None:
     match = _INSTRUCTION.match(line)
     if match is None:
         return None
-    root, name, shape, opcode, rest = match.groups()
-    operands, attributes = _close(rest)
+    root, name, shape, opcode, operands, attributes, rest = match.groups()
+    if rest is not None:
+        operands, attributes = _close(rest)
     return Instruction(name, opcode, shape, operands, attributes, computation, bool(root))
 
 
 def _close(rest: str) -> tuple[str, str]:
     """Split what follows an opening parenthesis at the one that closes it."""
-    if plain := _PLAIN_OPERANDS.match(rest):
-        return plain[1], rest[plain.end() :]
     depth, quoted = 1, False
     for index, char in enumerate(rest):
         if char == '"':
@@ -234,47 +245,3 @@ def _close(rest: str) -> tuple[str, str]:
             if depth == 0:
                 return rest[:index], rest[index + 1 :]
     return rest, ""
-
-
-def _split(text: str) -> list[str]:
-    """Split at the commas that stand in no bracket."""
-    parts, depth, start = [], 0, 0
-    for index, char in enumerate(text):
-        depth += (char in "([{") - (char in ")]}")
-        if char == "," and depth == 0:
-            parts.append(text[start:index])
-            start = index + 1
-    return [*parts, text[start:]]
-
-
-def parse_shape(text: str) -> tuple[Array, ...]:
-    """Read the leaves of a shape.
-
-    >>> parse_shape("(s32[], /*index=1*/f32[64,1024]{1,0:T(8,128)})")
-    (('s32', ()), ('f32', (64, 1024)))
-    """
-    return tuple(
-        (dtype, tuple(int(size.lstrip("<=")) for size in sizes.split(",") if size))
-        for dtype, sizes in _ARRAY.findall(text)
-    )
-
-
-def attribute(text: str, name: str) -> str | None:
-    """Give the text of an attribute out of `, a=..., b={...}`, its brackets whole."""
-    match = re.search(rf"(?:^|[\s,]){name}=", text)
-    if match is None:
-        return None
-    depth, quoted = 0, False
-    for index in range(match.end(), len(text)):
-        char = text[index]
-        if char == '"':
-            quoted = not quoted
-        elif quoted:
-            continue
-        elif char in "([{":
-            depth += 1
-        elif char in ")]}":
-            depth -= 1
-        elif char == "," and depth == 0 and not text.startswith(" device_ids=", index + 1):
-            return text[match.end() : index]
-    return text[match.end() :].rstrip()

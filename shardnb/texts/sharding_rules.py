@@ -8,7 +8,7 @@ from itertools import accumulate
 from operator import mul
 
 from shardnb.texts import shardy
-from shardnb.texts.hlo import Instruction
+from shardnb.texts.instruction import Instruction
 from shardnb.texts.shardy_attributes import Dims, Numbers, Rule
 
 Shape = tuple[int, ...]
@@ -39,7 +39,7 @@ class Rules:
 
         None where Shardy has none, `AMBIGUOUS` where several operations could be meant.
         """
-        results = tuple(shape for _, shape in instruction.arrays)
+        results = instruction.shapes
         found = self._found.get((instruction.opcode, results, operands), {})
         rules = list(found)
         if len(rules) > 1:

@@ -11,7 +11,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
-from shardnb.causes.parameters import Parameters
+from shardnb.causes.entry_parameters import EntryParameters
 from shardnb.texts import hlo
 from tests.needs import needs_libtpu
 
@@ -73,7 +73,7 @@ ENTRY %main (p: f32[8], q: f32[4,8], s: s32[]) -> f32[16,8] {
 def test_a_value_is_followed_to_an_input_as_far_as_nothing_computes(name, parameter):
     module = hlo.parse(LOOPED)
     one = next(i for i in module.instructions() if i.name == name)
-    assert Parameters(module).entering(one) == parameter
+    assert EntryParameters(module).entering(one) == parameter
 
 
 # Compiled here

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardnb.texts import hlo
+from shardnb.texts.instruction import HloValue
 
 MODULE = """HloModule jit_f, is_scheduled=true, num_partitions=8
 
@@ -43,19 +44,19 @@ ENTRY %main (p0: f32[4,8], p1: (s32[], f32[8])) -> f32[4,8] {
 
 def entry(text: str) -> dict[str, hlo.Instruction]:
     module = hlo.parse(text)
-    return {i.name: i for i in module.computations[module.entry]}
+    return {i.name: i for i in module.body(module.entry)}
 
 
 def test_computations_and_entry():
     module = hlo.parse(MODULE)
     assert (module.name, module.entry, module.num_partitions) == ("jit_f", "main", 8)
-    assert [i.opcode for i in module.computations["sum"]] == ["parameter", "parameter", "add"]
+    assert [i.opcode for i in module.body("sum")] == ["parameter", "parameter", "add"]
 
 
 def test_an_instruction_has_operands_shape_and_attributes():
     reduce = entry(MODULE)["all-reduce.3"]
     assert reduce.is_root
-    assert reduce.operands == ("p0",)
+    assert reduce.operands == (HloValue("p0"),)
     assert reduce.arrays == (("f32", (4, 8)),)
     assert reduce.integer("channel_id") == 1
     assert reduce.called == (("to_apply", "sum"),)
@@ -92,14 +93,14 @@ ENTRY main {
 }
 """
     module = hlo.parse(text)
-    gather = module.computations["main"][1]
-    assert gather.operands == ("x",)
+    gather = module.body("main")[1]
+    assert gather.operands == (HloValue("x"),)
     assert module.frames(gather) == (hlo.Frame("train.py", 12),)
 
 
 def test_elements_of_tuples_are_operands_too():
     text = MODULE.replace("all-reduce(%p0)", "all-reduce(%p1#1)")
-    assert entry(text)["all-reduce.3"].operands == ("p1#1",)
+    assert entry(text)["all-reduce.3"].operands == (HloValue("p1", (1,)),)
 
 
 @pytest.mark.parametrize("cut", [0.5, 0.8, 0.95])

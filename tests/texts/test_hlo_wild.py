@@ -9,6 +9,7 @@ import pytest
 
 import shardnb as sn
 from shardnb.texts import hlo
+from shardnb.texts.instruction import HloValue
 
 PAIRS = "replica_groups={{0,1},{2,3},{4,5},{6,7}}"
 
@@ -54,7 +55,7 @@ def test_the_line_stands_in_the_metadata():
 def test_operands_with_percent_signs_and_types():
     text = OLD.replace("} x)", "} %x)").replace("x = ", "%x = ").replace("g = ", "%g = ")
     parsed = hlo.parse(text)
-    assert parsed.computations["main"][1].operands == ("x",)
+    assert parsed.body("main")[1].operands == (HloValue("x"),)
 
 
 def test_operands_of_tuple_type_and_comments_between_them():
@@ -63,7 +64,7 @@ def test_operands_of_tuple_type_and_comments_between_them():
         "q = f32[8]{0} parameter(1)",
         "ROOT t = ((s32[], f32[8]{0}), /*index=1*/f32[8]{0}) tuple((s32[], f32[8]{0}) p, /*index=1*/q)",
     )
-    assert hlo.parse(text).computations["main"][2].operands == ("p", "q")
+    assert hlo.parse(text).body("main")[2].operands == (HloValue("p"), HloValue("q"))
 
 
 def test_what_a_log_writes_before_the_module_is_passed_over():

@@ -14,7 +14,7 @@ NO_RULES = Rules(shardy.Module())
 
 def instruction(line):
     text = f"HloModule m\n\nENTRY %main (p: f32[]) -> f32[] {{\n  {line}\n}}\n"
-    return hlo.parse(text).computations["main"][0]
+    return hlo.parse(text).body("main")[0]
 
 
 def rules(*ops):

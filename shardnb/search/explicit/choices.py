@@ -21,6 +21,7 @@ from shardnb.jax_compat.jaxprs import as_function, bare, is_jaxpr
 from shardnb.report.model import Mesh, Spec
 from shardnb.sources.positions import Position, of_equation
 from shardnb.texts import hlo
+from shardnb.texts.instruction import Instruction
 from shardnb.texts.shardings import LayoutReader
 
 _TAG = re.compile(r"shardnb_(\d+)_")
@@ -148,7 +149,7 @@ def _specs(text: str, found: list[tuple[Any, Any]], mesh: Mesh) -> dict[int, Spe
     return specs
 
 
-def _numbered(module: hlo.Module) -> Iterator[tuple[hlo.Instruction, int]]:
+def _numbered(module: hlo.Module) -> Iterator[tuple[Instruction, int]]:
     for instruction in module.instructions():
         numbers = _TAG.findall(instruction.op_name)
         if numbers:

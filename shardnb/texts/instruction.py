@@ -1,0 +1,226 @@
+"""An HLO instruction as data; what its attributes say is read only when it is asked for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+from shardnb.texts.opcodes import NO_OPERANDS
+
+_OPERAND = re.compile(r"%([\w.\-]+)((?:#\d+)*)")
+_ARRAY = re.compile(r"([a-z]\w*)\[([\d,<=]*)\]")
+_CALLED = re.compile(
+    r"(calls|to_apply|body|condition|true_computation|false_computation)=%?([\w.\-]+)"
+)
+_BRANCHES = re.compile(r"(?:branch_computations|called_computations|calls)=\{([^}]*)\}")
+_ESCAPED = re.compile(r"\\(.)")
+_TRIPS = re.compile(r'"known_trip_count\\?":\{\\?"n\\?":\\?"(\d+)')
+_COMMENT = re.compile(r"/\*.*?\*/")
+_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
+_FRAME = re.compile(r"stack_frame_id=(\d+)")
+
+Array = tuple[str, tuple[int, ...]]
+"""Element type and dimensions."""
+
+Key = tuple[str, int]
+"""What tells where an instruction came from: its op_name and its stack frame."""
+
+NO_KEY: Key = ("", 0)
+
+
+class HloValue(NamedTuple):
+    """What an instruction computes: its whole result, or an element of a tuple.
+
+    `element` is the number of the element; of an element of a tuple within a tuple there are
+    several, the outermost first. Of a whole result there is none.
+    """
+
+    name: str
+    element: tuple[int, ...] = ()
+
+    def at(self, *element: int) -> HloValue:
+        """Give an element of this value, a tuple."""
+        return HloValue(self.name, self.element + element)
+
+
+@dataclass(eq=False)
+class Instruction:
+    """One instruction, with the texts of its shape, its operands and its attributes."""
+
+    name: str
+    opcode: str
+    shape: str
+    operand_text: str
+    attributes: str
+    computation: str
+    is_root: bool = False
+
+    @cached_property
+    def value(self) -> HloValue:
+        """The whole result."""
+        return HloValue(self.name)
+
+    @cached_property
+    def results(self) -> tuple[HloValue, ...]:
+        """The result, or the elements of one that is a tuple."""
+        if not self.is_tuple:
+            return (self.value,)
+        return tuple(self.value.at(index) for index in range(len(self.arrays)))
+
+    @cached_property
+    def operands(self) -> tuple[HloValue, ...]:
+        """The values that it takes, in order, as its text names them."""
+        if self.opcode in NO_OPERANDS:
+            return ()
+        if "%" in self.operand_text:
+            found = _OPERAND.findall(self.operand_text)
+            return tuple(_value(name, rest) if rest else HloValue(name) for name, rest in found)
+        plain = _COMMENT.sub("", self.operand_text)
+        words = (part.split()[-1] for part in _split(plain) if part.strip())
+        return tuple(_value(name, rest) for name, _, rest in (w.partition("#") for w in words))
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """Element types and dimensions of the result's leaves."""
+        return parse_shape(self.shape)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Dimensions of the result's leaves."""
+        return _dimensions(self.shape)
+
+    @property
+    def is_tuple(self) -> bool:
+        """Whether the result is a tuple."""
+        return self.shape.startswith("(")
+
+    @property
+    def number(self) -> int:
+        """The number of a parameter."""
+        return int(self.operand_text)
+
+    def attribute(self, name: str) -> str | None:
+        """Give the text of an attribute such as `replica_groups`, or None."""
+        return attribute(self.attributes, name)
+
+    def integer(self, name: str) -> int | None:
+        """Give a whole-number attribute such as `index`, or None."""
+        if f"{name}=" not in self.attributes:
+            return None
+        match = re.search(rf"\b{name}=(\d+)", self.attributes)
+        return int(match.group(1)) if match else None
+
+    def string(self, name: str) -> str:
+        """Give a quoted item of the metadata or frontend attributes, or ""."""
+        if f'{name}="' not in self.attributes:
+            return ""
+        match = re.search(rf'\b{name}="((?:[^"\\]|\\.)*)"', self.attributes)
+        return _ESCAPED.sub(r"\1", match.group(1)) if match else ""
+
+    @cached_property
+    def channel(self) -> int | None:
+        """The channel of a collective, None where it has none."""
+        return self.integer("channel_id")
+
+    @cached_property
+    def op_name(self) -> str:
+        """The name that JAX gave the operation, such as `jit(f)/dot_general`."""
+        return self.string("op_name")
+
+    @cached_property
+    def key(self) -> Key:
+        """Its op_name and stack frame; `NO_KEY` without a name."""
+        start = self.attributes.rfind("metadata={")
+        return key_of(self.attributes[start:]) if start >= 0 else NO_KEY
+
+    @cached_property
+    def called(self) -> tuple[tuple[str, str], ...]:
+        """The computations that it calls, each with its role (`body`, `calls`, `branch`...)."""
+        found = _CALLED.findall(self.attributes)
+        for names in _BRANCHES.findall(self.attributes):
+            found += [("branch", name.strip().lstrip("%")) for name in names.split(",")]
+        return tuple(found)
+
+    def calls(self, role: str) -> str:
+        """Give the computation that it calls in a role, "" where there is none."""
+        return next((name for one, name in self.called if one == role), "")
+
+    @property
+    def trip_count(self) -> int | None:
+        """How often a while loop runs, where the compiler knows."""
+        match = _TRIPS.search(self.attributes)
+        return int(match.group(1)) if match else None
+
+    @property
+    def text(self) -> str:
+        """The instruction as HLO."""
+        return f"%{self.name} = {self.shape} {self.opcode}({self.operand_text}){self.attributes}"
+
+
+def _value(name: str, rest: str) -> HloValue:
+    """Read `x` and `#1`, the element 1 of the tuple `x`."""
+    return HloValue(name, tuple(int(part) for part in rest.split("#") if part.isdigit()))
+
+
+@lru_cache(1 << 14)
+def key_of(metadata: str) -> Key:
+    """Read a key out of metadata; layers that are written out repeat it."""
+    name = _NAME.search(metadata)
+    if name is None or not name[1]:
+        return NO_KEY
+    frame = _FRAME.search(metadata)
+    return name[1], int(frame[1]) if frame else 0
+
+
+def _split(text: str) -> list[str]:
+    """Split at the commas that stand in no bracket."""
+    parts, depth, start = [], 0, 0
+    for index, char in enumerate(text):
+        depth += (char in "([{") - (char in ")]}")
+        if char == "," and depth == 0:
+            parts.append(text[start:index])
+            start = index + 1
+    return [*parts, text[start:]]
+
+
+@lru_cache(1 << 14)
+def parse_shape(text: str) -> tuple[Array, ...]:
+    """Read the leaves of a shape; most instructions of a program share theirs with others.
+
+    >>> parse_shape("(s32[], /*index=1*/f32[64,1024]{1,0:T(8,128)})")
+    (('s32', ()), ('f32', (64, 1024)))
+    """
+    return tuple(
+        (dtype, tuple(int(size.lstrip("<=")) for size in sizes.split(",") if size))
+        for dtype, sizes in _ARRAY.findall(text)
+    )
+
+
+@lru_cache(1 << 14)
+def _dimensions(text: str) -> tuple[tuple[int, ...], ...]:
+    return tuple(shape for _, shape in parse_shape(text))
+
+
+def attribute(text: str, name: str) -> str | None:
+    """Give the text of an attribute out of `, a=..., b={...}`, its brackets whole."""
+    if f"{name}=" not in text:
+        return None
+    match = re.search(rf"(?:^|[\s,]){name}=", text)
+    if match is None:
+        return None
+    depth, quoted = 0, False
+    for index in range(match.end(), len(text)):
+        char = text[index]
+        if char == '"':
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth -= 1
+        elif char == "," and depth == 0 and not text.startswith(" device_ids=", index + 1):
+            return text[match.end() : index]
+    return text[match.end() :].rstrip()

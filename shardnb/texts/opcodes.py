@@ -1,0 +1,112 @@
+"""Sets of HLO opcodes, each with what its members have in common and what relies on that."""
+
+from __future__ import annotations
+
+NO_OPERANDS = frozenset(("constant", "iota", "parameter"))
+"""What stands in their parentheses is a literal, nothing, or a number: no value."""
+
+CONSTANTS = frozenset(("constant", "iota"))
+"""The same on every device and in every step of a loop, so no sharding of theirs costs anything."""
+
+BARRIERS = frozenset(("opt-barrier", "optimization-barrier"))
+"""They keep the compiler from moving operations across; the values are the same on both sides."""
+
+TUPLES = frozenset(("tuple", "get-tuple-element", *BARRIERS))
+"""They group values and take them apart; a graph looks through them, so that no walk meets one."""
+
+CALLERS = frozenset(("call", "conditional", "fusion", "while"))
+"""They run a computation as a part of the program; a reducer or a comparator is only applied."""
+
+COPIES = frozenset(("copy", "copy-done", "copy-start"))
+"""The same array elsewhere in memory, also when TPU brings it nearer in the background.
+
+Before partitioning a `copy` is a sharding constraint, so there no walk looks through it by these.
+"""
+
+VIEWS = frozenset(("bitcast", "convert", "copy", "reshape", "transpose"))
+"""Each element of the operand is one of the result, perhaps rounded or in another place.
+
+So what is true of all elements (a sum of them, the collective that sent them) is true on both
+sides.
+"""
+
+PARTS = VIEWS | COPIES | {"dynamic-slice", "slice", "slice-done", "slice-start"}
+"""The result holds elements of the first operand only, so both come from the same array."""
+
+SAME_DIMENSIONS = frozenset(("convert", "copy", "slice"))
+"""Dimension n of the result is dimension n of the operand, so axes mean the same on both."""
+
+SHAPE_STEPS = frozenset(("broadcast", "copy", "reshape", "transpose"))
+"""They arrange or repeat elements and round none, so a sum may be taken before or after them."""
+
+ONE_OPERAND_STEPS = SHAPE_STEPS | {"convert"}
+"""What JAX's own shape and type operations become; they take one array and compute nothing."""
+
+STEPS = ONE_OPERAND_STEPS | {
+    "concatenate",
+    "dynamic-slice",
+    "dynamic-update-slice",
+    "iota",
+    "pad",
+    "reverse",
+    "select",
+    "slice",
+}
+"""What the partitioner also writes as a step of its own, to cut, pad or mask blocks.
+
+So one of these after partitioning is not yet the one of that name before.
+"""
+
+COMMUTATIVE = frozenset(("add", "and", "maximum", "minimum", "multiply", "or", "xor"))
+"""Equal whatever the order of the operands, which the compiler may exchange."""
+
+SUMS = frozenset(("convolution", "dot", "gather", "reduce", "scatter"))
+"""They may sum over a dimension, so that each device can have a partial sum of the result."""
+
+PRODUCTS = frozenset(("convolution", "dot"))
+"""What the partitioner may run in steps, a block at a time, while the next block is sent."""
+
+WINDOWS = frozenset(("convolution", "reduce-window", "select-and-scatter"))
+"""Each result takes neighbouring elements, so devices exchange the edges of their blocks."""
+
+NOT_PARTITIONED = frozenset(
+    (
+        "cholesky",
+        "custom-call",
+        "fft",
+        "rng",
+        "rng-bit-generator",
+        "sort",
+        "topk",
+        "triangular-solve",
+    )
+)
+"""Where Shardy has no rule for one of these, each device computes it on the full arrays."""
+
+EFFECTS = frozenset(
+    ("custom-call", "infeed", "recv", "rng", "rng-bit-generator", "rng-get-and-update-state")
+)
+"""Their results may differ from call to call with equal operands."""
+
+CAN_HOLD_COLLECTIVES = CALLERS | {
+    "async-start",
+    "call-start",
+    "custom-call",
+    "custom-call-start",
+    "fusion-start",
+}
+"""What they call can send something; no reducer or comparator does."""
+
+NO_WORK = TUPLES | {
+    "add-dependency",
+    "after-all",
+    "bitcast",
+    "constant",
+    "parameter",
+    "partition-id",
+    "replica-id",
+}
+"""No device spends time on these, so nothing hides behind them."""
+
+WORK_OF_ANY_SIZE = CALLERS | {"convolution", "custom-call", "dot", "reduce"}
+"""Worth the name even where the result is one number; other scalars only count or place."""
