@@ -60,6 +60,19 @@ def test_a_folder_tells_what_a_compile_here_tells(folder, here):
     assert there.memory.outputs == here.memory.outputs
 
 
+@pytest.mark.parametrize("stage", ["before", "after"])
+def test_a_module_of_shardy_that_cannot_be_read_is_left_out_of_a_report(tmp_path, stage):
+    """Its text may come from a version of XLA that this jaxlib does not know."""
+    dump(tmp_path, "spmd|shardy")
+    (module,) = tmp_path.rglob(f"*{stage}_propagation.mlir")
+    module.write_text(module.read_text().replace("sdy.mesh", "sdy.not_known_yet"))
+    report = sn.explain_hlo(tmp_path, mesh="data=4,model=2")
+    (note,) = (note for note in report.notes if "this jaxlib cannot read" in note)
+    assert note.startswith("causes and requested shardings may be missing: ")
+    assert "not_known_yet" in note
+    assert [(c.kind, c.axes) for c in report.collectives] == [("all-reduce", ("model",))]
+
+
 def test_a_dump_does_not_say_by_which_jax_it_was_made(folder):
     assert set(sn.explain_hlo(folder).versions) == {"shardnb"}
 

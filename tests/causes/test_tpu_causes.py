@@ -246,3 +246,18 @@ def test_a_product_in_two_steps_sends_in_one_of_them():
     (step,) = (c for c in report.collectives if c.kind == "collective-permute")
     assert (step.reason, step.producer) == ("partial-sum", "result of dot_general")
     assert step.within == ("while", "conditional")
+
+
+@needs_libtpu
+def test_results_are_those_of_the_program_where_jax_leaves_functions_beside_it():
+    def step(k, x):
+        kept = x * jax.random.bernoulli(jax.random.fold_in(k, 1), 0.9, x.shape)
+        return kept, kept * jax.random.bernoulli(jax.random.fold_in(k, 2), 0.9, x.shape)
+
+    report = explained(
+        step, jax.random.key(0), shape(8, 16, dtype=jnp.float32), in_specs=(P(), P("data"))
+    )
+    assert [(v.name, v.spec, v.requested) for v in report.outputs] == [
+        ("result[0]", (("data",), ()), None),
+        ("result[1]", (("data",), ()), None),
+    ]
