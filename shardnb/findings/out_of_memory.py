@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from shardnb.findings.evidence import Evidence
 from shardnb.findings.memory import Buffer, read_allocations
+from shardnb.jax_compat.error_wordings import MEMORY_NEEDED
 from shardnb.report.model import Finding
 from shardnb.texts.instruction import Instruction, parse_shape
 
-_NEEDED = re.compile(
-    r"\(([\d.]+)([KMGT]?)\) exceeds available \w+ \(([\d.]+)([KMGT]?)\)"
-    r"|Used ([\d.]+)([KMGT]?) of ([\d.]+)([KMGT]?)"
-)
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _LISTED, _SAID = 10, 3
 
@@ -42,7 +38,7 @@ def find(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _message(failure: str) -> str:
-    found = _NEEDED.search(failure)
+    found = MEMORY_NEEDED.search(failure)
     if found is None or "hbm" not in failure.lower():
         return failure.partition("\n")[0]
     needed, unit, available, other = (part for part in found.groups() if part is not None)

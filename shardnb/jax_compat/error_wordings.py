@@ -179,8 +179,11 @@ OTHER_UNREDUCED = Wording(
 
 # The compiler
 
-OUT_OF_MEMORY = Wording(
-    "RESOURCE_EXHAUSTED", "RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory"
+OUT_OF_MEMORY = Wording("RESOURCE_EXHAUSTED", "RESOURCE_EXHAUSTED: Ran out of memory on HBM,")
+MEMORY_NEEDED = Wording(
+    r"\(([\d.]+)([KMGT]?)\) exceeds available \w+ \(([\d.]+)([KMGT]?)\)"
+    r"|Used ([\d.]+)([KMGT]?) of ([\d.]+)([KMGT]?)",
+    "the total memory required for HLO temporaries (45.64G) exceeds available HBM (15.75G).",
 )
 INTERRUPTED = Wording("KeyboardInterrupt", "INTERNAL: KeyboardInterrupt: <EMPTY MESSAGE>")
 NO_LIBTPU = Wording("not installed", "JAX TPU support not installed; cannot generate TPU topology.")
