@@ -469,9 +469,8 @@ var REPORT = {
   "spread": "Step through the propagation of placements",
   "firstStep": "before the first step: what inputs, outputs and constraints say",
   "notKnownWhen": "not known when",
-  "forward": "the split over {axis} goes forward through {op}{at}, from {source} to {target}",
-  "backward": "the split over {axis} goes backward through {op}{at}, from {source} to {target}",
-  "sideways": "the split over {axis} goes sideways through {op}{at} (to its other operand), from {source} to {target}",
+  "moment": "the split over {axis} goes {direction} through {op}{at}{aside}, from {source} to {target}",
+  "toOther": " (to its other operand)",
   "stepAt": " at line {line}",
   "stepAtIn": " at line {line} of {source}",
   "arrowKeys": "{title}. Arrow keys move between tiles.",
@@ -2661,7 +2660,8 @@ function momentText({ axis, step: step2 }, report) {
   const name = location?.source ? report.sources[location.source]?.name : void 0;
   const slots = { line: location?.line ?? 0, source: name ?? "" };
   const at = location ? fill(name === void 0 ? REPORT.stepAt : REPORT.stepAtIn, slots) : "";
-  return clean(fill(REPORT[direction], { axis, op, at, source: source2, target }));
+  const aside = direction === "sideways" ? REPORT.toOther : "";
+  return clean(fill(REPORT.moment, { axis, direction, op, at, aside, source: source2, target }));
 }
 function valueAt(report, index, number) {
   const value = report.values[index];

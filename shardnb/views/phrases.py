@@ -7,8 +7,6 @@ editor's words stand in `widget_phrases`.
 
 from __future__ import annotations
 
-from shardnb.terms.origins import DIRECTIONS, Direction
-
 Phrase = str | tuple[str, str]
 
 BYTES = "bytes sent"
@@ -18,8 +16,6 @@ FILTERED = "{shown} of {all}, {share} % of the {bytes}"
 ARRAYS = "Where the arrays lie"
 TYPES = "The placement in each line's types"
 INSERTED = "inserted by JAX"
-
-_BESIDE: dict[Direction, str] = {"sideways": " (to its other operand)"}
 
 REPORT: dict[str, Phrase] = {
     # what cannot be shown
@@ -120,11 +116,9 @@ REPORT: dict[str, Phrase] = {
     "spread": "Step through the propagation of placements",
     "firstStep": "before the first step: what inputs, outputs and constraints say",
     "notKnownWhen": "not known when",
-    **{
-        way: f"the split over {{axis}} goes {way} through {{op}}{{at}}{_BESIDE.get(way, '')}, "
-        "from {source} to {target}"
-        for way in DIRECTIONS
-    },
+    "moment": "the split over {axis} goes {direction} through {op}{at}{aside}, "
+    "from {source} to {target}",
+    "toOther": " (to its other operand)",
     "stepAt": " at line {line}",
     "stepAtIn": " at line {line} of {source}",
     # pictures, and what the pointer is told

@@ -27,6 +27,12 @@ def test_the_data_of_many_collectives_stays_small(many_report):
     assert len(msgspec.json.encode(mimebundle(many_report)[MIME])) < 3_000_000
 
 
+def test_words_weigh_at_most_a_tenth_of_the_data(many_report):
+    bundle = mimebundle(many_report)
+    said = len(msgspec.json.encode(bundle[MIME].pop("said")))
+    assert said <= len(msgspec.json.encode(bundle)) / 10
+
+
 def test_a_notebook_asks_the_report_itself(report):
     assert report._repr_mimebundle_() == mimebundle(report)
 

@@ -45,7 +45,7 @@ COLLECTIVES = (
     replace(PLAIN, id=2, axes=(), asked_by="requested", reason="conflict", detail="axis clash"),
     replace(PLAIN, id=3, axes=None, groups=((0, 1, 2), (3, 4, 5, 6, 7)), generated=True),
     replace(PLAIN, id=4, kind="collective-permute", trips=None, seconds=1.5e-5, fixes=()),
-    replace(PLAIN, id=5, asked_by="inferred", reason="new-reason", full_remat=True),
+    replace(PLAIN, id=5, asked_by="inferred", reason="halo", full_remat=True),
     replace(PLAIN, id=6, asked_by="inferred", reason="whole-axis", combined_with=(1, 2)),
     replace(PLAIN, id=7, asked_by="inferred", why="because of\x07it", phase="backward"),
     replace(
@@ -127,7 +127,7 @@ def report():
         values=SPREAD,
         collectives=collectives,
         findings=(
-            Finding("silent-replication", "w is whole", Location(1, 7), 1 << 21, "more"),
+            Finding("silent replication", "w is whole", Location(1, 7), 1 << 21, "more"),
             Finding("donation", "could be donated"),
         ),
         memory=Memory(arguments=1114112, outputs=2304, temporaries=0, aliased=512),

@@ -30,7 +30,8 @@ export function momentText({ axis, step }: Moment, report: Report): string {
   const name = location?.source ? report.sources[location.source]?.name : undefined;
   const slots = { line: location?.line ?? 0, source: name ?? '' };
   const at = location ? fill(name === undefined ? REPORT.stepAt : REPORT.stepAtIn, slots) : '';
-  return clean(fill(REPORT[direction], { axis, op, at, source, target }));
+  const aside = direction === 'sideways' ? REPORT.toOther : '';
+  return clean(fill(REPORT.moment, { axis, direction, op, at, aside, source, target }));
 }
 
 /**
