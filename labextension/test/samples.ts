@@ -56,7 +56,7 @@ function badge(id: number): Data {
 
 function column(all: string[]): Data {
   const texts = [...new Set(all)];
-  return { texts, ...(texts.length > 1 && { at: all.map(text => texts.indexOf(text)) }) };
+  return { texts, ...(texts.length > 1 && { at: all.map(text => texts.indexOf(text)).join(' ') }) };
 }
 
 /** One all-reduce at the first line, on a mesh of 4 x 2. */

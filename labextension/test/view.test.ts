@@ -150,15 +150,11 @@ describe('the view', () => {
 
   it('steps through the propagation of placements', () => {
     const said = {
-      arrays: { type: { texts: ['T', 'y without', 'y with data', 'y whole'], at: [0, 0, 0, 0, 3, 1, 2] } },
-      states: [
-        [],
-        [
-          [0, 5, [[], []]],
-          [5, 6, [['data'], []]],
-          [7, 4, [['data'], ['model']]]
-        ]
-      ]
+      // x, W and the output; h and y; then y at the start, from step 5 and from step 7 on.
+      arrays: {
+        type: { texts: ['T', 'y without', 'y with data', 'y whole'], at: '0 0 0 0 3 1 2 3' }
+      },
+      arrivals: { texts: ['', '5 7'], at: '0 1' }
     };
     show({ ...sketch(), values: spread(), said });
     const types = (): string => texts('.shardnb-value > code')[1];

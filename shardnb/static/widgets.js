@@ -147,7 +147,7 @@ var SHAPES = {
   },
   "Column": {
     "defaults": {
-      "at": []
+      "at": ""
     },
     "parts": {}
   },
@@ -300,7 +300,7 @@ var SHAPES = {
       "outputs": {},
       "lines": [],
       "arrays": {},
-      "states": [],
+      "arrivals": null,
       "collectives": {}
     },
     "parts": {
@@ -308,7 +308,7 @@ var SHAPES = {
       "outputs": "Drawn",
       "lines": "LedLine",
       "arrays": "*Column",
-      "states": "State",
+      "arrivals": "Column",
       "collectives": "*Column"
     }
   },
@@ -691,7 +691,7 @@ function readReport(data) {
   const texts = reader(said.arrays);
   let number = 0;
   const values = (found) => found.map((one) => spoken(checked(one), number++, texts));
-  return {
+  const shown = {
     ...read,
     said,
     inputs: values(read.inputs),
@@ -700,9 +700,22 @@ function readReport(data) {
     findings: read.findings.map((one) => ({ ...one, values: values(one.values) })),
     collectives: collectives(read.collectives, table3, reader(said.collectives))
   };
+  return { ...shown, histories: histories(said, read.values.length, number) };
 }
-function inState(report, value, array, state) {
-  return { ...spoken(value, array, reader(report.said.arrays)), ...state };
+function histories({ arrivals }, values, arrays2) {
+  const texts = reader(arrivals ? { arrivals } : {});
+  let first = arrays2;
+  return Array.from({ length: values }, (_, i) => {
+    const text = texts("arrivals", i);
+    const when = text && text !== "?" ? text.split(" ").map(Number) : [];
+    const steps2 = when.length ? [.../* @__PURE__ */ new Set([0, ...when])] : [];
+    const history = { when: text === "?" ? null : when, steps: steps2, first };
+    first += steps2.length;
+    return history;
+  });
+}
+function inState(value, array, state) {
+  return { ...spoken(value, array, value.texts), ...state };
 }
 function home(collective, report) {
   const shown = collective.frames.filter(
@@ -741,10 +754,11 @@ function checked(value) {
   return value;
 }
 function reader(columns) {
-  return (text, number) => {
-    const column = columns[text];
-    return column?.texts[column.at.length ? column.at[number] : 0] ?? "";
-  };
+  const places = /* @__PURE__ */ new Map();
+  for (const [name, { at }] of Object.entries(columns)) {
+    places.set(name, at ? at.split(" ").map(Number) : []);
+  }
+  return (text, number) => columns[text]?.texts[places.get(text)?.[number] ?? 0] ?? "";
 }
 function spoken(value, number, texts) {
   const slots = () => ({
@@ -753,7 +767,7 @@ function spoken(value, number, texts) {
     from: clean(value.origins[0]?.name ?? "")
   });
   const say = (text) => text === "why" ? fill(texts(text, number), slots()) : texts(text, number);
-  return { ...value, say };
+  return { ...value, say, texts };
 }
 var TOLD = /* @__PURE__ */ new Set(["because", "further", "made", "used"]);
 function collectives(read, table3, texts) {
@@ -2665,20 +2679,20 @@ function momentText({ axis, step: step2 }, report) {
 }
 function valueAt(report, index, number) {
   const value = report.values[index];
-  const states = report.said.states[index] ?? [];
-  const next = states.findIndex(([since]) => since > number);
-  const at = next < 0 ? states.length - 1 : next - 1;
-  const state = states[at];
-  if (!state || number === Infinity) {
+  const { spec: whole } = value;
+  const { when, steps: steps2, first } = report.histories[index];
+  if (whole === null || number === Infinity || when?.length === 0) {
     return value;
   }
-  const [, array, spec] = state;
-  if (spec === null) {
+  if (when === null) {
     return null;
   }
+  let axis = 0;
+  const spec = whole.map((axes2) => axes2.filter(() => when[axis++] <= number));
   const grid = gridOf({ ...value, spec }, report.mesh);
   const shard = value.shape.map((size, dim) => Math.ceil(size / grid[dim]));
-  return inState(report, value, array, { spec, shard_shape: shard, propagated: null });
+  const state = first + steps2.filter((step2) => step2 <= number).length - 1;
+  return inState(value, state, { spec, shard_shape: shard, propagated: null });
 }
 
 // src/view/spread.ts

@@ -34,11 +34,12 @@ _MARKS = {"single": 2, "limit": 2}
 class Column(msgspec.Struct, frozen=True, omit_defaults=True):
     """A text for each of many things: `texts` that differ, and by `at` which of them each has.
 
-    Without `at`, all have the first.
+    `at` has their numbers with spaces between: in a notebook a list takes a line for each. Without
+    it, all have the first.
     """
 
     texts: tuple[str, ...]
-    at: tuple[int, ...] = ()
+    at: str = ""
 
 
 class Badge(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -68,23 +69,13 @@ class Drawn(msgspec.Struct, frozen=True, omit_defaults=True):
     rest: str = ""
 
 
-class State(msgspec.Struct, frozen=True, array_like=True):
-    """How a value lay from Shardy's step `since` on; `array` is its place in `Said.arrays`.
-
-    Without a spec, that is not known.
-    """
-
-    since: int
-    array: int = -1
-    spec: tuple[tuple[str, ...], ...] | None = None
-
-
 class Said(msgspec.Struct, frozen=True, omit_defaults=True):
     """Every text of the live view.
 
     `lines` has the lines of each source, the heaviest first. `arrays` has the texts of inputs,
-    outputs, values, the findings' arrays and the earlier states of values, in this order;
-    `states` has for each value how it lay before the last step.
+    outputs, values, the findings' arrays and the earlier states of values, in this order.
+    `arrivals` has for each value the steps of Shardy's that brought it the axes of its spec: 0
+    for one that was there before, `?` where they are not known, "" where all were there.
     """
 
     header: tuple[str, ...]
@@ -99,7 +90,7 @@ class Said(msgspec.Struct, frozen=True, omit_defaults=True):
     outputs: Drawn = Drawn()
     lines: tuple[tuple[LedLine, ...], ...] = ()
     arrays: dict[str, Column] = {}
-    states: tuple[tuple[State, ...], ...] = ()
+    arrivals: Column | None = None
     collectives: dict[str, Column] = {}
 
 
@@ -117,7 +108,7 @@ def said_of(report: Report) -> Said:
     """Put a report into the words of the live view."""
     arrays = [*report.inputs, *report.outputs, *report.values]
     arrays += [value for finding in report.findings for value in finding.values]
-    states, earlier = _states(report, len(arrays))
+    arrivals, earlier = _history(report)
     return Said(
         header=content.header(report),
         summary=content.summary(report),
@@ -131,7 +122,7 @@ def said_of(report: Report) -> Said:
         outputs=_drawn(report.outputs, "output"),
         lines=tuple(_lines(report)),
         arrays=_arrays([*arrays, *earlier], report),
-        states=states,
+        arrivals=arrivals,
         collectives=_collectives(report),
     )
 
@@ -221,39 +212,32 @@ def _from(value: Value) -> str:
     return clean(value.origins[0].name) if value.origins else ""
 
 
-def _states(report: Report, first: int) -> tuple[tuple[tuple[State, ...], ...], list[Value]]:
-    """Give how each value lay before Shardy's last step, with these arrays, numbered on."""
+def _history(report: Report) -> tuple[Column | None, list[Value]]:
+    """Give when each value got its axes, and how it lay from each of these steps on."""
     if not any(origin.steps for value in report.values for origin in value.origins):
-        return (), []
+        return None, []
     earlier: list[Value] = []
-    states: list[tuple[State, ...]] = []
+    texts: list[str] = []
     for index, value in enumerate(report.values):
-        found: list[State] = []
-        for since, array in _history(report, index, value, report.mesh):
-            if array is None:
-                found.append(State(since))
-            else:
-                found.append(State(since, first + len(earlier), array.spec))
-                earlier.append(array)
-        states.append(tuple(found))
-    return tuple(states), earlier
+        when = arrivals(report, index)
+        known = {step for step in when.values() if step is not None}
+        if len(known) < len(set(when.values())):
+            texts.append("?")
+        elif known <= {0}:
+            texts.append("")
+        else:
+            axes = (axis for axes in value.spec or () for axis in axes)
+            texts.append(" ".join(str(when[axis]) for axis in axes))
+            earlier += [_since(value, when, step, report.mesh) for step in sorted({0, *known})]
+    return _column(texts), earlier
 
 
-def _history(
-    report: Report, index: int, value: Value, mesh: Mesh
-) -> Iterator[tuple[int, Value | None]]:
-    """Give the placements of a value before it had all of its axes, with the step of each."""
-    if value.spec is None:
-        return
-    when = arrivals(report, index)
-    if None in when.values():
-        yield 0, None
-        return
-    steps = sorted({0, *(step for step in when.values() if step is not None)})
-    for since in steps if len(steps) > 1 else ():
-        spec = tuple(tuple(a for a in axes if (when[a] or 0) <= since) for axes in value.spec)
-        placed = placed_value(value.name, value.dtype, value.shape, spec, mesh)
-        yield since, replace(value, spec=spec, shard_shape=placed.shard_shape, propagated=None)
+def _since(value: Value, when: Mapping[str, int | None], step: int, mesh: Mesh) -> Value:
+    """Give a value as it was after a step: with the axes of its spec that had come."""
+    given = value.spec or ()
+    spec = tuple(tuple(axis for axis in axes if (when[axis] or 0) <= step) for axes in given)
+    placed = placed_value(value.name, value.dtype, value.shape, spec, mesh)
+    return replace(value, spec=spec, shard_shape=placed.shard_shape, propagated=None)
 
 
 # Collectives
@@ -314,8 +298,8 @@ COLLECTIVE_TEXTS = (*_PLAIN, *_TOLD)
 
 def _column(texts: Iterable[str]) -> Column:
     numbers: dict[str, int] = {}
-    at = tuple(numbers.setdefault(text, len(numbers)) for text in texts)
-    return Column(tuple(numbers), at if len(numbers) > 1 else ())
+    at = [numbers.setdefault(text, len(numbers)) for text in texts]
+    return Column(tuple(numbers), " ".join(map(str, at)) if len(numbers) > 1 else "")
 
 
 def _referring(text: str, fields: Mapping[str, str]) -> str:

@@ -71,7 +71,7 @@ export interface Collective {
 
 export interface Column {
   texts: readonly string[];
-  at: readonly number[];
+  at: string;
 }
 
 export interface Cost {
@@ -199,7 +199,7 @@ export interface Said {
   outputs: Drawn;
   lines: readonly (readonly LedLine[])[];
   arrays: Readonly<Record<string, Column>>;
-  states: readonly (readonly State[])[];
+  arrivals: Column | null;
   collectives: Readonly<Record<string, Column>>;
 }
 
@@ -209,8 +209,6 @@ export interface Source {
   first_line: number;
   cell_id: string | null;
 }
-
-export type State = readonly [number, number, readonly (readonly string[])[] | null];
 
 export interface Step {
   op: string;

@@ -160,7 +160,7 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
   },
   "Column": {
     "defaults": {
-      "at": []
+      "at": ""
     },
     "parts": {}
   },
@@ -313,7 +313,7 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "outputs": {},
       "lines": [],
       "arrays": {},
-      "states": [],
+      "arrivals": null,
       "collectives": {}
     },
     "parts": {
@@ -321,7 +321,7 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "outputs": "Drawn",
       "lines": "LedLine",
       "arrays": "*Column",
-      "states": "State",
+      "arrivals": "Column",
       "collectives": "*Column"
     }
   },

@@ -40,18 +40,18 @@ export function momentText({ axis, step }: Moment, report: Report): string {
  */
 export function valueAt(report: Report, index: number, number: number): Value | null {
   const value = report.values[index];
-  const states = report.said.states[index] ?? [];
-  const next = states.findIndex(([since]) => since > number);
-  const at = next < 0 ? states.length - 1 : next - 1;
-  const state = states[at];
-  if (!state || number === Infinity) {
+  const { spec: whole } = value;
+  const { when, steps, first } = report.histories[index];
+  if (whole === null || number === Infinity || when?.length === 0) {
     return value;
   }
-  const [, array, spec] = state;
-  if (spec === null) {
+  if (when === null) {
     return null;
   }
+  let axis = 0;
+  const spec = whole.map(axes => axes.filter(() => when[axis++] <= number));
   const grid = gridOf({ ...value, spec }, report.mesh);
   const shard = value.shape.map((size, dim) => Math.ceil(size / grid[dim]));
-  return inState(report, value, array, { spec, shard_shape: shard, propagated: null });
+  const state = first + steps.filter(step => step <= number).length - 1;
+  return inState(value, state, { spec, shard_shape: shard, propagated: null });
 }

@@ -18,7 +18,7 @@ interface Said<T> {
 }
 
 export type Collective = Data.Collective & Said<Data.CollectiveText>;
-export type Value = Data.Value & Said<Data.ArrayText>;
+export type Value = Data.Value & Said<Data.ArrayText> & { texts: Texts };
 export type Finding = Omit<Data.Finding, 'values'> & { values: readonly Value[] };
 
 export interface Report
@@ -29,6 +29,17 @@ export interface Report
   collectives: readonly Collective[];
   findings: readonly Finding[];
   said: Data.Said;
+  histories: readonly History[];
+}
+
+/**
+ * When a value got the axes of its spec, null where that is not known: from each of `steps` on it
+ * lay otherwise, and `first` is the place of the first of these states among the texts of arrays.
+ */
+export interface History {
+  when: readonly number[] | null;
+  steps: readonly number[];
+  first: number;
 }
 
 type Fields = Record<string, unknown>;
@@ -45,7 +56,7 @@ export function readReport(data: unknown): Report {
   let number = 0;
   const values = (found: readonly Data.Value[]): Value[] =>
     found.map(one => spoken(checked(one), number++, texts));
-  return {
+  const shown = {
     ...read,
     said,
     inputs: values(read.inputs),
@@ -54,11 +65,26 @@ export function readReport(data: unknown): Report {
     findings: read.findings.map(one => ({ ...one, values: values(one.values) })),
     collectives: collectives(read.collectives, table, reader(said.collectives))
   };
+  return { ...shown, histories: histories(said, read.values.length, number) };
+}
+
+/** Read when values got their axes; the texts of their states follow those of all arrays. */
+function histories({ arrivals }: Data.Said, values: number, arrays: number): History[] {
+  const texts = reader(arrivals ? { arrivals } : {});
+  let first = arrays;
+  return Array.from({ length: values }, (_, i) => {
+    const text = texts('arrivals', i);
+    const when = text && text !== '?' ? text.split(' ').map(Number) : [];
+    const steps = when.length ? [...new Set([0, ...when])] : [];
+    const history = { when: text === '?' ? null : when, steps, first };
+    first += steps.length;
+    return history;
+  });
 }
 
 /** Give a value as it was in another state: the placement, and what is said of it. */
-export function inState(report: Report, value: Value, array: number, state: Partial<Value>): Value {
-  return { ...spoken(value, array, reader(report.said.arrays)), ...state };
+export function inState(value: Value, array: number, state: Partial<Value>): Value {
+  return { ...spoken(value, array, value.texts), ...state };
 }
 
 /** Give the place that a collective is told at: the explained text's, else another source's. */
@@ -110,10 +136,11 @@ type Texts = (text: string, number: number) => string;
 
 /** Give the way to a text by its column and its row. */
 function reader(columns: Data.Said['arrays']): Texts {
-  return (text, number) => {
-    const column = columns[text];
-    return column?.texts[column.at.length ? column.at[number] : 0] ?? '';
-  };
+  const places = new Map<string, readonly number[]>();
+  for (const [name, { at }] of Object.entries(columns)) {
+    places.set(name, at ? at.split(' ').map(Number) : []);
+  }
+  return (text, number) => columns[text]?.texts[places.get(text)?.[number] ?? 0] ?? '';
 }
 
 function spoken(value: Data.Value, number: number, texts: Texts): Value {
@@ -124,7 +151,7 @@ function spoken(value: Data.Value, number: number, texts: Texts): Value {
   });
   const say = (text: Data.ArrayText): string =>
     text === 'why' ? fill(texts(text, number), slots()) : texts(text, number);
-  return { ...value, say };
+  return { ...value, say, texts };
 }
 
 const TOLD: ReadonlySet<Data.CollectiveText> = new Set(['because', 'further', 'made', 'used']);
