@@ -39,11 +39,10 @@ def inputs(program: Program) -> tuple[Value, ...]:
     """Give the program's inputs, those that it closes over last."""
     given = placement.named_leaves(program.arguments)
     placed = dict(placement.named_leaves(program.shardings))
-    used = set(program.kept_arguments)
-    lifted = len(program.closed_over)
+    used = set(program.parameters)
     values = [
-        _value(name, leaf, placed[name], "" if at in used else UNUSED)
-        for at, (name, leaf) in enumerate(given, lifted)
+        _value(name, leaf, placed[name], "" if number in used else UNUSED)
+        for number, (name, leaf) in enumerate(given)
     ]
     return (*values, *_closed_over(program))
 

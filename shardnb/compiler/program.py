@@ -75,9 +75,15 @@ class Program:
         return None if self.manual else self.request.out_specs
 
     @cached_property
-    def kept_arguments(self) -> tuple[int, ...]:
-        """The numbers of the arguments that the program uses, those that it closes over first."""
-        return kept_arguments(self.lowered, self.compiled)
+    def parameters(self) -> tuple[int, ...]:
+        """For each parameter of the compiled program, in order, the number of its input.
+
+        Inputs are numbered as in `Report.inputs`: arguments first, then what it closes over. JAX
+        passes the latter first, and arguments that it does not use not at all.
+        """
+        arguments, lifted = len(jax.tree_util.tree_leaves(self.arguments)), len(self.closed_over)
+        kept = kept_arguments(self.lowered, self.compiled)
+        return tuple(n - lifted if n >= lifted else arguments + n for n in kept)
 
     @cached_property
     def optimized(self) -> str:

@@ -33,7 +33,7 @@ def evidence_of_program(program: Program, *, origins: bool | None = None) -> Evi
         dumps=program.dumps,
         inputs=inputs,
         outputs=arrays.outputs(program),
-        parameters=_parameter_names(program, inputs),
+        parameters=tuple(inputs[number].name for number in program.parameters),
         donated=_donated(program, inputs),
         stated=_stated(program, mesh),
         moved=tuple(committed(request)),
@@ -59,13 +59,6 @@ def _texts(program: Program) -> dict[str, str]:
     return {name: text for name, text in found.items() if text}
 
 
-def _parameter_names(program: Program, inputs: Sequence[Value]) -> tuple[str, ...]:
-    """Name the parameters of the program: the used arguments, closed-over ones first."""
-    lifted = len(program.closed_over)
-    ordered = [*inputs[len(inputs) - lifted :], *inputs[: len(inputs) - lifted]]
-    return tuple(ordered[argument].name for argument in program.kept_arguments)
-
-
 def _stated(program: Program, mesh: Mesh) -> Stated:
     explicit = any(axis.type == "explicit" for axis in mesh.axes)
     stated = program.out_specs is not None
@@ -75,9 +68,8 @@ def _stated(program: Program, mesh: Mesh) -> Stated:
 def _donated(program: Program, inputs: Sequence[Value]) -> dict[int, Value]:
     """Give the donated inputs by the number of their parameter in the program."""
     infos = jax.tree_util.tree_leaves(program.lowered.args_info)
-    lifted = len(program.closed_over)
     return {
-        parameter: inputs[argument - lifted]
-        for parameter, argument in enumerate(program.kept_arguments)
-        if argument >= lifted and infos[argument - lifted].donated
+        parameter: inputs[number]
+        for parameter, number in enumerate(program.parameters)
+        if number < len(infos) and infos[number].donated
     }

@@ -98,7 +98,7 @@ def base_of(plan: Plan, program: Program, report: Report, subject: Subject) -> B
     dumps = program.dumps
     if not plan.is_auto or program.before is None or not dumps.stated_module.meshes:
         return None
-    names = _input_names(program, report)
+    names = [report.inputs[number].name for number in program.parameters]
     try:
         module = shardy_passes.imported(dumps)
         stated = shardy.read_module(module)
@@ -114,14 +114,6 @@ def base_of(plan: Plan, program: Program, report: Report, subject: Subject) -> B
     numbers = tuple(None if value is None else value.number for value in values)
     ranks = [len(value.shape) for value in found.inputs]
     return Base(plan, report, module, stated, tuple(zip(names, ranks, strict=True)), numbers)
-
-
-def _input_names(program: Program, report: Report) -> list[str]:
-    """Name the inputs of the module: those that are used, arrays closed over first."""
-    lifted = len(program.closed_over)
-    names = [value.name for value in report.inputs]
-    ordered = [*names[len(names) - lifted :], *names[: len(names) - lifted]]
-    return [ordered[number] for number in program.kept_arguments]
 
 
 def _mesh(mesh: Mesh, axes: Sequence[Axis]) -> Mesh:

@@ -40,6 +40,13 @@ def test_arguments_keep_their_order_whatever_their_names():
     np.testing.assert_allclose(program.run(), -X, rtol=1e-6)
 
 
+def test_parameters_are_arrays_closed_over_then_the_arguments_that_are_used():
+    bias = jnp.ones((32, 16))
+    program = built(lambda unused, x, w: (x + bias) @ w, {"unused": X, "x": X, "w": W})
+    # Inputs 0, 1, 2 are the arguments and 3 is bias: XLA gets bias, x and w.
+    assert program.parameters == (3, 1, 2)
+
+
 @pytest.mark.parametrize("axes", ["auto", "explicit"])
 def test_a_body_for_the_whole_array(axes):
     grid = make_grid("data=4,model=2", axes)

@@ -58,9 +58,7 @@ class Estimator:
         self.sizes = dict(program.mesh.shape)
         self.lines = program.dumps.stated.count("\n") + 1
         self._module = stated_module(program.dumps)
-        lifted = len(program.closed_over)
-        kept = program.kept_arguments
-        self._inputs = {n - lifted: at for at, n in enumerate(kept) if n >= lifted}
+        self._inputs = {number: at for at, number in enumerate(program.parameters)}
         self.names_axes = not stated.stated_axes.isdisjoint(self.sizes)
 
     def of(self, specs: Mapping[int, Spec]) -> Estimate:
