@@ -75,7 +75,7 @@ def _sent(report: Report) -> Counter[object]:
 
 def _changed(one: Sequence[str], other: Sequence[str]) -> Iterator[str]:
     for line in difflib.unified_diff(one, other, lineterm="", n=0):
-        if not line.startswith(("---", "+++", "")):
+        if not line.startswith(("---", "+++", "@@")):
             yield line
 
 
