@@ -47,6 +47,7 @@ ROOMS = [
 ]
 """From the bottom up."""
 
+READS_EVIDENCE = ("texts", "collectives", "causes", "propagation", "findings")
 WITHOUT_JAX = ("terms", "bugs", "report", "views", "cost")
 
 
@@ -99,6 +100,29 @@ def test_the_report_and_its_views_import_no_jax():
         if name.partition(".")[0] in {"jax", "jaxlib"}
     }
     assert not with_jax
+
+
+def calls(path: Path) -> Iterator[str]:
+    """Give the names of what a file calls: `open` for `open(...)`, `.compile` for a method."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            yield node.func.id
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            yield f"{ast.unparse(node.func.value)}.{node.func.attr}"
+
+
+def test_what_reads_evidence_neither_compiles_nor_traces_nor_reads_files():
+    acting = {"compile", "trace", "jit", "read_text", "read_bytes", "getlines"}
+    acting |= {"open", "exec", "eval", "rglob", "eval_shape", "make_jaxpr"}
+    text_methods = {"re.compile"}
+    found = {
+        f"{path.relative_to(ROOT)} calls {call}"
+        for path in FILES
+        if room_of(path) in READS_EVIDENCE
+        for call in calls(path)
+        if call.rpartition(".")[2] in acting and call not in text_methods
+    }
+    assert not found
 
 
 def test_an_import_inside_a_function_counts(tmp_path):

@@ -8,7 +8,6 @@ its line, and never by a guess.
 from __future__ import annotations
 
 import itertools
-import linecache
 import os
 import re
 from collections import defaultdict
@@ -19,7 +18,7 @@ from functools import cache
 import shardnb
 from shardnb.propagation.matching import Leaf
 from shardnb.report.model import Location
-from shardnb.sources.source_texts import Sources
+from shardnb.sources.source_texts import Sources, whole_file
 from shardnb.sources.statements import Statement, statements
 from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import Frame, Module
@@ -111,7 +110,7 @@ class Lines:
     def _statements(self, source: int, file: str) -> dict[int, Statement]:
         if source not in self._texts:
             # A file that was met on the way is known by a few lines only: read all of it.
-            found = statements("".join(linecache.getlines(file)))
+            found = statements(whole_file(file))
             known = self.sources.texts()[source]
             self._texts[source] = found or statements(known.text, known.first_line)
         return self._texts[source]

@@ -100,6 +100,11 @@ class Sources:
         return Source(source.name, "".join(text), first)
 
 
+def whole_file(file: str) -> str:
+    """Give the text of a file or cell as Python knows it, "" where it is gone."""
+    return "".join(linecache.getlines(file))
+
+
 def _short(file: str) -> str:
     """Name a file so that no folder of one machine stands in a report; a cell by its number."""
     ipython: Any = sys.modules.get("IPython")
