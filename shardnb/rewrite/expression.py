@@ -1,4 +1,4 @@
-"""An expression of the user's: its operands, and edits of it that state a placement."""
+"""An expression of the user's: its operands, and edits of it that state a sharding."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ class Expression:
     @cached_property
     def named(self) -> dict[str, Any]:
         """The names, attributes of modules and constant items in it, with their values."""
-        found = {ast.unparse(node): self.value(node) for node in _names(self.node)}
-        return {text: value for text, value in found.items() if value is not ABSENT}
+        values = {ast.unparse(node): self.value(node) for node in _names(self.node)}
+        return {text: value for text, value in values.items() if value is not ABSENT}
 
     def value(self, node: ast.AST) -> Any:
         """Look up a name, an attribute of a module, or an item of a plain container."""
@@ -175,22 +175,22 @@ class Expression:
         """
         node = self.node
         name = f"{self.name_of(jax, 'jax')}.sharding.auto_axes"
-        stated = f", out_sharding={self.spec_text(spec)})"
+        keyword = f", out_sharding={self.spec_text(spec)})"
         if isinstance(node, ast.BinOp) and type(node.op) in _FUNCTIONS:
             function = f"{self.name_of(jnp, 'jax.numpy')}.{_FUNCTIONS[type(node.op)]}"
-            return self._as_call(node, f"{name}({function}{stated}(", ")")
+            return self._as_call(node, f"{name}({function}{keyword}(", ")")
         if not isinstance(node, ast.Call) or not node.args or _is_at_call(node):
             return None
         owner = self.source.span(node.func)
         arrays = list(itertools.takewhile(lambda arg: not self._is_plain(arg), node.args))
         rest = [*node.args[len(arrays) :], *(keyword.value for keyword in node.keywords)]
         if not rest:
-            opening, closing = f"{name}(", stated
+            opening, closing = f"{name}(", keyword
             moved: tuple[Piece, ...] = ()
         elif arrays and all(map(self._is_plain, rest)):
             start, end = self.source.span(arrays[-1])[1], self.source.span(node)[1] - 1
             opening = f"{name}(lambda *arrays: "
-            closing = f"(*arrays{self.source.part((start, end)).rstrip(', ')}){stated}"
+            closing = f"(*arrays{self.source.part((start, end)).rstrip(', ')}){keyword}"
             moved = (Piece(start, end, "", owner),)
         else:
             return None

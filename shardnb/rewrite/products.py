@@ -19,7 +19,7 @@ from shardnb.rewrite.source_units import SourceUnit
 
 @dataclass(frozen=True)
 class ProductEdit:
-    """`a @ b` as a `shard_map` whose partial sums over `axes` leave split along `dim`.
+    """`a @ b` as a `shard_map` whose partial sums over `axes` are scattered along dimension `dim`.
 
     `spec` is the placement of the product without that.
     """
@@ -47,18 +47,18 @@ class ProductEdit:
     @property
     def text(self) -> str:
         """Give the expression that stands for the product."""
-        one, other, result = map(spec_text, self.specs)
+        left, right, result = map(spec_text, self.specs)
         axes = repr(self.axes[0] if len(self.axes) == 1 else self.axes)
         body = f"jax.lax.psum_scatter(a @ b, {axes}, scatter_dimension={self.dim}, tiled=True)"
         return (
             f"line {self.point.line}: in place of {self.point.name}, jax.shard_map(lambda a, b: "
-            f"{body}, in_specs=({one}, {other}), out_specs={result})"
+            f"{body}, in_specs=({left}, {right}), out_specs={result})"
             f"({', '.join(self.point.operands)})"
         )
 
     def lowered(self, program: Program) -> Any:
         """Trace the edited text and lower it; raises `NotTried` where it is another product."""
-        one, other, result = map(partition_spec, self.specs)
+        left, right, result = map(partition_spec, self.specs)
 
         def scattered(a: Any, b: Any) -> Any:
             return jax.lax.psum_scatter(a @ b, self.axes, scatter_dimension=self.dim, tiled=True)
@@ -66,7 +66,7 @@ class ProductEdit:
         def changed(a: Any, b: Any) -> Any:
             if b.ndim != 2 or a.ndim != len(self.spec):
                 raise NotTried(self.text)
-            return jax.shard_map(scattered, in_specs=(one, other), out_specs=result)(a, b)
+            return jax.shard_map(scattered, in_specs=(left, right), out_specs=result)(a, b)
 
         return lowered_with(program, self, changed)
 

@@ -109,8 +109,8 @@ class OutputEdit:
         leaves, result = jax.tree_util.tree_flatten(program.lowered.out_info)
         specs = placement_of_results(program, len(leaves))
         specs[self.number] = partition_spec(self.spec)
-        stated = jax.tree_util.tree_unflatten(result, specs)
-        return lowered(replace(program.request, out_specs=stated, function=_replay(program)))
+        out_specs = jax.tree_util.tree_unflatten(result, specs)
+        return lowered(replace(program.request, out_specs=out_specs, function=_replay(program)))
 
 
 def placement_of_results(program: Program, count: int) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The user's Python traced once more, unheard."""
+"""The user's Python traced once more, without its output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shardnb.jax_compat.tracing import traced_apart
 
 
 @contextmanager
-def _unheard() -> Iterator[None]:
+def _silent() -> Iterator[None]:
     """Drop what is printed, and in a notebook what is displayed."""
     shell = sys.modules.get("IPython")
     if shell is not None and shell.get_ipython() is not None:
@@ -32,7 +32,7 @@ def _unheard() -> Iterator[None]:
 
 @contextmanager
 def quiet_retrace() -> Iterator[None]:
-    """Trace the user's Python once more, unheard and without meeting JAX's caches.
+    """Trace the user's Python once more, without its output and apart from JAX's caches.
 
     What it prints is dropped, Python's and NumPy's random numbers go on where they were, and
     JAX traces inner `jit` functions anew without touching what it has cached for the user.
@@ -40,7 +40,7 @@ def quiet_retrace() -> Iterator[None]:
     numbers, state = random.getstate(), np.random.get_state()  # noqa: NPY002 - the user's own
     try:
         with contextlib.ExitStack() as stack:
-            stack.enter_context(_unheard())
+            stack.enter_context(_silent())
             stack.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore")
             stack.enter_context(traced_apart())

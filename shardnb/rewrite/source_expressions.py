@@ -24,13 +24,13 @@ def expression_at(
     place = sources.locate((position.frame,))
     source = sources.texts()[place[0].source] if place else None
     if source is not None and source.text:
-        found = Expression.at(Text.of(source.text, source.first_line), position, names)
-        if found is not None:
-            return found
+        expression = Expression.at(Text.of(source.text, source.first_line), position, names)
+        if expression is not None:
+            return expression
     return Expression.at(Text.of("".join(linecache.getlines(position.file))), position, names)
 
 
 def expression_of(equation: Any, sources: Sources, names: Mapping[str, Any]) -> Expression | None:
     """Find the innermost expression of the user's own that wrote an equation."""
-    own = users(of_equation(equation), sources)
-    return expression_at(own[0], sources, names) if own else None
+    positions = users(of_equation(equation), sources)
+    return expression_at(positions[0], sources, names) if positions else None

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from shardnb.sources.positions import Position
 
 Span = tuple[int, int]
-"""The first byte of a part of a text and the one behind its last."""
+"""The first byte of a part of a text and the one after its last."""
 
 
 class Piece(NamedTuple):
@@ -54,7 +54,7 @@ class Text:
 
     @cached_property
     def tree(self) -> ast.Module | None:
-        """The syntax tree, or None where the text is no Python."""
+        """The syntax tree, or None where the text is not Python."""
         try:
             return ast.parse(self.text)
         except (SyntaxError, ValueError):

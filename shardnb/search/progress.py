@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, TextIO
 
-_WIDTH = 79
+_WIDTH = 79  # one line of a terminal
 _BAR = 20
-_SILENT = 1.0
-_BETWEEN = 0.1
+_SILENT = 1.0  # seconds: a search that ends sooner needs no line
+_BETWEEN = 0.1  # seconds: a drawing costs the kernel a message
 
 
 @contextmanager

@@ -17,7 +17,9 @@ from shardnb.engine import compile_and_analyse
 from shardnb.jax_compat.parts import NotAvailable
 from shardnb.mesh import make_grid
 from shardnb.report import Fix
+from shardnb.rewrite.source_units import units_of
 from shardnb.search.fixes import find_fixes
+from shardnb.search.fixes.candidates import constraint_edits, seen_points
 from shardnb.search.fixes.progress import line, shown
 from shardnb.search.fixes.trial import Bench
 from tests.causes import training
@@ -111,6 +113,27 @@ def test_every_fix_beats_the_program_and_does_what_it_says():
             assert again.memory.total == fix.memory_bytes[1]
 
 
+@pytest.mark.parametrize("rows", [8, 1024])
+def test_a_small_product_beside_a_large_one_may_be_repeated(rows):
+    # v @ m on each device: 2 * 128 * 7 * 7/8 operations more, and 7 * 4 * 2 * 7/8 = 49 bytes less.
+    # That is more than 16 for a byte, and less than a tenth of 2 * 128 * 1024 * 1024, not of
+    # 2 * 1 * 32 * 32. Columns of m cannot be sharded: 7 is not divisible by 8.
+    def fn(a, b, m, v):
+        return a @ b, v @ m
+
+    columns = 1024 if rows == 1024 else 32
+    report = searched(
+        fn,
+        M8,
+        a=(f32(rows, columns), P("data")),
+        b=(f32(columns, columns), P()),
+        m=(f32(128, 7), P("data")),
+        v=(f32(128), P("data")),
+    )
+    (collective,) = report.collectives
+    assert ("m=P() v=P()" in edits_of(collective)) == (rows == 1024)
+
+
 def test_nothing_to_find_is_an_answer():
     def total(x):
         return x.sum()
@@ -159,6 +182,7 @@ def test_the_constraint_on_the_embedding_of_a_training_step():
     )
 
     def enough(done, total, best):
+        assert total < 300  # with other specs of each result there would be twice as many
         if best is not None and best.wire_bytes[1] < best.wire_bytes[0] / 2:
             raise KeyboardInterrupt
 
@@ -179,6 +203,41 @@ def test_the_constraint_on_the_embedding_of_a_training_step():
     assert (operations(report), operations(same)) == (109, 33)
 
 
+# The order
+
+
+def test_constraints_come_first_where_a_collective_points():
+    def fn(a, b, c):
+        h = a @ b
+        k = jnp.tanh(h)
+        return 2 * k, c + 1
+
+    a, b = (f32(256, 512), P("data", "model")), (f32(512, 1024), P("model", None))
+    program, report = made(fn, M42, a=a, b=b, c=(f32(1024), P("model")))
+    points = seen_points(program, units_of(program, report.sources))
+    ranked = list(constraint_edits(program, report, report.collectives, points))
+    first = [r.edit for r in ranked if r.wave == 0]
+    # Of the specs that inputs suggest for 256 x 1024, the collective's are tried first, on the
+    # first value of that shape.
+    assert {edit.point.name for edit in first} == {"h"}
+    assert len(first) == 2
+    (collective,) = report.collectives
+    assert first[0].spec in {collective.producer_spec, collective.needed_spec}
+
+
+def test_a_value_with_many_dimensions_has_few_specs():
+    def fn(x):
+        h = x + 1
+        return jnp.sort(h, 0)
+
+    # Twelve dimensions of 4, each replicated or over one of two axes: 3^12 combinations.
+    x = f32(*[4] * 12), P("data", *[None] * 10, "model")
+    program, report = made(fn, "data=2,model=2", x=x)
+    points = seen_points(program, units_of(program, report.sources))
+    (h,) = (seen for seen in points if seen.point.name == "h")
+    assert 0 < len(list(constraint_edits(program, report, report.collectives, [h]))) <= 70
+
+
 # The search
 
 
@@ -195,6 +254,7 @@ def test_an_interrupt_keeps_what_was_found():
     program, report = case_3()
 
     def interrupt(done, total, best):
+        assert done < total
         if best is not None:
             raise KeyboardInterrupt
 

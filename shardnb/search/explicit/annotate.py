@@ -31,7 +31,12 @@ from shardnb.search.explicit.texts import AnnotatedTexts
 from shardnb.texts.hlo import Frame
 
 Tree = Any
-_LIMIT, _REFINED = 100, 6
+# A trace writes one annotation, or tries the next edit at its place: models of a hundred layers
+# repeat the same lines. It ends a pass in which two edits undo each other.
+_MOST_TRACES = 100
+# Each of these compiles the program once more; test_a_type_that_goes_another_way_than_propagation_
+# is_stated_too needs one.
+_MOST_REFINED = 6
 _Key = tuple[str, Span]
 """A file and the bytes of an expression in it."""
 
@@ -85,7 +90,7 @@ class _Pass:
 
     def run(self) -> ExplicitPlan:
         error: Exception | None = None
-        for _ in range(_LIMIT):
+        for _ in range(_MOST_TRACES):
             program, error = self._traced()
             if program is not None:
                 return self._plan(self._refined(program), None)
@@ -111,7 +116,7 @@ class _Pass:
         unresolved = None
         if error is not None:
             known = explain_error(error, texts=self.request.texts, grid=self.request.grid)
-            unresolved = known or _untold(error)
+            unresolved = known or _unexplained(error)
         return ExplicitPlan(
             annotations=tuple(self.annotations),
             auto=self.auto_report,
@@ -132,16 +137,16 @@ class _Pass:
             return program
         kept = {file: list(pieces) for file, pieces in self.texts.pieces.items()}
         annotations, best, tried = list(self.annotations), program, set[_Key]()
-        while len(tried) < _REFINED:
-            found = next((d for d in self._divergences(best) if d[:2] not in tried), None)
-            if found is None:
+        while len(tried) < _MOST_REFINED:
+            divergence = next((d for d in self._divergences(best) if d[:2] not in tried), None)
+            if divergence is None:
                 break
-            file, span, spec = found
+            file, span, spec = divergence
             tried.add((file, span))
-            other = self._stated_at(file, span, spec)
-            if other is not None and self._sends_the_same(other):
-                return other
-            best = other or best
+            refined = self._stated_at(file, span, spec)
+            if refined is not None and self._sends_the_same(refined):
+                return refined
+            best = refined or best
         self.texts.pieces, self.annotations = kept, annotations
         return program
 
@@ -149,7 +154,7 @@ class _Pass:
         return same_collectives(self.auto_report, report_of_program(program))
 
     def _divergences(self, program: Program) -> Iterator[tuple[str, Span, Spec]]:
-        """Give the expressions whose results lie otherwise than propagation had them lie."""
+        """Give the expressions whose results are sharded otherwise than propagation chose."""
         results = {}
         for choice in typed(program):
             key = self._key_of(choice, edited=True)
@@ -194,17 +199,17 @@ class _Pass:
         key = (file, span)
         if self.last is not None and self.last.key == key:
             self._undo(self.last)
-            found = self.last
+            attempt = self.last
         else:
-            found = _Attempt(key, iter(self._edits(evidence, key)))
-        self.last = found
-        for edit in found.edits:
-            if edit.pieces not in found.tried:
-                found.tried.append(edit.pieces)
+            attempt = _Attempt(key, iter(self._edits(evidence, key)))
+        self.last = attempt
+        for edit in attempt.edits:
+            if edit.pieces not in attempt.tried:
+                attempt.tried.append(edit.pieces)
                 self._write(file, text, expression, edit, evidence.location)
                 if self.texts.compiles(file):
                     return True
-                self._undo(found)
+                self._undo(attempt)
         self.last = None
         return False
 
@@ -245,7 +250,7 @@ class _Pass:
                 continue
             if then is not None:
                 pieces += expression.with_reshard(expression.node, then)
-            specs = [way.result] if way.result is not None else [one for _, one in way.moves]
+            specs = [way.result] if way.result is not None else [moved for _, moved in way.moves]
             yield _Edit(pieces, ", ".join(map(spec_text, specs)), from_auto=from_auto)
 
     def _undo(self, attempt: _Attempt) -> None:
@@ -289,9 +294,9 @@ class _Pass:
 
     def _key_of(self, choice: Choice, *, edited: bool) -> _Key | None:
         """Find the user's expression that wrote an equation, in the text as written."""
-        own = next((p for p in choice.stack if self.located.locate((p.frame,))), None)
-        span = self.texts.span(own, edited=edited) if own is not None else None
-        return (own.file, span) if own is not None and span is not None else None
+        users = next((p for p in choice.stack if self.located.locate((p.frame,))), None)
+        span = self.texts.span(users, edited=edited) if users is not None else None
+        return (users.file, span) if users is not None and span is not None else None
 
     def _ways(
         self, operation: Operation, spec: Spec | None
@@ -308,14 +313,16 @@ class _Pass:
         sent = trial.sent_by_auto()
         if spec is not None:
             alike = [way for way in trial.taken_moves() if trial.result_of(way) == spec]
-            for one in trial.measured(alike):
-                if _alike(one.collectives, sent):
-                    yield one.way, None, True
+            for move in trial.measured(alike):
+                if _alike(move.collectives, sent):
+                    yield move.way, None, True
         measured = [m for m in trial.ways() if not (m.way.result and m.way.result.unreduced)]
-        for one in sorted(measured, key=lambda m: (not m.chosen, not _alike(m.collectives, sent))):
-            same = _alike(one.collectives, sent) and one.way.result is None
-            moves = same and spec is not None and trial.result_of(one.way) != spec
-            yield one.way, as_spec(spec) if moves and spec is not None else None, same
+        # A placement that JAX's message names is the likeliest one; then what Auto axes send.
+        measured.sort(key=lambda m: (not m.chosen, not _alike(m.collectives, sent)))
+        for move in measured:
+            same = _alike(move.collectives, sent) and move.way.result is None
+            moves = same and spec is not None and trial.result_of(move.way) != spec
+            yield move.way, as_spec(spec) if moves and spec is not None else None, same
 
     def _write(
         self,
@@ -344,17 +351,17 @@ class _Pass:
         )
 
 
-def _alike(one: Sequence[Collective], other: Sequence[Collective] | None) -> bool:
+def _alike(explicit: Sequence[Collective], auto: Sequence[Collective] | None) -> bool:
     """Whether two lists send the same."""
-    if other is None:
+    if auto is None:
         return False
-    kinds = [Counter((c.kind, c.axes, c.shape) for c in sent) for sent in (one, other)]
+    kinds = [Counter((c.kind, c.axes, c.shape) for c in sent) for sent in (explicit, auto)]
     return kinds[0] == kinds[1]
 
 
-def _untold(error: Exception) -> ErrorReport:
-    said = str(error).partition("\n")[0] or type(error).__name__
-    return ErrorReport("other", type(error).__name__, str(error), said)
+def _unexplained(error: Exception) -> ErrorReport:
+    summary = str(error).partition("\n")[0] or type(error).__name__
+    return ErrorReport("other", type(error).__name__, str(error), summary)
 
 
 def _kind(pieces: Sequence[Piece]) -> str:

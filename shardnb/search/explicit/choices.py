@@ -31,7 +31,7 @@ _TAG = re.compile(r"shardnb_(\d+)_")
 class Choice:
     """An equation, the stack that wrote it, and the spec of its first result, where known.
 
-    `backward` equations stand at the lines of the forward ones that they are the gradient of.
+    `backward` equations stand at the lines of the forward ones that they are the gradients of.
     """
 
     primitive: str
@@ -45,7 +45,7 @@ def choices(program: Program, mesh: Mesh) -> list[Choice]:
     """Give the choices of propagation in a program with Auto axes, in the order of its jaxpr."""
     tagged = _Tagger()
     jaxpr = tagged.jaxpr(program.traced.jaxpr, ())
-    specs = _specs(_before(program, jaxpr), tagged.found, mesh)
+    specs = _specs(_before(program, jaxpr), tagged.equations, mesh)
     return [
         Choice(
             equation.primitive.name,
@@ -54,7 +54,7 @@ def choices(program: Program, mesh: Mesh) -> list[Choice]:
             specs.get(number),
             backward=_is_backward(equation),
         )
-        for number, (equation, stack) in enumerate(tagged.found)
+        for number, (equation, stack) in enumerate(tagged.equations)
     ]
 
 
@@ -74,7 +74,7 @@ def typed(program: Program) -> list[Choice]:
             _typed(equation),
             backward=_is_backward(equation),
         )
-        for equation, stack in tagged.found
+        for equation, stack in tagged.equations
     ]
 
 
@@ -94,7 +94,7 @@ class _Tagger:
     """Numbers the equations of a jaxpr, those inside others too."""
 
     def __init__(self) -> None:
-        self.found: list[tuple[Any, tuple[Position, ...]]] = []
+        self.equations: list[tuple[Any, tuple[Position, ...]]] = []
 
     def jaxpr(self, jaxpr: Any, outer: tuple[Position, ...]) -> Any:
         plain = bare(jaxpr)
@@ -103,8 +103,8 @@ class _Tagger:
 
     def _equation(self, equation: Any, outer: tuple[Position, ...]) -> Any:
         stack = outer or of_equation(equation)
-        number = len(self.found)
-        self.found.append((equation, stack))
+        number = len(self.equations)
+        self.equations.append((equation, stack))
         source = equation.source_info
         name = source.name_stack.extend(f"shardnb_{number}_")
         params = {k: self._parameter(v, stack) for k, v in equation.params.items()}
@@ -117,8 +117,8 @@ class _Tagger:
         if not is_jaxpr(value):
             return value
         # JAX traces its own jitted functions once: what they hold points at their first call.
-        own = getattr(bare(value).debug_info, "func_filename", None) or ""
-        return self.jaxpr(value, stack if is_jaxs_own(own) else ())
+        file = getattr(bare(value).debug_info, "func_filename", None) or ""
+        return self.jaxpr(value, stack if is_jaxs_own(file) else ())
 
 
 def _before(program: Program, jaxpr: Any) -> str:
@@ -135,13 +135,13 @@ def _before(program: Program, jaxpr: Any) -> str:
     return recorder.dumps.before
 
 
-def _specs(text: str, found: list[tuple[Any, Any]], mesh: Mesh) -> dict[int, Spec]:
+def _specs(text: str, equations: list[tuple[Any, Any]], mesh: Mesh) -> dict[int, Spec]:
     reader, specs = LayoutReader(mesh), dict[int, Spec]()
     for instruction, number in _numbered(hlo.parse(text)):
-        if number >= len(found) or instruction.is_tuple or not instruction.arrays:
+        if number >= len(equations) or instruction.is_tuple or not instruction.arrays:
             continue
         shape = instruction.arrays[0][1]
-        if shape != _shape(found[number][0]):
+        if shape != _shape(equations[number][0]):
             continue
         layout = reader.leaves(instruction.attribute("sharding"), (len(shape),))[0]
         if layout.spec is not None and layout.divides(shape):

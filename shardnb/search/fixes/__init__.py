@@ -1,4 +1,4 @@
-"""Edits that were compiled, for the collectives that nobody asked for."""
+"""Edits, each of them compiled, that avoid collectives which the compiler inserted."""
 
 from shardnb.search.fixes.progress import shown
 from shardnb.search.fixes.search import SECONDS, find_fixes

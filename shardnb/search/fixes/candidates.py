@@ -25,22 +25,35 @@ from shardnb.rewrite.retrace import quiet_retrace
 from shardnb.rewrite.rewrite_points import RewritePoint, hooked
 from shardnb.rewrite.source_units import SourceUnit
 
+# A training step has a kind of input, and a result, for each parameter and each moment of its
+# optimizer. With more than these, specs of inputs come after the constraints and those of results
+# are left out: they would be more than all other edits
+# (test_the_constraint_on_the_embedding_of_a_training_step).
 _MANY_FAMILIES = 12
+# The specs that a value's collectives point at are the first two: where a collective starts and
+# what it needs (test_constraints_come_first_where_a_collective_points).
 _LIKELY = 2
+# A value with many dimensions has thousands of combinations of specs, and each edit takes a trace
+# and most of a compile (test_a_value_with_many_dimensions_has_few_specs).
 _COMBINED = 64
 _NUMBER = re.compile(r"\[\d+\]|\[FlattenedIndexKey\(\d+\)\]")
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """An edit with its turn: lower waves are tried first."""
+    """An edit with its turn: lower waves are tried first, as the time may be over before the rest.
+
+    0: what a collective needs, on an input or on the first value of its shape. 1: other specs of
+    few inputs, values at the lines of collectives, and products. 2: results, inputs that move among
+    many, later values of a shape. 3: everything else. 4: replicated values.
+    """
 
     wave: int
     edit: Edit
 
 
 def axes_of(collectives: Iterable[Collective], sizes: Mapping[str, int]) -> list[str]:
-    """List the mesh axes over which collectives exchange, those with most bytes first."""
+    """List the mesh axes over which collectives send, those with the most bytes first."""
     sent = dict.fromkeys(sizes, 0)
     for collective in collectives:
         known = [axis.partition(":")[0] for axis in collective.axes or tuple(sizes)]
@@ -58,12 +71,12 @@ def other_specs(
     [((), ()), ((), ('data',))]
     """
     without = tuple(tuple(name for name in axes if name != axis) for axes in spec)
-    found = [without]
+    specs = [without]
     for dim in range(len(shape)):
         axes = (*without[dim], axis)
         if shape[dim] % math.prod(sizes[name] for name in axes) == 0:
-            found.append((*without[:dim], axes, *without[dim + 1 :]))
-    return [other for other in found if other != spec]
+            specs.append((*without[:dim], axes, *without[dim + 1 :]))
+    return [other for other in specs if other != spec]
 
 
 @dataclass(frozen=True)
@@ -81,19 +94,19 @@ class Family:
 
 def families(inputs: Sequence[Value]) -> list[Family]:
     """Gather the inputs of one kind: the same path but for numbers, and the same type."""
-    found: dict[Any, list[Value]] = {}
+    alike: dict[Any, list[Value]] = {}
     for value in inputs:
         if value.spec is None or value.closed_over or not value.shape or value.details:
             continue
         pattern = _NUMBER.sub("[*]", value.name)
-        found.setdefault((pattern, value.shape, value.dtype, value.spec), []).append(value)
+        alike.setdefault((pattern, value.shape, value.dtype, value.spec), []).append(value)
     return [
         Family(
             values[0].name if len(values) == 1 else key[0],
             tuple(value.name for value in values),
             values[0],
         )
-        for key, values in found.items()
+        for key, values in alike.items()
     ]
 
 
@@ -118,7 +131,7 @@ def _made_of(collective: Collective, family: Family) -> bool:
 
 
 def fits(spec: Spec | None, shape: tuple[int, ...], sizes: Mapping[str, int]) -> bool:
-    """Whether a spec splits an array of a shape evenly, with each axis used once."""
+    """Whether a spec shards an array of a shape evenly, with each axis used once."""
     if spec is None or len(spec) != len(shape):
         return False
     names = [axis for axes in spec for axis in axes]
@@ -131,8 +144,8 @@ def fits(spec: Spec | None, shape: tuple[int, ...], sizes: Mapping[str, int]) ->
 def pairs(edits: Sequence[InputEdit]) -> Iterator[InputEdit]:
     """Combine two input edits of different inputs, in the order of their places in the list."""
     order = sorted(itertools.combinations(range(len(edits)), 2), key=sum)
-    for one, other in order:
-        first, second = edits[min(one, other)], edits[max(one, other)]
+    for earlier, later in order:
+        first, second = edits[earlier], edits[later]
         if first.specs[0][0] != second.specs[0][0]:
             both = sorted((*first.specs, *second.specs), key=lambda item: item[0])
             yield InputEdit(tuple(both))
@@ -182,15 +195,15 @@ class _Probe:
     """Notes at which points arrays pass by; an array that passes again adds no point."""
 
     unit: SourceUnit
-    found: dict[int, Seen] = field(default_factory=dict)
+    seen: dict[int, Seen] = field(default_factory=dict)
     passed: dict[int, Any] = field(default_factory=dict)
 
     def __call__(self, number: int, value: Any) -> Any:
         if isinstance(value, jax.core.Tracer) and id(value) not in self.passed:
             self.passed[id(value)] = value
             shape = getattr(value, "shape", ())
-            if shape and number not in self.found:
-                self.found[number] = Seen(self.unit, self.unit.points[number], tuple(shape))
+            if shape and number not in self.seen:
+                self.seen[number] = Seen(self.unit, self.unit.points[number], tuple(shape))
         return value
 
 
@@ -209,7 +222,7 @@ def seen_points(program: Program, units: Sequence[SourceUnit]) -> list[Seen]:
         inputs = set(program.arguments)
         listed += [
             seen
-            for seen in probe.found.values()
+            for seen in probe.seen.values()
             if not (seen.point.kind == "argument" and seen.point.name in inputs)
         ]
     return listed
@@ -221,7 +234,7 @@ def constraint_edits(
     """Give constraints on named values.
 
     First come the specs that collectives start from or need, on the first value of each shape
-    and on values at their lines; then those in which an input of the same size is split.
+    and on values at their lines; then those in which an input of the same size is sharded.
     """
     chooser = _Chooser(report, collectives)
     for seen in points:
@@ -255,7 +268,7 @@ class _Chooser:
     def __init__(self, report: Report, collectives: Sequence[Collective]) -> None:
         self._sizes = report.mesh.shape
         self._collectives = collectives
-        self._split = _splits(report.inputs)
+        self._sharded = _sharded_sizes(report.inputs)
         self._shapes: set[tuple[int, ...]] = set()
         self._votes: dict[tuple[int, ...], Counter[Spec]] = {}
         for c in collectives:
@@ -290,21 +303,24 @@ class _Chooser:
     def _ordered(self, shape: tuple[int, ...]) -> list[Spec]:
         voted = [spec for spec, _ in self._votes.get(shape, Counter()).most_common()]
         rest = ((),) * (len(shape) - 1)
-        leading = [(axes, *rest) for axes in self._split.get(shape[0], [])]
-        options = [[(), *self._split.get(size, [])] for size in shape]
+        leading = [(axes, *rest) for axes in self._sharded.get(shape[0], [])]
+        options = [[(), *self._sharded.get(size, [])] for size in shape]
         combined = itertools.islice(itertools.product(*options), _COMBINED)
-        found = dict.fromkeys((*voted, *leading, *combined))
-        return [spec for spec in found if any(spec) and fits(spec, shape, self._sizes)]
+        specs = dict.fromkeys((*voted, *leading, *combined))
+        return [spec for spec in specs if any(spec) and fits(spec, shape, self._sizes)]
 
 
-def _splits(inputs: Sequence[Value]) -> dict[int, list[tuple[str, ...]]]:
-    """Say over which axes inputs split a dimension of a size, those of smaller inputs first."""
-    found: dict[int, list[tuple[str, ...]]] = {}
+def _sharded_sizes(inputs: Sequence[Value]) -> dict[int, list[tuple[str, ...]]]:
+    """Say over which axes dimensions of a size are sharded in inputs, the smallest inputs first.
+
+    An activation often has a dimension of the batch's size, and the batch is a small input.
+    """
+    sharded: dict[int, list[tuple[str, ...]]] = {}
     for value in sorted(inputs, key=lambda value: value.bytes):
         for size, axes in zip(value.shape, value.spec or (), strict=False):
-            if axes and axes not in found.setdefault(size, []):
-                found[size].append(axes)
-    return found
+            if axes and axes not in sharded.setdefault(size, []):
+                sharded[size].append(axes)
+    return sharded
 
 
 def _is_explicit(program: Program, spec: Spec) -> bool | None:

@@ -27,8 +27,8 @@ def line(done: int, total: int, best: Fix | None) -> str:
     >>> line(5, 20, None)
     'fixes [#####               ] 5 of 20 edits tried'
     """
-    said = f"{bar('fixes', done, total)} edits tried"
+    text = f"{bar('fixes', done, total)} edits tried"
     if best is None:
-        return said
+        return text
     before, after = best.wire_bytes
-    return f"{said}, best: {100 * after / before:.0f}% of the bytes sent" if before else said
+    return f"{text}, best: {100 * after / before:.0f}% of the bytes sent" if before else text

@@ -28,11 +28,24 @@ from shardnb.search.fixes.trial import Bench, Outcome
 
 Progress = Callable[[int, int, Fix | None], None]
 
+# As long as one waits for a cell that shows how far it is; a note says what was not tried
+# (test_a_time_limit_is_kept_and_said).
 SECONDS = 20.0
+# A person chooses among a few: less sent, less memory, or fewer words to write.
 _SHOWN = 3
+# With every input replicated nothing is sent, and each device repeats the work of all others:
+# test_no_device_repeats_the_work_of_another. So a fix may add only a tenth of the program's work
+# (test_a_small_product_beside_a_large_one_may_be_repeated), or 16 operations for each byte that is
+# no longer sent, such as `x * 2` on a replicated `x` (test_a_cell_is_edited_in_its_own_text):
+# an accelerator does hundreds of operations in the time in which it sends a byte.
 _MORE_WORK = 0.1
 _WORK_PER_BYTE = 16
+# Two specs may help only together (test_a_partial_sum_is_avoided_by_splitting_columns). Of n edits
+# there are n (n - 1) / 2 pairs: 120.
 _PAIRED = 16
+# A whole compile takes longer than a look, so it waits until all were looked at. An edit that sends
+# a tenth less than the best so far has it at once, so that an interrupt keeps the best
+# (test_an_interrupt_keeps_what_was_found).
 _MUCH = 0.9
 _STOPPED = "the search for fixes {}: {} of {} edits were tried"
 _UNWEIGHED = "the search for fixes ran out of time: not all that may help were compiled"
@@ -52,8 +65,8 @@ def find_fixes(
     In it `c.fixes` holds for each collective that was searched the edits that change it, best
     first; `()` says that none was found, None that none was sought. Every edit was compiled, as
     the user would write it, and nothing was run. `collectives` are the ids to look at (None: all
-    that nobody asked for). After `seconds`, or at an interrupt, what was found until then stands,
-    and a note says so. `progress(done, total, best)` is called before each look.
+    that the compiler inserted). After `seconds`, or at an interrupt, the fixes found so far are
+    kept, and a note says so. `progress(done, total, best)` is called before each look.
 
     An edit of the text traces the user's Python once more (see `rewrite.retrace`).
     """
@@ -64,8 +77,8 @@ def find_fixes(
     with contained("what the search for fixes would have found"):
         search.run()
     notes = (*report.notes, *search.notes)
-    found = search.fixes()
-    fixed = tuple(replace(c, fixes=found.get(c.id, c.fixes)) for c in report.collectives)
+    fixes = search.fixes()
+    fixed = tuple(replace(c, fixes=fixes.get(c.id, c.fixes)) for c in report.collectives)
     return replace(report, notes=notes, collectives=fixed)
 
 
@@ -241,9 +254,9 @@ class Search:
         )
 
 
-def _alternating(one: list[Edit], other: list[Edit]) -> Iterator[Edit]:
-    for number in range(max(len(one), len(other))):
-        yield from (*one[number : number + 1], *other[number : number + 1])
+def _alternating(texts: list[Edit], specs: list[Edit]) -> Iterator[Edit]:
+    for number in range(max(len(texts), len(specs))):
+        yield from (*texts[number : number + 1], *specs[number : number + 1])
 
 
 def _signature(collective: Collective) -> tuple[Any, ...]:
@@ -262,10 +275,10 @@ def _fewer(before: Counter[tuple[Any, ...]], after: Outcome) -> set[tuple[Any, .
     return {signature for signature, count in before.items() if counts[signature] < count}
 
 
-def _dominates(one: Trial, other: Trial) -> bool:
+def _dominates(trial: Trial, other: Trial) -> bool:
     """Whether an edit is nowhere worse than another and somewhere better, also in its size."""
-    first, second = _price(one), _price(other)
-    return first != second and all(a <= b for a, b in zip(first, second, strict=True))
+    price, dearer = _price(trial), _price(other)
+    return price != dearer and all(a <= b for a, b in zip(price, dearer, strict=True))
 
 
 def _price(trial: Trial) -> tuple[int, int, int, int]:
