@@ -54,13 +54,13 @@ class Outcome:
         return sum(c.total_wire_bytes or 0 for c in self.collectives)
 
     @property
-    def untold(self) -> int:
-        """Number of collectives in loops whose trips the compiler does not know."""
+    def unknown_trips(self) -> int:
+        """Number of collectives in loops whose trip count the compiler does not know."""
         return sum(c.trips is None for c in self.collectives)
 
     def beats(self, other: Outcome) -> bool:
         """Whether it sends less, or the same in fewer collectives."""
-        if self.untold > other.untold or self.wire_bytes > other.wire_bytes:
+        if self.unknown_trips > other.unknown_trips or self.wire_bytes > other.wire_bytes:
             return False
         return self.wire_bytes < other.wire_bytes or self.count < other.count
 
