@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from concurrent.futures import ThreadPoolExecutor
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -223,3 +226,21 @@ def test_other_attributes_of_an_input_stay():
     )
     changed = str(module.copy({1: '#sdy.sharding<@m, [{"x"}]>'}))
     assert '%arg1: tensor<4xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}]>}' in changed
+
+
+def test_threads_may_ask_for_previews_of_one_module():
+    module = mlir.Module(MODULE.format("%0 = stablehlo.negate %arg0 : tensor<8xf32>"))
+    specs = [((),), (("x",),)] * 20
+
+    def result(spec):
+        (output,) = shardy_passes.preview(module, "mesh", {0: spec}).outputs
+        return output.value.spec or ((),)
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(result, specs)) == specs
+
+
+def test_a_copy_outlives_its_module():
+    copied = mlir.Module(MODULE.format("%0 = stablehlo.negate %arg0 : tensor<8xf32>")).copy()
+    gc.collect()
+    assert [op.kind for op in shardy.read_module(copied).ops] == ["stablehlo.negate"]
