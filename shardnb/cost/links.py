@@ -19,7 +19,7 @@ _NAMES = "xyz"
 
 
 @dataclass(frozen=True)
-class Line:
+class ChipRow:
     """Chips in a row along a physical dimension: `stride` links apart, closed to a ring or not."""
 
     dim: int
@@ -49,7 +49,7 @@ class Route:
     chips: int
     per_chip: int
     sharers: int
-    lines: tuple[Line, ...]
+    lines: tuple[ChipRow, ...]
 
     def __str__(self) -> str:
         shared = f", whose links {self.sharers} groups share" if self.sharers > 1 else ""
@@ -94,38 +94,36 @@ class Torus:
     def route(self, groups: Groups) -> Route | None:
         """Say what groups exchange over: the slowest of them, or None where a group is no box."""
         if groups not in self._routes:
-            self._routes[groups] = self._slowest(groups)
+            routes = {self._route(group) for group in groups}
+            known = [route for route in routes if route]
+            boxes = known and len(known) == len(routes)
+            self._routes[groups] = min(known, key=_capacity) if boxes else None
         return self._routes[groups]
 
+    # A report has many collectives over the same groups, so what is known of groups is kept.
     @cached_property
     def _routes(self) -> dict[Groups, Route | None]:
         return {}
-
-    def _slowest(self, groups: Groups) -> Route | None:
-        found = {self._route(group) for group in groups}
-        if None in found or not found:
-            return None
-        return min((route for route in found if route), key=_capacity)
 
     def _route(self, group: Sequence[int]) -> Route | None:
         held = Counter(self.coords[position] for position in group)
         values = [sorted(set(axis)) for axis in zip(*held, strict=True)]
         if math.prod(map(len, values)) != len(held) or len(set(held.values())) > 1:
             return None
-        lines = [self._line(dim, found) for dim, found in enumerate(values) if len(found) > 1]
+        lines = [self._line(dim, along) for dim, along in enumerate(values) if len(along) > 1]
         per_chip = next(iter(held.values()))
         known = tuple(line for line in lines if line)
         if len(known) < len(lines):
             return None
         return Route(len(held), per_chip, self.devices // per_chip, known)
 
-    def _line(self, dim: int, values: Sequence[int]) -> Line | None:
+    def _line(self, dim: int, values: Sequence[int]) -> ChipRow | None:
         steps = {b - a for a, b in itertools.pairwise(values)}
         if len(steps) > 1:
             return None
         stride = steps.pop()
         ring = self.rings[dim] and len(values) * stride == self.shape[dim]
-        return Line(dim, len(values), stride, ring)
+        return ChipRow(dim, len(values), stride, ring)
 
     def ring_loads(self, groups: Groups) -> tuple[int, int]:
         """Send around each group in its own order: how many share the busiest link one way.
@@ -133,9 +131,10 @@ class Torus:
         The first number is for sending one way around, the second for both ways at a time.
         """
         if groups not in self._loads:
-            there = [*_around(groups), *_around([group[::-1] for group in groups])]
-            one = self.permutation(there[: len(there) // 2])[1]
-            self._loads[groups] = one, self.permutation(there)[1]
+            there = list(_around(groups))
+            back = _around([group[::-1] for group in groups])
+            one_way = self.permutation(there)[1]
+            self._loads[groups] = one_way, self.permutation([*there, *back])[1]
         return self._loads[groups]
 
     @cached_property
@@ -146,38 +145,30 @@ class Torus:
         """Give the most hops of a pair, and the most pairs that one link carries one way."""
         key = tuple(map(tuple, pairs))
         if key not in self._permutations:
-            self._permutations[key] = self._permutation(key)
+            load: Counter[tuple[Coords, Coords]] = Counter()
+            longest = 0
+            for source, target in key:
+                links = list(self._links(self.coords[source], self.coords[target]))
+                longest = max(longest, len(links))
+                load.update(links)
+            self._permutations[key] = longest, max(load.values(), default=0)
         return self._permutations[key]
 
     @cached_property
     def _permutations(self) -> dict[Groups, tuple[int, int]]:
         return {}
 
-    def _permutation(self, pairs: Groups) -> tuple[int, int]:
-        load: Counter[tuple[Coords, Coords]] = Counter()
-        longest = 0
-        for source, target in pairs:
-            way = list(self._way(self.coords[source], self.coords[target]))
-            longest = max(longest, len(way))
-            load.update(way)
-        return longest, max(load.values(), default=0)
-
-    def _way(self, source: Coords, target: Coords) -> Iterator[tuple[Coords, Coords]]:
+    def _links(self, source: Coords, target: Coords) -> Iterator[tuple[Coords, Coords]]:
         """Go from chip to chip, one dimension after the other, the shorter way round."""
         here = source
         for dim, goal in enumerate(target):
-            step = self._step(dim, here[dim], goal)
+            up = (goal - here[dim]) % self.shape[dim]
+            upwards = up <= self.shape[dim] - up if self.rings[dim] else goal > here[dim]
             while here[dim] != goal:
-                at = (here[dim] + step) % self.shape[dim]
+                at = (here[dim] + (1 if upwards else -1)) % self.shape[dim]
                 there = (*here[:dim], at, *here[dim + 1 :])
                 yield here, there
                 here = there
-
-    def _step(self, dim: int, at: int, goal: int) -> int:
-        up = (goal - at) % self.shape[dim]
-        if self.rings[dim]:
-            return 1 if up <= self.shape[dim] - up else -1
-        return 1 if goal > at else -1
 
 
 def _around(groups: Iterable[Sequence[int]]) -> Iterator[tuple[int, int]]:

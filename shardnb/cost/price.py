@@ -46,7 +46,7 @@ def on_hardware(report: Report, name: str) -> Report:
     short, _, _ = name.partition(":")
     hardware = find_hardware(short)
     if hardware is None:
-        known = ", ".join(one.short for one in HARDWARE)
+        known = ", ".join(hardware.short for hardware in HARDWARE)
         raise ValueError(f"{name!r} is no hardware that is known; there are {known}")
     mesh, how = _as_if(report.mesh, hardware, topology(name))
     said = f"compiled for {report.mesh.kind}, priced as if for {hardware.name}: {how}"
@@ -101,17 +101,17 @@ class _Pricing:
         torus = Torus.of(self.mesh, self.hardware)
         if self.hardware.dims and torus is None:
             return report
-        times = {c.id: self._time(c, torus) for c in report.collectives}
+        times: dict[int, Time | None] = {}
+        for collective in report.collectives:
+            if not collective.wire_bytes:
+                times[collective.id] = Time(0.0)
+            elif torus is None:
+                times[collective.id] = on_switch(collective, self.hardware)
+            else:
+                times[collective.id] = on_torus(collective, torus, self.hardware)
         collectives = tuple(_together(report.collectives, times))
         cost = self._cost(replace(report, collectives=collectives), torus)
         return replace(report, collectives=collectives, cost=cost)
-
-    def _time(self, collective: Collective, torus: Torus | None) -> Time | None:
-        if not collective.wire_bytes:
-            return Time(0.0)
-        if torus is None:
-            return on_switch(collective, self.hardware)
-        return on_torus(collective, torus, self.hardware)
 
     def _cost(self, report: Report, torus: Torus | None) -> Cost:
         hardware, chip = self.hardware, torus.devices if torus else 1
@@ -119,6 +119,7 @@ class _Pricing:
         bandwidth = hardware.memory_bandwidth and hardware.memory_bandwidth / chip
         work, collectives = report.work, report.collectives
         known = [c for c in collectives if c.seconds is not None and c.trips is not None]
+        phases = any(c.phase for c in known)
         return Cost(
             hardware=hardware.name,
             source=hardware.source,
@@ -126,7 +127,7 @@ class _Pricing:
             compute_seconds=work.flops / peak if work and peak else None,
             memory_seconds=work.accessed_bytes / bandwidth if work and bandwidth else None,
             by_axis=_sums((axes_label(c), _total(c)) for c in known),
-            by_phase=_sums((c.phase or "", _total(c)) for c in known if _has_phases(known)),
+            by_phase=_sums((c.phase or "", _total(c)) for c in known if phases),
             links=_links(known, torus),
             peak_flops=peak,
             memory_bandwidth=bandwidth,
@@ -165,7 +166,10 @@ def _formulas(
         yield "V: the bytes of the whole array over a group of m chips; a chip sends both ways"
         if any(_is_no_box(c, torus) for c in collectives):
             yield _AROUND
-        yield _wraparound(torus)
+        shape = "x".join(str(size) for size in torus.shape if size > 1) or "1"
+        closed = [name for name, ring in zip("xyz", torus.rings, strict=False) if ring]
+        around = f"wraparound along {' and '.join(closed)}" if closed else "no wraparound"
+        yield f"a slice of {shape} chips has {around}"
         yield _LATENCY
     elif hardware.network is not None:
         yield f"between nodes of {hardware.node}: {hardware.network / 1e9:g} GB/s for each GPU"
@@ -176,14 +180,6 @@ def _is_no_box(collective: Collective, torus: Torus) -> bool:
     """Whether a collective goes around chips that are no box."""
     permute = KINDS[collective.kind].in_pairs
     return not permute and bool(collective.wire_bytes) and torus.route(collective.groups) is None
-
-
-def _wraparound(torus: Torus) -> str:
-    shape = "x".join(str(size) for size in torus.shape if size > 1) or "1"
-    closed = [name for name, ring in zip("xyz", torus.rings, strict=False) if ring]
-    if not closed:
-        return f"a slice of {shape} chips has no wraparound"
-    return f"a slice of {shape} chips has wraparound along {' and '.join(closed)}"
 
 
 def _together(
@@ -211,10 +207,6 @@ def axes_label(collective: Collective) -> str:
     return ", ".join(collective.axes) if collective.axes else "other groups"
 
 
-def _has_phases(collectives: Sequence[Collective]) -> bool:
-    return any(c.phase for c in collectives)
-
-
 def _sums(items: Iterable[tuple[str, float]]) -> dict[str, float]:
     sums: defaultdict[str, float] = defaultdict(float)
     for name, seconds in items:
@@ -226,9 +218,10 @@ def _links(collectives: Sequence[Collective], torus: Torus | None) -> dict[str, 
     """Say for each set of axes what its exchanges ride on."""
     if torus is None:
         return {}
-    found: dict[str, Counter[str]] = defaultdict(Counter)
+    by_axes: dict[str, Counter[str]] = defaultdict(Counter)
     for collective in collectives:
         if not KINDS[collective.kind].in_pairs and collective.wire_bytes:
             route = torus.route(collective.groups)
-            found[axes_label(collective)][str(route) if route else _NO_BOX] += 1
-    return {axes: routes.most_common(1)[0][0] for axes, routes in found.items()}
+            by_axes[axes_label(collective)][str(route) if route else _NO_BOX] += 1
+    # Groups over the same axes ride alike but for some at the edge of a slice: most of them count.
+    return {axes: routes.most_common(1)[0][0] for axes, routes in by_axes.items()}

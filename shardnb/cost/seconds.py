@@ -7,12 +7,13 @@ that are no box send around in the order of the mesh, over links that several of
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import assert_never
 
 from shardnb.cost.hardware import Hardware
-from shardnb.cost.links import Line, Route, Torus
+from shardnb.cost.links import ChipRow, Route, Torus
 from shardnb.report.model import Collective, Groups
 from shardnb.terms.collectives import KINDS
 
@@ -83,7 +84,7 @@ def _around(collective: Collective, torus: Torus, link: float, hop: float) -> Ti
     return Time(moving, furthest * (chips - 1) * hop)
 
 
-def _ways(line: Line) -> float:
+def _ways(line: ChipRow) -> float:
     """Count the one-way links that a chip has along a line for its own group."""
     return (2 if line.ring else 1) / line.stride
 
@@ -106,10 +107,9 @@ def _nodes(groups: Groups, node: int) -> tuple[int, int]:
     """Give over how many nodes a group lies at most, and how many of it a node holds at least."""
     nodes, members = 1, node
     for group in groups:
-        held = [position // node for position in group]
-        found = set(held)
-        nodes = max(nodes, len(found))
-        members = min(members, *(held.count(one) for one in found))
+        held = Counter(position // node for position in group)
+        nodes = max(nodes, len(held))
+        members = min(members, *held.values())
     return nodes, members
 
 

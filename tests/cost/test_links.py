@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from shardnb.cost.hardware import HARDWARE, find_hardware
-from shardnb.cost.links import Line, Torus, laid, rings
+from shardnb.cost.links import ChipRow, Torus, laid, rings
 from shardnb.report import Axis, Mesh
 
 
@@ -50,28 +50,28 @@ def test_a_v4_slice_below_a_cube_has_no_wraparound():
 
 def test_a_group_along_a_row_rides_on_a_line():
     route = torus("v5e", "v5e:2x4", box(2, 4), x=2, y=4).route(((0, 1, 2, 3), (4, 5, 6, 7)))
-    assert route.lines == (Line(dim=1, size=4),)
+    assert route.lines == (ChipRow(dim=1, size=4),)
 
 
 def test_a_group_along_a_full_dimension_rides_on_a_ring():
     chips = box(16, 16)
     row = tuple(range(16))
     assert torus("v5e", "v5e:16x16", chips, x=16, y=16).route((row,)).lines == (
-        Line(dim=1, size=16, ring=True),
+        ChipRow(dim=1, size=16, ring=True),
     )
 
 
 def test_a_part_of_a_ring_is_a_line():
     half = (tuple(range(8)), tuple(range(8, 16)))
     assert torus("v5e", "v5e:16x16", box(16, 16), x=16, y=16).route(half).lines == (
-        Line(dim=1, size=8),
+        ChipRow(dim=1, size=8),
     )
 
 
 def test_every_second_chip_of_a_ring_is_a_ring_whose_links_are_shared():
     evens = (tuple(range(0, 16, 2)), tuple(range(1, 16, 2)))
     assert torus("v5e", "v5e:16x16", box(16, 16), x=16, y=16).route(evens).lines == (
-        Line(dim=1, size=8, stride=2, ring=True),
+        ChipRow(dim=1, size=8, stride=2, ring=True),
     )
 
 
@@ -98,7 +98,7 @@ def test_a_group_that_is_no_box_has_no_route():
 def test_of_unlike_groups_the_slowest_counts():
     groups = ((0, 1), (2, 3), (4, 6), (5, 7))
     route = torus("v5e", "v5e:2x4", box(2, 4), x=2, y=4).route(groups)
-    assert route.lines == (Line(dim=1, size=2, stride=2),)
+    assert route.lines == (ChipRow(dim=1, size=2, stride=2),)
 
 
 def test_a_shift_by_one_on_a_ring_loads_each_link_once():
