@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-from jax.sharding import NamedSharding
+import numpy as np
 
-from shardnb.mesh import Grid, make_grid
+from shardnb.mesh import Grid, make_grid, mesh_of
 
 NO_MESH = "no mesh is known: run `%mesh data=4,model=2` first, or say `--mesh data=4,model=2`"
 
@@ -38,30 +38,17 @@ class NotebookMesh:
         """
         if stated is not None:
             return make_grid(stated, axes, on)
-        own, placed = self.grid(axes, on), mesh_of(values)
-        if own is not None and (placed is None or same(own.mesh, placed)):
-            return own
+        notebooks, placed = self.grid(axes, on), mesh_of(values)
+        if notebooks is not None and (placed is None or _same(notebooks.mesh, placed)):
+            return notebooks
         if placed is None and jax.sharding.get_mesh().empty:
             raise ValueError(NO_MESH)
         return make_grid(placed, axes, on)
 
 
-def mesh_of(values: Any) -> jax.sharding.Mesh | None:
-    """Give the first mesh in the shardings of arrays, or among shardings."""
-    for leaf in jax.tree_util.tree_leaves(values):
-        sharding = leaf if isinstance(leaf, NamedSharding) else getattr(leaf, "sharding", None)
-        if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, jax.sharding.Mesh):
-            return sharding.mesh
-    return None
-
-
-def same(one: jax.sharding.Mesh, other: jax.sharding.Mesh) -> bool:
+def _same(mesh: jax.sharding.Mesh, other: jax.sharding.Mesh) -> bool:
     """Whether two meshes have the same axes over the same devices, of whatever types."""
-    return (
-        one.axis_names == other.axis_names
-        and one.devices.shape == other.devices.shape
-        and bool((one.devices == other.devices).all())
-    )
+    return mesh.axis_names == other.axis_names and np.array_equal(mesh.devices, other.devices)
 
 
 def mesh_value(text: str, namespace: Mapping[str, Any]) -> str | jax.sharding.Mesh:

@@ -1,7 +1,7 @@
 """Meshes: their grammar, and the devices they are laid on."""
 
 from shardnb.mesh.grammar import MeshSpec, axis_type, parse_mesh
-from shardnb.mesh.grid import Grid, follow, make_grid, retyped, unfollow
+from shardnb.mesh.grid import Grid, follow, make_grid, mesh_of, retyped, unfollow
 from shardnb.mesh.targets import TARGETS, devices_for
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "devices_for",
     "follow",
     "make_grid",
+    "mesh_of",
     "parse_mesh",
     "retyped",
     "unfollow",

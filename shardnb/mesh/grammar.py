@@ -44,12 +44,12 @@ def parse_mesh(text: str, axes: str | None = None) -> MeshSpec:
     >>> str(parse_mesh("data=4, model=2:explicit"))
     'data=4,model=2:explicit'
     """
-    found = tuple(_axis(part, axes or "auto") for part in text.split(","))
-    names = [axis.name for axis in found]
+    spec = MeshSpec(tuple(_axis(part, axes or "auto") for part in text.split(",")))
+    names = [axis.name for axis in spec.axes]
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"the mesh {text!r} names the axis {name!r} twice; {FORM}")
-    return MeshSpec(found)
+    return spec
 
 
 def _axis(text: str, default: str) -> Axis:

@@ -49,13 +49,24 @@ class Grid:
         """Whether its devices are a topology, where nothing runs."""
         return compile_only(self.mesh.devices.flat[0])
 
+    @property
+    def axes(self) -> tuple[model.Axis, ...]:
+        """The axes as a report holds them."""
+        mesh = self.mesh
+        return tuple(
+            model.Axis(name, size, "manual" if name in self.manual else axis_type(kind.name))
+            for name, size, kind in zip(
+                mesh.axis_names, mesh.axis_sizes, mesh.axis_types, strict=True
+            )
+        )
+
     def describe(self) -> model.Mesh:
         """Give the mesh as a report holds it."""
         devices: Sequence[jax.Device] = list(self.mesh.devices.flat)
         coords = tuple(tuple(device.coords) for device in devices if hasattr(device, "coords"))
         cores = tuple(getattr(device, "core_on_chip", 0) for device in devices)
         return model.Mesh(
-            axes=tuple(self._axis(*item) for item in zip(*self._parts(), strict=True)),
+            axes=self.axes,
             device_ids=tuple(device.id for device in devices),
             target=self.target,
             platform=devices[0].platform,
@@ -64,12 +75,6 @@ class Grid:
             coords=coords if len(coords) == len(devices) else None,
             cores=cores if any(cores) else None,
         )
-
-    def _parts(self) -> tuple[Sequence[str], Sequence[int], Sequence[AxisType]]:
-        return self.mesh.axis_names, self.mesh.axis_sizes, self.mesh.axis_types
-
-    def _axis(self, name: str, size: int, kind: AxisType) -> model.Axis:
-        return model.Axis(name, size, "manual" if name in self.manual else axis_type(kind.name))
 
 
 def make_grid(
@@ -90,25 +95,23 @@ def make_grid(
         return mesh
     if isinstance(mesh, str):
         return _laid(parse_mesh(mesh, axes), target_name(on or "cpu"))
-    found: Any = mesh if mesh is not None else _mesh_of(args)
-    if found is None and (own := _of_the_notebook(axes, on)):
-        return own
-    found = found or _ambient()
+    found: Any = mesh if mesh is not None else mesh_of(args)
     if found is None:
+        for notebook in _notebooks:
+            if (grid := notebook(axes, on)) is not None:
+                return grid
+        found = jax.sharding.get_mesh()
+    if found.empty:
         raise ValueError(
             "no mesh is given and the arguments are on none: say mesh='data=4,model=2'"
         )
     if isinstance(found, jax.sharding.AbstractMesh):
         raise ValueError(f"{found} has no devices: say mesh='data=4,model=2', or give a Mesh")
+    target = "cpu" if found.devices.flat[0].platform == "cpu" else "attached"
+    grid = Grid(found, target=target)
     if on is not None and is_topology(on):
-        return retyped(_laid(_spec(found), target_name(on)), axes)
-    return retyped(Grid(found, target=_target(found)), axes)
-
-
-def _spec(mesh: jax.sharding.Mesh) -> MeshSpec:
-    parts = zip(mesh.axis_names, mesh.axis_sizes, mesh.axis_types, strict=True)
-    axes = (model.Axis(name, size, axis_type(kind.name)) for name, size, kind in parts)
-    return MeshSpec(tuple(axes))
+        grid = _laid(MeshSpec(grid.axes), target_name(on))
+    return retyped(grid, axes)
 
 
 @lru_cache(maxsize=64)
@@ -132,23 +135,10 @@ def retyped(grid: Grid, axes: str | None) -> Grid:
     return Grid(mesh, manual, grid.target)
 
 
-def _target(mesh: jax.sharding.Mesh) -> str:
-    return "cpu" if mesh.devices.flat[0].platform == "cpu" else "attached"
-
-
-def _mesh_of(args: object) -> jax.sharding.Mesh | None:
-    for leaf in jax.tree_util.tree_leaves(args):
-        sharding = getattr(leaf, "sharding", None)
+def mesh_of(values: object) -> jax.sharding.Mesh | None:
+    """Give the first mesh in the shardings of arrays, or among shardings."""
+    for leaf in jax.tree_util.tree_leaves(values):
+        sharding = leaf if isinstance(leaf, NamedSharding) else getattr(leaf, "sharding", None)
         if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, jax.sharding.Mesh):
             return sharding.mesh
     return None
-
-
-def _of_the_notebook(axes: str | None, on: str | None) -> Grid | None:
-    grids = (notebook(axes, on) for notebook in _notebooks)
-    return next((grid for grid in grids if grid is not None), None)
-
-
-def _ambient() -> jax.sharding.Mesh | None:
-    mesh = jax.sharding.get_mesh()
-    return None if mesh.empty else mesh

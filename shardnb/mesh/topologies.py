@@ -134,24 +134,18 @@ def laid_out(name: str, sizes: Sequence[int]) -> Devices:
     devices = topology(canonical(name))
     if len(devices) != math.prod(sizes):
         raise ValueError(_misfit(canonical(name), len(devices), sizes))
-    return _by_chip(devices, sizes) if _has_pairs(devices) else _on_torus(devices, sizes)
-
-
-def _on_torus(devices: Sequence[Any], sizes: Sequence[int]) -> Devices:
+    # JAX itself lays only whole v4 chips, and here the devices may be single cores of them.
+    if devices[0].device_kind == "TPU v4" and any(device.core_on_chip for device in devices):
+        return _by_chip(devices, sizes)
     grid: Devices = laid_on_torus(devices, sizes)
     return grid
-
-
-def _has_pairs(devices: Sequence[Any]) -> bool:
-    """Whether these are single cores of v4 chips: JAX itself lays only whole chips of this kind."""
-    return devices[0].device_kind == "TPU v4" and any(device.core_on_chip for device in devices)
 
 
 def _by_chip(devices: Sequence[Any], sizes: Sequence[int]) -> Devices:
     """Lay the chips; the second core of each comes beside the first, on the last even axis."""
     axis = max(i for i, size in enumerate(sizes) if size % 2 == 0)
     halved = [size // 2 if i == axis else size for i, size in enumerate(sizes)]
-    chips = _on_torus([device for device in devices if device.core_on_chip == 0], halved)
+    chips = laid_on_torus([device for device in devices if device.core_on_chip == 0], halved)
     second = {tuple(device.coords): device for device in devices if device.core_on_chip}
     others = np.empty(chips.shape, dtype=object)
     for place, device in np.ndenumerate(chips):
@@ -177,12 +171,15 @@ def _misfit(name: str, count: int, sizes: Sequence[int]) -> str:
 def _factorings(count: int, parts: int, limit: int = 6) -> list[str]:
     """Give the ways to write a number as a product of so many, those of even sizes first."""
     divisors = [d for d in range(1, count + 1) if count % d == 0]
-    found = (
+    factorings = (
         (*first, count // math.prod(first))
         for first in itertools.product(divisors, repeat=parts - 1)
         if count % math.prod(first) == 0
     )
-    ordered = sorted(itertools.islice(found, 2000), key=lambda sizes: (max(sizes), sizes[::-1]))
+    # Of many axes there are millions; some examples are all that the message needs.
+    ordered = sorted(
+        itertools.islice(factorings, 2000), key=lambda sizes: (max(sizes), sizes[::-1])
+    )
     return [" x ".join(map(str, sizes)) for sizes in ordered[:limit]]
 
 
@@ -225,7 +222,7 @@ def _quiet_libtpu() -> Iterator[None]:
 
     A machine with a TPU keeps its own environment, and JAX starts its TPU first.
     """
-    if _chips_attached():
+    if any(Path("/dev").glob("accel[0-9]*")) or any(Path("/dev/vfio").glob("[0-9]*")):
         jax.devices()
         yield
         return
@@ -239,7 +236,3 @@ def _quiet_libtpu() -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-def _chips_attached() -> bool:
-    return any(Path("/dev").glob("accel[0-9]*")) or any(Path("/dev/vfio").glob("[0-9]*"))

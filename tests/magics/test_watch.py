@@ -6,7 +6,7 @@ import jax
 import pytest
 
 from shardnb.jax_compat import parts
-from shardnb.magics import watch
+from shardnb.magics.watched import watching
 
 PLACED = """
 from jax.sharding import PartitionSpec as Q
@@ -103,7 +103,7 @@ def test_the_hook_is_always_removed():
     seen = []
 
     def interrupted():
-        with watch.watching() as protos:
+        with watching() as protos:
             seen.append(protos)
             jax.jit(lambda v: v + 41)(1.0)
             raise KeyboardInterrupt
