@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,20 +42,24 @@ class Live(anywidget.AnyWidget):
         return f"{self.text()}\n\n{NEEDS}"
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
-        found = super()._repr_mimebundle_(**options)
-        data, metadata = found if isinstance(found, tuple) else (found, {})
-        own = {
+        bundle = super()._repr_mimebundle_(**options)
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        still = {
             "text/plain": repr(self),
             "text/html": self.html() + markup.block(markup.text(NEEDS), markup.FAINT),
         }
-        return {**(data or {}), **own}, metadata
+        return {**(data or {}), **still}, metadata
+
+    def listen(self, hear: Callable[[Mapping[str, Any]], None]) -> None:
+        """Call `hear(content)` for each message of a front end whose content is an object."""
+        self.on_msg(
+            lambda _widget, content, _buffers: (
+                hear(content) if isinstance(content, Mapping) else None
+            )
+        )
 
 
-def listening(widget: Live, hear: Any) -> None:
-    """Call `hear(content)` for each message of a front end whose content is an object."""
-
-    def on_message(_widget: Live, content: Any, _buffers: Any) -> None:
-        if isinstance(content, Mapping):
-            hear(content)
-
-    widget.on_msg(on_message)
+def in_kernel() -> bool:
+    """Whether this is a notebook's kernel: only there are widgets drawn, and asked."""
+    ipython: Any = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")

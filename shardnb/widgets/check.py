@@ -21,8 +21,7 @@ from shardnb.rewrite.retrace import quiet_retrace
 from shardnb.views import explanations, live
 from shardnb.views.content import mesh_text
 from shardnb.views.formatting import clean
-from shardnb.widgets import in_kernel
-from shardnb.widgets.base import Live, listening
+from shardnb.widgets.base import Live, in_kernel
 from shardnb.widgets.plan import partition_spec
 
 
@@ -51,10 +50,10 @@ class CheckView(Live):
         self._call = call = check.again
         self.check = check = replace(check, again=None)
         pick = {} if call is None else _pickers(check, call)
-        chosen = [[one["spec"] for one in pick.get(part, ())] for part in ("inputs", "outputs")]
+        chosen = [[row["spec"] for row in pick.get(part, ())] for part in ("inputs", "outputs")]
         data = {"number": 0, **_plain(check), "said": _said(check, *chosen)}
         super().__init__(view="check", data=data, pick=pick)
-        listening(self, self._hear)
+        self.listen(self._hear)
 
     def text(self) -> str:
         """Give the check as text."""
@@ -72,7 +71,7 @@ class CheckView(Live):
         number = content.get("number", 0)
         try:
             ins, outs = (
-                [_spec(one) for one in content.get(part, ())] for part in ("inputs", "outputs")
+                [_spec(axes) for axes in content.get(part, ())] for part in ("inputs", "outputs")
             )
             # The body is traced again, and heard of nowhere.
             with quiet_retrace():
@@ -80,20 +79,16 @@ class CheckView(Live):
         # The user's body, JAX and XLA may raise anything. It is shown, a bug of ours included: the
         # front end waits for an answer, and what a comm's handler raises is in no cell.
         except Exception as error:  # noqa: BLE001
-            self.data = {
-                **self.data,
-                "number": number,
-                "failed": f"{type(error).__name__}: {error}",
-            }
+            failed = f"{type(error).__name__}: {error}"
+            self.data = {**self.data, "number": number, "failed": failed}
             return
         self.check = check
-        said = _said(check, ins, outs)
-        self.data = {"number": number, **_plain(check), "said": said}
+        self.data = {"number": number, **_plain(check), "said": _said(check, ins, outs)}
 
 
 def mimebundle(check: ShardMapCheck, **selection: Any) -> Any:
     """Give a check as the widget where a kernel can answer it, else as text and HTML."""
-    if in_kernel.is_alive():
+    if in_kernel():
         return CheckView(check)._repr_mimebundle_(**selection)
     return explanations.mimebundle(check)
 
@@ -112,32 +107,26 @@ def _said(check: ShardMapCheck, ins: Sequence[Any], outs: Sequence[Any]) -> dict
         "mesh": mesh_text(check.mesh),
         "verdict": "accepted" if check.accepted else "refused",
         "sentence": "JAX accepts this shard_map" if check.accepted else refused,
-        "inputs": [clean(spec_text(_spec(one))) for one in ins],
-        "outputs": [clean(spec_text(_spec(one))) for one in outs],
+        "inputs": [clean(spec_text(_spec(axes))) for axes in ins],
+        "outputs": [clean(spec_text(_spec(axes))) for axes in outs],
     }
 
 
 def _pickers(check: ShardMapCheck, call: ShardMapCall) -> dict[str, Any]:
     """Give the arrays whose specs can be chosen, with the specs that they have."""
     sizes = call.grid.mesh.shape
+    axes = [{"name": n, "size": sizes[n], "type": "manual"} for n in sizes if n in call.manual]
+    ins = zip(check.inputs, _ins(check, call), strict=False)
     outs = jax.tree_util.tree_leaves(call.out_specs, is_leaf=placement.is_spec)
-    fits = len(outs) == len(check.outputs)
+    # A prefix of specs for several results is nothing to choose from.
+    shown = check.outputs if len(outs) == len(check.outputs) else ()
     return {
-        "axes": [
-            {"name": name, "size": sizes[name], "type": "manual"}
-            for name in sizes
-            if name in call.manual
-        ],
-        "inputs": [
-            _picker(s.name, s.shape, spec)
-            for s, spec in zip(check.inputs, _ins(check, call), strict=False)
-        ],
+        "axes": axes,
+        "inputs": [_picker(array.name, array.shape, spec) for array, spec in ins],
         "outputs": [
-            _picker(s.name, s.local_shape, spec)
-            for s, spec in zip(check.outputs, outs, strict=True)
-        ]
-        if fits
-        else [],
+            _picker(array.name, array.local_shape, spec)
+            for array, spec in zip(shown, outs, strict=False)
+        ],
     }
 
 
@@ -146,23 +135,17 @@ def _ins(check: ShardMapCheck, call: ShardMapCall) -> list[Any]:
     specs = call.in_specs
     if isinstance(specs, PartitionSpec):
         return [specs] * count
-    names = [str(i) for i in range(len(call.arguments))]
-    args, given = (
-        dict(zip(names, call.arguments, strict=True)),
-        dict(zip(names, specs, strict=False)),
-    )
-    found = [spec for _, _, spec in placement.stated(args, given)] if check.inputs else []
-    return found if len(found) == count == len(check.inputs) else []
+    args = {str(i): argument for i, argument in enumerate(call.arguments)}
+    given = {str(i): spec for i, spec in enumerate(specs)}
+    stated = [spec for _, _, spec in placement.stated(args, given)] if check.inputs else []
+    return stated if len(stated) == count == len(check.inputs) else []
 
 
 def _picker(name: str, shape: Sequence[int] | None, spec: Any) -> dict[str, Any]:
     rank = len(shape or ())
     entries = [list(axes) for axes in placement.entries(spec)] if spec is not None else []
-    return {
-        "name": name,
-        "shape": list(shape or ()),
-        "spec": [*entries, *[[]] * (rank - len(entries))],
-    }
+    padded = [*entries, *[[]] * (rank - len(entries))]
+    return {"name": name, "shape": list(shape or ()), "spec": padded}
 
 
 def _spec(data: Any) -> Spec:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -51,52 +51,35 @@ def codes_of(subject: Subject, plan: Plan, program: Program) -> tuple[dict[str, 
         outs = None if subject.request.out_specs is None else written(subject.request.out_specs)
     except ValueError:
         return ()
-    texts = _Texts(subject, plan, specs, outs)
-    return tuple({"title": title, "text": text} for title, text in texts.all(manual=program.manual))
+    call = {"fn": subject.request.texts.title, "args": ", ".join(specs)}
+    target = subject.request.grid.target
+    on = [] if target == "cpu" else ["--on", target]
+    out = [] if outs is None else ["--out", f"y={outs}"]
+    placed = [f"{name}={spec}" for name, spec in specs.items()]
+    line = " ".join(["%%shard", "--mesh", plan.mesh, *on, *placed, *out])
+    texts = {"%%shard": "{line}\ny = {fn}({args})\n".format(line=line, **call)}
+    listed = _listed(specs.values())
+    if not program.manual:
+        result = "" if outs is None else f", out_shardings={outs}"
+        texts["jax.jit"] = _head(plan) + _JIT.format(specs=listed, outs=result, **call)
+    elif outs is not None:
+        axes = "{" + ", ".join(map(repr, sorted(program.manual))) + "}"
+        body = _MAP.format(specs=listed, outs=outs, axes=axes, **call)
+        texts["jax.shard_map"] = _head(plan) + body
+    return tuple({"title": title, "text": text} for title, text in texts.items())
 
 
-class _Texts:
-    def __init__(
-        self, subject: Subject, plan: Plan, specs: dict[str, str], outs: str | None
-    ) -> None:
-        self.subject, self.plan, self.specs, self.outs = subject, plan, specs, outs
-        self.call = {"fn": subject.request.texts.title, "args": ", ".join(specs)}
+def _head(plan: Plan) -> str:
+    sizes = tuple(axis.size for axis in plan.axes)
+    names = tuple(axis.name for axis in plan.axes)
+    types = _listed(f"AxisType.{AXIS_TYPES[axis.type].of_mesh}" for axis in plan.axes)
+    return _HEAD.format(mesh=f"jax.make_mesh({sizes}, {names}, axis_types=({types}))")
 
-    def all(self, *, manual: frozenset[str]) -> Iterator[tuple[str, str]]:
-        yield "%%shard", self._cell()
-        if not manual:
-            yield "jax.jit", self._jit()
-        elif self.outs is not None:
-            yield "jax.shard_map", self._map(manual)
 
-    def _cell(self) -> str:
-        target = self.subject.request.grid.target
-        on = [] if target == "cpu" else ["--on", target]
-        specs = [f"{name}={spec}" for name, spec in self.specs.items()]
-        out = [] if self.outs is None else ["--out", f"y={self.outs}"]
-        line = " ".join(["%%shard", "--mesh", self.plan.mesh, *on, *specs, *out])
-        return "{line}\ny = {fn}({args})\n".format(line=line, **self.call)
-
-    def _jit(self) -> str:
-        outs = "" if self.outs is None else f", out_shardings={self.outs}"
-        return self._head() + _JIT.format(specs=self._tuple(), outs=outs, **self.call)
-
-    def _map(self, manual: frozenset[str]) -> str:
-        axes = "{" + ", ".join(map(repr, sorted(manual))) + "}"
-        parts = {"specs": self._tuple(), "outs": self.outs, "axes": axes}
-        return self._head() + _MAP.format(**parts, **self.call)
-
-    def _head(self) -> str:
-        sizes = tuple(axis.size for axis in self.plan.axes)
-        names = tuple(axis.name for axis in self.plan.axes)
-        kinds = [AXIS_TYPES[axis.type].of_mesh for axis in self.plan.axes]
-        types = ", ".join(f"AxisType.{kind}" for kind in kinds)
-        trail = "," if len(kinds) == 1 else ""
-        mesh = f"jax.make_mesh({sizes}, {names}, axis_types=({types}{trail}))"
-        return _HEAD.format(mesh=mesh)
-
-    def _tuple(self) -> str:
-        return ", ".join(self.specs.values()) + ("," if len(self.specs) == 1 else "")
+def _listed(parts: Iterable[str]) -> str:
+    """Write what stands in a tuple: one part needs a comma."""
+    items = list(parts)
+    return ", ".join(items) + ("," if len(items) == 1 else "")
 
 
 def written(tree: Tree) -> str:
@@ -110,7 +93,7 @@ def written(tree: Tree) -> str:
     """
     leaves = jax.tree_util.tree_leaves(tree, is_leaf=placement.is_spec)
     if leaves and all(isinstance(leaf, PartitionSpec) for leaf in leaves):
-        texts = {_spec(leaf) for leaf in leaves}
+        texts = {spec_text(tuple(placement.entries(leaf))) for leaf in leaves}
         if len(texts) == 1:
             return texts.pop()
     if type(tree) is dict and all(isinstance(key, str) for key in tree):
@@ -118,11 +101,7 @@ def written(tree: Tree) -> str:
     if type(tree) is list:
         return f"[{', '.join(map(written, tree))}]"
     if type(tree) is tuple:
-        return f"({', '.join(map(written, tree))}{',' if len(tree) == 1 else ''})"
+        return f"({_listed(map(written, tree))})"
     if tree is None:
         return "None"
     raise ValueError(f"{type(tree).__name__} has no literal")
-
-
-def _spec(spec: PartitionSpec) -> str:
-    return spec_text(tuple(placement.entries(spec)))

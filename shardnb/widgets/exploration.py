@@ -72,7 +72,7 @@ class Subject:
         """
         request = self.requested(plan)
         if plan.is_auto and plan.axes in self._jaxprs:
-            return partial(_replayed, request, *self._jaxprs[plan.axes])
+            return partial(_traced_again, request, *self._jaxprs[plan.axes])
         with quiet_retrace() if quiet else nullcontext():
             traced = request.trace()
         if plan.is_auto:
@@ -94,8 +94,8 @@ class Subject:
         return f"{type(error).__name__}: {error}" if report is None else str(report)
 
 
-def _replayed(request: Request, jaxpr: Any, result: Any) -> Any:
-    """Trace a jaxpr in the place of the function that it came from."""
+def _traced_again(request: Request, jaxpr: Any, result: Any) -> Any:
+    """Trace a jaxpr in place of the function that it came from."""
     run = as_function(jaxpr)
 
     def call(*args: Tree) -> Tree:

@@ -22,11 +22,11 @@ from shardnb.terms.axis_types import AXIS_TYPES
 from shardnb.views import html, live, text
 from shardnb.views.content import summary
 from shardnb.views.formatting import clean, seconds, size
-from shardnb.widgets.base import Live, listening
+from shardnb.widgets.base import Live
 from shardnb.widgets.codes import codes_of
-from shardnb.widgets.cost import pin_of
 from shardnb.widgets.exploration import Subject, subject_of
-from shardnb.widgets.latest_job import Newest
+from shardnb.widgets.latest_job import LatestJob
+from shardnb.widgets.pins import pin_of
 from shardnb.widgets.plan import Plan
 from shardnb.widgets.preview import Base, NoPreview, base_of
 
@@ -34,8 +34,10 @@ Tree = Any
 Data = Mapping[str, Any]
 
 _FIRST_MESH = "data=4,model=2"
+# Reports that are kept: the browser asks for a plan again as the user goes back and forth.
 _KEPT = 16
-_TOLD = 6
+# Differences that one line of text holds.
+_LISTED = 6
 
 
 def explore(
@@ -111,7 +113,7 @@ class Compiled:
             "report": live.to_json(self.report),
             "codes": list(self.codes),
             "specs": _specs(self.plan),
-            "said": _told(self.report, self.differs),
+            "said": _summary(self.report, self.differs),
         }
 
 
@@ -131,7 +133,7 @@ class Explorer(Live):
     def __init__(self, subject: Subject | None = None, *, report: Report | None = None) -> None:
         """Compile the first plan of a subject, or show a report."""
         self._subject = subject
-        self._worker = Newest()
+        self._worker = LatestJob()
         self._done: OrderedDict[Plan, Compiled] = OrderedDict()
         self._base: Base | None = None
         self._stopped = 0
@@ -140,20 +142,14 @@ class Explorer(Live):
             self.report = first.report
             start = {"plan": first.plan.data, "compiled": {"number": 0, **first.data}}
             super().__init__(view="explorer", subject=_described(subject), **start)
-            listening(self, self._hear)
             self._shell = _listen_to_interrupts(self._after_cell)
         elif report is not None:
             self.report = report
-            shown: dict[str, Any] = {
-                "number": 0,
-                "plan": None,
-                "report": live.to_json(report),
-                "specs": {},
-            }
-            shown |= {"codes": [], "said": _told(report, ())}
-            super().__init__(view="explorer", compiled=shown)
-            listening(self, self._hear)
+            nothing: dict[str, Any] = {"number": 0, "plan": None, "specs": {}, "codes": []}
+            shown = {"report": live.to_json(report), "said": _summary(report, ())}
+            super().__init__(view="explorer", compiled={**nothing, **shown})
             self._shell = None
+        self.listen(self._hear)
 
     def text(self) -> str:
         """Give the report that was seen last as text."""
@@ -299,7 +295,7 @@ def _no_preview(why: str, plan: Plan) -> dict[str, Any]:
     return {"kind": "none", "said": said, "specs": _specs(plan)}
 
 
-def _told(report: Report, differs: Sequence[str]) -> str:
+def _summary(report: Report, differs: Sequence[str]) -> str:
     """Say what a device sends and holds, in a line, and what the preview said otherwise."""
     held = f"; a device holds {size(report.memory.total)}" if report.memory else ""
     other = f" The preview said otherwise: {'; '.join(differs)}." if differs else ""
@@ -317,8 +313,8 @@ def _differences(base: Base | None, plan: Plan, report: Report) -> list[str]:
         for before, after in zip(preview.outputs if preview else (), report.outputs, strict=False)
         if before.spec != after.spec
     ]
-    more = [f"and {len(said) - _TOLD} more"] if len(said) > _TOLD else []
-    return [*said[:_TOLD], *more]
+    more = [f"and {len(said) - _LISTED} more"] if len(said) > _LISTED else []
+    return [*said[:_LISTED], *more]
 
 
 def _described(subject: Subject) -> dict[str, Any]:
@@ -346,11 +342,9 @@ def _described(subject: Subject) -> dict[str, Any]:
 
 def _listen_to_interrupts(call: Callable[[Any], None]) -> Any:
     """Hear of the end of each cell, where there are cells; gives the shell or None."""
-    try:
-        from IPython import get_ipython
-    except ImportError:
-        return None
-    shell = get_ipython()
+    from IPython import get_ipython
+
+    shell: Any = get_ipython()
     if shell is not None:
         shell.events.register("post_run_cell", call)
     return shell

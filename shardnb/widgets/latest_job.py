@@ -9,7 +9,7 @@ from collections.abc import Callable
 Job = Callable[[], None]
 
 
-class Newest:
+class LatestJob:
     """Does jobs beside the kernel's own work; the thread is there only while there is work."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What a compiled plan costs, in the figures by which pinned plans are compared."""
+"""The plans that were pinned, with the figures by which they are compared."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ Figure = dict[str, Any]
 
 def pin_of(plan: Plan | None, report: Report) -> dict[str, Any]:
     """Give a pin: a plan, how it is written, and its figures."""
-    text = clean(report.title) if plan is None else _written(plan)
-    data = None if plan is None else plan.data
-    return {"plan": data, "text": text, "figures": figures_of(report)}
+    if plan is None:
+        return {"plan": None, "text": clean(report.title), "figures": figures_of(report)}
+    # Replicated inputs go without saying.
+    specs = [f"{name}={spec_text(spec)}" for name, spec in plan.specs if any(spec)]
+    text = clean("  ".join([plan.mesh, *(specs or ["all whole"])]))
+    return {"plan": plan.data, "text": text, "figures": figures_of(report)}
 
 
 def figures_of(report: Report) -> list[Figure]:
@@ -26,11 +29,12 @@ def figures_of(report: Report) -> list[Figure]:
 
     Each has its name, its text, and a value to compare by, None where that is not known.
     """
-    memory, took = report.memory, _seconds(report)
+    held = None if report.memory is None else report.memory.total
     sent = None if words.unknown(report.collectives) else report.wire_bytes
-    kinds = Counter(one.kind for one in report.collectives)
+    cost = report.cost
+    took = None if cost is None or cost.unpriced else cost.communication_seconds
+    kinds = Counter(collective.kind for collective in report.collectives)
     by_kind = ", ".join(count(number, clean(kind)) for kind, number in kinds.items())
-    held = None if memory is None else memory.total
     return [
         _figure("memory a device", "not known" if held is None else size(held), held),
         _figure("sends a run", words.sent(report.collectives), sent),
@@ -41,14 +45,3 @@ def figures_of(report: Report) -> list[Figure]:
 
 def _figure(name: str, text: str, value: float | None) -> Figure:
     return {"name": name, "text": text, "value": value}
-
-
-def _written(plan: Plan) -> str:
-    """Write a plan in a line; whole inputs go without saying."""
-    specs = [f"{name}={spec_text(spec)}" for name, spec in plan.specs if any(spec)]
-    return clean("  ".join([plan.mesh, *(specs or ["all whole"])]))
-
-
-def _seconds(report: Report) -> float | None:
-    cost = report.cost
-    return None if cost is None or cost.unpriced else cost.communication_seconds

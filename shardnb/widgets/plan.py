@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import PartitionSpec
 
 from shardnb.compiler import placement
 from shardnb.mesh import MeshSpec, parse_mesh
 from shardnb.report import Axis
 from shardnb.report.model import Spec
-from shardnb.report.spec import spec_text
 
 Tree = Any
 Data = Mapping[str, Any]
@@ -39,7 +38,7 @@ class Plan:
     @property
     def data(self) -> dict[str, Any]:
         """Give the plan as a front end reads it."""
-        axes = [{"name": one.name, "size": one.size, "type": one.type} for one in self.axes]
+        axes = [{"name": a.name, "size": a.size, "type": a.type} for a in self.axes]
         return {"axes": axes, "specs": {name: list(map(list, s)) for name, s in self.specs}}
 
     @property
@@ -52,27 +51,17 @@ class Plan:
         """Whether propagation places everything."""
         return all(axis.type == "auto" for axis in self.axes)
 
-    def __str__(self) -> str:
-        """Write the plan in a line."""
-        return " ".join((self.mesh, *(f"{name}={spec_text(spec)}" for name, spec in self.specs)))
-
 
 def plan_of(axes: tuple[Axis, ...], args: dict[str, Tree], shardings: dict[str, Tree]) -> Plan:
     """Give the plan that a program was compiled with."""
-    found = []
+    specs: list[tuple[str, Spec]] = []
     for name, tree in args.items():
         placed = jax.tree_util.tree_leaves(shardings[name])
         leaves = placement.named_leaves({name: tree})
-        found += [
-            (path, _spec(one, len(leaf.shape)))
-            for (path, leaf), one in zip(leaves, placed, strict=True)
-        ]
-    return Plan(axes, tuple(found))
-
-
-def _spec(sharding: NamedSharding, rank: int) -> Spec:
-    given = tuple(placement.entries(sharding.spec))
-    return (*given, *((),) * (rank - len(given)))
+        for (path, leaf), sharding in zip(leaves, placed, strict=True):
+            entries = tuple(placement.entries(sharding.spec))
+            specs.append((path, (*entries, *((),) * (len(leaf.shape) - len(entries)))))
+    return Plan(axes, tuple(specs))
 
 
 def partition_spec(spec: Spec) -> PartitionSpec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -110,7 +111,8 @@ def base_of(plan: Plan, program: Program, report: Report, subject: Subject) -> B
     sources = subject.request.texts.located()
     named = named_values(Lines(program.before, sources))[:VALUE_LIMIT]
     matched = match(found, program.before) if len(named) == len(report.values) else {}
-    values = [matched.get(one.leaf) for one in named] if matched else [None] * len(report.values)
+    leaves = [value.leaf for value in named] if matched else [None] * len(report.values)
+    values = [None if leaf is None else matched.get(leaf) for leaf in leaves]
     numbers = tuple(None if value is None else value.number for value in values)
     ranks = [len(value.shape) for value in found.inputs]
     return Base(plan, report, module, stated, tuple(zip(names, ranks, strict=True)), numbers)
@@ -119,10 +121,8 @@ def base_of(plan: Plan, program: Program, report: Report, subject: Subject) -> B
 def _mesh(mesh: Mesh, axes: Sequence[Axis]) -> Mesh:
     if tuple(axes) == mesh.axes:
         return mesh
-    size = 1
-    for axis in axes:
-        size *= axis.size
-    return replace(mesh, axes=tuple(axes), device_ids=tuple(range(size)), coords=None)
+    count = math.prod(axis.size for axis in axes)
+    return replace(mesh, axes=tuple(axes), device_ids=tuple(range(count)), coords=None)
 
 
 def _placed(value: Value, spec: Spec | None, mesh: Mesh) -> Value:
