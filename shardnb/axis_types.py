@@ -15,7 +15,7 @@ from shardnb.errors import failures
 from shardnb.findings import report_of_program
 from shardnb.manual import checker
 from shardnb.manual.checker import ShardMapCall
-from shardnb.mesh import Grid, make_grid
+from shardnb.mesh import make_grid
 from shardnb.report.types import Column, Comparison, ExplicitPlan, ShardMapCheck
 from shardnb.search import explicit
 
@@ -108,20 +108,13 @@ def compare_modes(
     `modes` are types of axes, `options` those of `explain`. Where JAX refuses a mode, its error
     stands explained in the place of the program.
     """
-    columns = [_column(fn, args, mode, make_grid(mesh, None, on, args), options) for mode in modes]
+    grid, columns = make_grid(mesh, None, on, args), []
+    for mode in modes:
+        try:
+            report = engine.explain(fn, *args, mesh=grid.mesh, axes=mode, **options)
+            columns.append(Column(mode, report))
+        except Exception as error:  # of any class of JAX's: whether it is explained decides
+            if failures.report_of(error) is None:
+                raise
+            columns.append(Column(mode, error=failures.told(error)))
     return compare(columns)
-
-
-def _column(
-    fn: Callable[..., Tree],
-    args: tuple[Tree, ...],
-    mode: str,
-    grid: Grid,
-    options: dict[str, Any],
-) -> Column:
-    try:
-        return Column(mode, engine.explain(fn, *args, mesh=grid.mesh, axes=mode, **options))
-    except Exception as error:  # of any class of JAX's: whether it is explained decides
-        if failures.report_of(error) is None:
-            raise
-        return Column(mode, error=failures.told(error))

@@ -30,18 +30,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(argv)
     try:
         if getattr(given, "forbid", None):
-            _check_words(given.forbid)
+            from shardnb.commands import output
+
+            output.check_words(given.forbid)
         status: int = given.command(given)
     except CommandError as error:
         print(f"shardnb: {error}", file=sys.stderr)
         return 2
     return status
-
-
-def _check_words(options: Sequence[str]) -> None:
-    from shardnb.commands import output
-
-    output.check_words(options)
 
 
 def _demo(given: argparse.Namespace) -> int:
@@ -99,13 +95,13 @@ def _diff(given: argparse.Namespace) -> int:
     return _judged([after], given)
 
 
-def _give(found: Report | Sequence[Report], given: argparse.Namespace) -> int:
+def _give(result: Report | Sequence[Report], given: argparse.Namespace) -> int:
     """Print reports, write the page where one is asked for, and judge them by `--forbid`."""
     from shardnb.commands import output
     from shardnb.report import Report
 
-    reports = [found] if isinstance(found, Report) else found
-    print(output.as_json(found) if given.json else output.as_text(reports))
+    reports = [result] if isinstance(result, Report) else result
+    print(output.as_json(result) if given.json else output.as_text(reports))
     if given.html is not None:
         output.write_page(reports, given.html)
     return _judged(reports, given)

@@ -19,13 +19,15 @@ from shardnb.rewrite.retrace import quiet_retrace
 
 Tree = Any
 
+# A narrow dtype rounds at each step of a sum, and a sum over devices takes other steps than one on
+# one device: an epsilon for each of the eight halvings of a sum over 256 devices.
 _EPSILONS = 8
 _finfo: Callable[[Any], Any] = jnp.finfo
 _DONATIONS = ("donate_argnums", "donate_argnames")
 
 
 @dataclass(frozen=True)
-class Compared:
+class ResultDifference:
     """One result, sharded against unsharded.
 
     `difference` is the largest absolute difference and `index` where it is, `scale` the largest
@@ -51,10 +53,10 @@ class Compared:
 
     def __str__(self) -> str:
         """Say it in a line."""
-        said = "agrees" if self.ok else "DIFFERS"
+        verdict = "agrees" if self.ok else "DIFFERS"
         where = f" at {list(self.index)}" if self.shape and self.difference else ""
         return (
-            f"{self.name} {self.dtype}{list(self.shape)} {said}: "
+            f"{self.name} {self.dtype}{list(self.shape)} {verdict}: "
             f"max |difference| {self.difference:.3g}{where}, relative {self.relative:.3g} "
             f"(allowed: {self.atol:.3g} + {self.rtol:.3g} relative)"
         )
@@ -68,7 +70,7 @@ class NumericCheck:
     """
 
     ok: bool | None
-    results: tuple[Compared, ...] = ()
+    results: tuple[ResultDifference, ...] = ()
     why: str = ""
 
     def __str__(self) -> str:
@@ -151,33 +153,31 @@ def check(
 
 
 def _on_one_device(request: Request) -> Request:
+    def spec_of(placement: Any) -> Any:
+        return getattr(placement, "spec", placement)
+
     mesh = request.mesh
-    one = jax.sharding.Mesh(
+    single = jax.sharding.Mesh(
         mesh.devices.reshape(-1)[:1].reshape((1,) * mesh.devices.ndim),
         mesh.axis_names,
         axis_types=mesh.axis_types,
     )
     return replace(
         request,
-        grid=replace(request.grid, mesh=one),
-        in_specs=jax.tree_util.tree_map(_spec, request.shardings),
-        out_specs=jax.tree_util.tree_map(_spec, request.out_specs, is_leaf=is_spec),
+        grid=replace(request.grid, mesh=single),
+        in_specs=jax.tree_util.tree_map(spec_of, request.shardings),
+        out_specs=jax.tree_util.tree_map(spec_of, request.out_specs, is_leaf=is_spec),
         jit_options=_without_donations(request.jit_options),
     )
 
 
-def _spec(placement: Any) -> Any:
-    return getattr(placement, "spec", placement)
-
-
 def _why(error: Exception) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    said = lines[0] if lines else ""
-    if DONATED.search(said):
+    message = next((line for line in str(error).splitlines() if line.strip()), "")
+    if DONATED.search(message):
         return "an input was donated, and is gone"
     return (
         "the function does not run on a mesh of one device with the same axis names, "
-        f"which the comparison needs ({type(error).__name__}: {said})"
+        f"which the comparison needs ({type(error).__name__}: {message})"
     )
 
 
@@ -185,11 +185,11 @@ def compare(given: Tree, expected: Tree, *, rtol: float = 1e-4, atol: float = 1e
     """Compare two pytrees of arrays of one structure, leaf by leaf, on the host."""
     leaves = jax.tree_util.tree_flatten_with_path(given)[0]
     others = jax.tree_util.tree_leaves(expected)
-    found = tuple(
-        _compared(_name(path), one, other, rtol, atol)
-        for (path, one), other in zip(leaves, others, strict=True)
+    results = tuple(
+        _difference_of(_name(path), leaf, other, rtol, atol)
+        for (path, leaf), other in zip(leaves, others, strict=True)
     )
-    return NumericCheck(all(result.ok for result in found), found)
+    return NumericCheck(all(result.ok for result in results), results)
 
 
 def _name(path: Sequence[Any]) -> str:
@@ -198,25 +198,24 @@ def _name(path: Sequence[Any]) -> str:
     return key + rest if text.startswith("['") and bracket else f"result{text}"
 
 
-def _compared(name: str, one: Any, other: Any, rtol: float, atol: float) -> Compared:
-    dtype, shape = str(one.dtype), tuple(one.shape)
-    rtol, atol = _allowed(one.dtype, rtol, atol)
-    given, expected = _on_host(one), _on_host(other)
-    difference = _difference(given, expected)
-    if not difference.size:
-        return Compared(name, dtype, shape, 0.0, 0.0, (), rtol, atol, ok=True)
-    size = np.abs(_wide(expected))
+def _difference_of(
+    name: str, result: Any, expected: Any, rtol: float, atol: float
+) -> ResultDifference:
+    dtype, shape = str(result.dtype), tuple(result.shape)
+    if not jnp.issubdtype(result.dtype, jnp.inexact):
+        rtol, atol = 0.0, 0.0  # whole numbers must be equal
+    elif rtol:
+        rtol = max(rtol, _EPSILONS * float(_finfo(result.dtype).eps))
+    host = _on_host(expected)
+    differences = _differences(_on_host(result), host)
+    if not differences.size:
+        return ResultDifference(name, dtype, shape, 0.0, 0.0, (), rtol, atol, ok=True)
+    size = np.abs(_wide(host))
     scale = float(size[np.isfinite(size)].max(initial=0))
-    at = np.unravel_index(int(np.argmax(difference)), difference.shape)
-    most, index = float(difference[at]), tuple(int(i) for i in at[: len(shape)])
-    return Compared(name, dtype, shape, most, scale, index, rtol, atol, most <= atol + rtol * scale)
-
-
-def _allowed(dtype: Any, rtol: float, atol: float) -> tuple[float, float]:
-    """Give the tolerance: whole numbers must be equal, narrow floats cannot be closer."""
-    if not jnp.issubdtype(dtype, jnp.inexact):
-        return 0.0, 0.0
-    return max(rtol, _EPSILONS * float(_finfo(dtype).eps)) if rtol else rtol, atol
+    at = np.unravel_index(int(np.argmax(differences)), differences.shape)
+    most, index = float(differences[at]), tuple(int(i) for i in at[: len(shape)])
+    ok = most <= atol + rtol * scale
+    return ResultDifference(name, dtype, shape, most, scale, index, rtol, atol, ok)
 
 
 def _on_host(array: Any) -> Any:
@@ -229,12 +228,12 @@ def _wide(host: Any) -> Any:
     return host.astype(np.complex128 if np.iscomplexobj(host) else np.float64)
 
 
-def _difference(given: Any, expected: Any) -> Any:
+def _differences(given: Any, expected: Any) -> Any:
     """Give the absolute differences; what is equal, NaN and infinity too, differs by 0."""
-    one, other = _wide(given), _wide(expected)
-    same = (given == expected) | (np.isnan(one) & np.isnan(other))
+    wide, other = _wide(given), _wide(expected)
+    same = (given == expected) | (np.isnan(wide) & np.isnan(other))
     with np.errstate(invalid="ignore"):
-        difference = np.abs(one - other)
+        difference = np.abs(wide - other)
     difference[~same & np.isnan(difference)] = np.inf
     difference[~same & (difference == 0)] = 1  # whole numbers too long for a float
     difference[same] = 0

@@ -56,15 +56,16 @@ def _of_folder(given: str | Path) -> Dumps | None:
     whole = path.is_dir()
     if not whole and (path.exists() or not path.parent.is_dir() or "module_" not in path.name):
         return None
-    found = read_folder(path if whole else path.parent)
-    chosen = [name for name in found if whole or name == path.name]
+    modules = read_folder(path if whole else path.parent)
+    chosen = [name for name in modules if whole or name == path.name]
     if len(chosen) > 1:
-        split = [name for name in chosen if _COUNT.search(found[name].optimized[:2000])]
+        # Beside a step there are small programs of one device: random keys, a conversion.
+        split = [name for name in chosen if _COUNT.search(modules[name].optimized[:2000])]
         chosen = split or chosen
     if len(chosen) != 1:
-        there = ", ".join(found) or "none with its program after optimisations"
+        there = ", ".join(modules) or "none with its program after optimisations"
         raise ValueError(f"{path} names no single module of a dump; there are {there}")
-    return found[chosen[0]]
+    return modules[chosen[0]]
 
 
 def _text(given: str | Path) -> str:

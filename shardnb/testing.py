@@ -46,25 +46,20 @@ def assert_collectives(
     ... )
     """
     for key in expect:
-        _check(key)
+        if key.partition("[")[0] not in KINDS:
+            raise ValueError(f"{key!r} is no collective; they are {', '.join(KINDS)}")
     report = explain(fn, *args, mesh=mesh, **options)
-    found = Counter(_key(collective, expect) for collective in report.collectives)
+    counts = Counter(_key(collective, expect) for collective in report.collectives)
     wrong = [
-        f"{found[key]} {key}, not {expect.get(key, 0)}"
-        for key in sorted({*found, *expect})
-        if found[key] != expect.get(key, 0)
+        f"{counts[key]} {key}, not {expect.get(key, 0)}"
+        for key in sorted({*counts, *expect})
+        if counts[key] != expect.get(key, 0)
     ]
     if max_wire_bytes is not None and report.wire_bytes > max_wire_bytes:
         wrong.append(f"{report.wire_bytes} bytes sent by a device, more than {max_wire_bytes}")
     if wrong:
         raise AssertionError(f"{report.title} has {'; '.join(wrong)}\n\n{report}")
     return report
-
-
-def _check(key: str) -> None:
-    kind = key.partition("[")[0]
-    if kind not in KINDS:
-        raise ValueError(f"{key!r} is no collective; they are {', '.join(KINDS)}")
 
 
 def _key(collective: Collective, expect: Mapping[str, int]) -> str:

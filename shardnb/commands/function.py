@@ -44,7 +44,12 @@ def explain(target: str, call: Call) -> Report:
     if not path.endswith(".py") or not name:
         raise CommandError(f"{target!r} is neither FILE.py:function nor FILE.ipynb")
     module = _imported(Path(path))
-    function = _function(module, name, path)
+    try:
+        function = operator.attrgetter(name)(module)
+    except AttributeError as error:
+        raise CommandError(f"{path} has no function {name}") from error
+    if not callable(function):
+        raise CommandError(f"{name} in {path} is no function")
     args, in_specs = _arguments(function, name, call, module)
     out_specs = _evaluated(call.out_specs, module, "--out-specs")
     import shardnb
@@ -79,17 +84,6 @@ def _imported(path: Path) -> ModuleType:
     except Exception as error:  # whatever the user's module raises
         raise CommandError(f"{path} cannot be imported: {in_one_line(error)}") from error
     return module
-
-
-def _function(module: ModuleType, name: str, path: str) -> Callable[..., Any]:
-    try:
-        function = operator.attrgetter(name)(module)
-    except AttributeError as error:
-        raise CommandError(f"{path} has no function {name}") from error
-    if not callable(function):
-        raise CommandError(f"{name} in {path} is no function")
-    found: Callable[..., Any] = function
-    return found
 
 
 def _arguments(

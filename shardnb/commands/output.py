@@ -37,11 +37,11 @@ def as_text(reports: Sequence[Report]) -> str:
     return _RULED.join(str(report).rstrip() for report in reports)
 
 
-def as_json(found: Report | Sequence[Report]) -> str:
+def as_json(reports: Report | Sequence[Report]) -> str:
     """Give a report as JSON, and several as a JSON array."""
-    if isinstance(found, Report):
-        return found.to_json(texts=False)
-    return f"[{',\n'.join(report.to_json(texts=False) for report in found)}]"
+    if isinstance(reports, Report):
+        return reports.to_json(texts=False)
+    return f"[{',\n'.join(report.to_json(texts=False) for report in reports)}]"
 
 
 def diff_as_json(before: Report, after: Report) -> str:
@@ -58,8 +58,8 @@ def write_page(reports: Sequence[Report], path: Path, diff: Diff | None = None) 
     from shardnb.views import html
 
     title = reports[0].title if len(reports) == 1 else f"{len(reports)} reports"
-    told = [] if diff is None else [f"<pre>{escape(str(diff))}</pre>"]
-    body = _RULE.join([*told, *(html.render(report) for report in reports)])
+    changes = [] if diff is None else [f"<pre>{escape(str(diff))}</pre>"]
+    body = _RULE.join([*changes, *(html.render(report) for report in reports)])
     try:
         path.write_text(_PAGE.format(title=escape(title), body=body), encoding="utf-8")
     except OSError as error:
@@ -70,7 +70,7 @@ def forbidden(reports: Sequence[Report], options: Sequence[str]) -> list[str]:
     """Give a line for each collective that one of the words in `options` forbids."""
     words = _words(options)
     return [
-        f"{_told(collective)} in {report.title} is forbidden"
+        f"{_named(collective)} in {report.title} is forbidden"
         for report in reports
         for collective in report.collectives
         if collective.is_among(words)
@@ -91,7 +91,7 @@ def _words(options: Sequence[str]) -> set[str]:
     return {word.strip() for option in options for word in option.split(",")}
 
 
-def _told(collective: Collective) -> str:
+def _named(collective: Collective) -> str:
     who = f"{collective.asked_by} " if collective.asked_by else ""
     unknown = "" if collective.asked_by else f" ({asked(collective)})"
     line = f" at line {collective.line}" if collective.line else ""

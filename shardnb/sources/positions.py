@@ -42,13 +42,13 @@ def of_equation(equation: Any) -> tuple[Position, ...]:
 
 def of_exception(error: BaseException) -> tuple[Position, ...]:
     """Give the stack that raised an exception, innermost first."""
-    found: list[Position] = []
+    positions: list[Position] = []
     tb: TracebackType | None = error.__traceback__
     while tb is not None:
         code = tb.tb_frame.f_code
-        found.append(Position(code.co_filename, code.co_name, *_span(code, tb.tb_lasti)))
+        positions.append(Position(code.co_filename, code.co_name, *_span(code, tb.tb_lasti)))
         tb = tb.tb_next
-    return tuple(reversed(found))
+    return tuple(reversed(positions))
 
 
 def of_here() -> tuple[Frame, ...]:

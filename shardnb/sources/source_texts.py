@@ -20,6 +20,7 @@ _LIBRARIES = tuple(
     if path
 )
 _OWN = tuple(os.path.realpath(path) + os.sep for path in shardnb.__path__)
+# Lines of a file that a report keeps: the used ones of a training script may lie far apart.
 _EXCERPT = 200
 
 

@@ -33,8 +33,8 @@ class Statement:
 def statements(text: str, first_line: int = 1) -> dict[int, Statement]:
     r"""Give the statement of each line; none at all where the text is no Python.
 
-    >>> found = statements("%%shard\nh = x @ W\nfor i in range(3):\n    h += i\n")
-    >>> [(line, one.name, one.repeats) for line, one in found.items()]
+    >>> by_line = statements("%%shard\nh = x @ W\nfor i in range(3):\n    h += i\n")
+    >>> [(line, statement.name, statement.repeats) for line, statement in by_line.items()]
     [(2, 'h', False), (3, None, False), (4, 'h', True)]
     """
     try:
@@ -43,9 +43,9 @@ def statements(text: str, first_line: int = 1) -> dict[int, Statement]:
         return {}
     shift = first_line - 1
     return {
-        line + shift: Statement(one.first + shift, one.last + shift, one.name, one.repeats)
-        for one in _walk(tree.body, repeats=False)
-        for line in range(one.first, one.last + 1)
+        line + shift: Statement(s.first + shift, s.last + shift, s.name, s.repeats)
+        for s in _walk(tree.body, repeats=False)
+        for line in range(s.first, s.last + 1)
     }
 
 
@@ -67,19 +67,15 @@ def _walk(body: list[ast.stmt], *, repeats: bool) -> Iterator[Statement]:
             yield from _walk(node.body, repeats=False)
         elif isinstance(node, _COMPOUND):
             inner = repeats or isinstance(node, _LOOPS)
-            parts = _bodies(node)
+            bodies = [getattr(node, name, []) for name in ("body", "orelse", "finalbody")]
+            clauses = getattr(node, "handlers", []) + getattr(node, "cases", [])
+            parts = [part for part in (*bodies, *(clause.body for clause in clauses)) if part]
             yield Statement(node.lineno, max(node.lineno, parts[0][0].lineno - 1), None, repeats)
             for part in parts:
                 yield from _walk(part, repeats=inner)
         elif not isinstance(node, ast.Pass):
             again = repeats or any(isinstance(n, _COMPREHENSIONS) for n in ast.walk(node))
             yield Statement(node.lineno, node.end_lineno or node.lineno, _assigned(node), again)
-
-
-def _bodies(node: ast.stmt) -> list[list[ast.stmt]]:
-    parts = [getattr(node, name, []) for name in ("body", "orelse", "finalbody")]
-    parts += [part.body for part in getattr(node, "handlers", []) + getattr(node, "cases", [])]
-    return [part for part in parts if part]
 
 
 def _assigned(node: ast.stmt) -> str | None:
