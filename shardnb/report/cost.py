@@ -28,8 +28,8 @@ class Cost:
     """Seconds of one call on a hardware, by formulas whose assumptions it holds as sentences.
 
     `communication_seconds`, and `by_axis` and `by_phase` with its parts, hold every collective
-    times its trips. `compute_seconds` is the work at the peak for bf16, so the least; and
-    `memory_seconds` lets every operation read and write memory, so the most. Both are None where
+    times its trips. `compute_seconds` is the work at the peak for bf16, a lower bound;
+    `memory_seconds` lets every operation read and write memory, an upper bound. Both are None where
     the work or the hardware's figure is not known. `peak_flops` and `memory_bandwidth` are one
     device's. `links` says by axis what its exchanges ride on. `assumed` says that the program was
     compiled for another hardware; `unpriced` counts the collectives without seconds, `uncounted`
@@ -62,12 +62,22 @@ class Cost:
         return {name: seconds for name, seconds in found.items() if seconds is not None}
 
     @property
+    def may_bound(self) -> tuple[Bound, ...]:
+        """What may take longest; empty where a part of the step is not known.
+
+        Compute and communication are compared at full rates. Memory has an upper bound only: where
+        that is the largest of the three, memory may take longest, or the larger of the others.
+        """
+        if len(self.parts) < 3 or self.unpriced or self.uncounted:
+            return ()
+        compute, memory, communication = self.parts.values()
+        longer: Bound = "compute" if compute >= communication else "communication"
+        return (longer, "memory") if memory > max(compute, communication) else (longer,)
+
+    @property
     def bound(self) -> Bound | None:
-        """What takes longest, or None where a part of the step is not known."""
-        parts = self.parts
-        if len(parts) < 3 or self.unpriced or self.uncounted:
-            return None
-        return max(parts, key=lambda name: parts[name])
+        """What takes longest, or None where the parts, or their bounds, do not determine it."""
+        return self.may_bound[0] if len(self.may_bound) == 1 else None
 
     @property
     def seconds(self) -> tuple[float, float]:

@@ -13,11 +13,8 @@ from shardnb.views.formatting import change, clean, count, seconds, size
 
 DERIVED = "JAX calls it in the derivative of what the program calls."
 
-_PARTS = {
-    "compute": "to compute at least",
-    "memory": "for memory at most",
-    "communication": "to communicate",
-}
+# Of compute the lower bound is known, and of memory the upper one.
+_BOUNDS = {"compute": ">= ", "memory": "<= ", "communication": ""}
 
 
 def asked(collective: Collective) -> Asker:
@@ -223,8 +220,9 @@ def effect(edit: Fix) -> str:
 
 def bound(cost: Cost) -> str:
     """Say what a step takes on its hardware and what bounds it, in one line."""
-    parts = [f"{seconds(took)} {_PARTS[name]}" for name, took in cost.parts.items() if took]
-    limit = f"{cost.bound}-bound" if cost.bound else "what bounds it is not known"
+    parts = [f"{name} {_BOUNDS[name]}{seconds(took)}" for name, took in cost.parts.items() if took]
+    may = "- or ".join(cost.may_bound)
+    limit = f"{may}-bound" if may else "what bounds it is not known"
     left = f"; {count(cost.unpriced, 'collective')} without seconds" if cost.unpriced else ""
     left += f"; {count(cost.uncounted, 'custom call')} not counted" if cost.uncounted else ""
     as_if = "as if on " if cost.assumed else "on "
@@ -235,7 +233,7 @@ def bound(cost: Cost) -> str:
 
 def estimated(cost: Cost) -> tuple[str, ...]:
     """Say how a step's seconds come about: the parts, the links, the formulas, the sources."""
-    phases = [f"to communicate, by phase: {_by(cost.by_phase)}"] if len(cost.by_phase) > 1 else []
+    phases = [f"communication by phase: {_by(cost.by_phase)}"] if len(cost.by_phase) > 1 else []
     links = [f"{axes} exchanges over {ride}" for axes, ride in cost.links.items()]
     return tuple(map(clean, (*phases, *links, *cost.assumptions)))
 

@@ -169,6 +169,26 @@ def test_the_longest_part_bounds_the_step():
     assert cost.seconds == (pytest.approx(1e-3), pytest.approx(1.5e-3))
 
 
+@pytest.mark.parametrize(
+    ("flops", "accessed_bytes", "trips", "may"),
+    [
+        # A v5e computes 197e12 operations and moves 819e9 bytes a second; the all-gather takes
+        # 15e6 bytes over two links, 0.167 ms, for each trip.
+        pytest.param(197e9, 8.19e8, 0, ("compute",), id="memory at most as long"),
+        pytest.param(197e9, 1.638e9, 0, ("compute", "memory"), id="an upper bound proves nothing"),
+        pytest.param(197e9, 1.638e9, 9, ("communication", "memory"), id="beside communication"),
+        pytest.param(197e9, 1.638e9, 18, ("communication",), id="memory at most less long"),
+    ],
+)
+def test_memory_bounds_a_step_only_perhaps(flops, accessed_bytes, trips, may):
+    """What every operation reads and writes is an upper bound: fused, a matmul moves less."""
+    work = Work(flops=flops, accessed_bytes=accessed_bytes)
+    gather = collective("all-gather", 16, ROW, trips=trips)
+    cost = priced(Report("f", RING, work=work, collectives=(gather,))).cost
+    assert cost.may_bound == may
+    assert cost.bound == (may[0] if len(may) == 1 else None)
+
+
 def test_what_bounds_a_step_is_not_known_beside_custom_calls():
     work = Work(flops=1e12, accessed_bytes=1e9, uncounted=2)
     assert priced(Report("f", RING, work=work)).cost.bound is None

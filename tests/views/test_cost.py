@@ -18,10 +18,16 @@ def priced():
 
 def test_text_says_in_one_line_what_bounds_the_step(priced):
     # 256 KiB one way over a link of 45 GB/s; 2e9 operations at 197e12 a second.
-    assert (
-        "time      as if on TPU v5e: compute-bound: 10.2 us to compute at least, 1.22 us for memory"
-        in text.render(priced)
+    assert "as if on TPU v5e: compute-bound: compute >= 10.2 us, memory <= 1.22 us" in text.render(
+        priced
     )
+
+
+def test_text_says_both_where_the_bounds_do_not_tell_compute_from_memory():
+    # 1e8 bytes at 819e9 a second are an upper bound above what computing takes at least.
+    work = Work(flops=2e9, accessed_bytes=1e8)
+    shown = text.render(replace(sketch(), work=work).on_hardware("v5e"))
+    assert "TPU v5e: compute- or memory-bound: compute >= 10.2 us, memory <= 122 us" in shown
 
 
 def test_each_collective_has_its_seconds(priced):
