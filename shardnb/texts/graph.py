@@ -79,7 +79,7 @@ class Graph:
     def operands(self) -> dict[str, tuple[HloValue, ...]]:
         """The resolved operands of each instruction; a loop takes what its first tuple holds."""
         resolve = self.resolve
-        found = {i.name: tuple(map(resolve, i.operands)) for i in self.body}
+        found = {i.name: tuple([resolve(value) for value in i.operands]) for i in self.body}
         for instruction in self.body:
             if instruction.opcode in ("while", "conditional"):
                 found[instruction.name] = tuple(self._spread(found[instruction.name]))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from shardnb.texts.opcodes import NO_OPERANDS
 
-_OPERAND = re.compile(r"%([\w.\-]+)((?:#\d+)*)")
+_OPERAND = re.compile(r"%([\w.\-]+(?:#\d+)*)")
 _ARRAY = re.compile(r"([a-z]\w*)\[([\d,<=]*)\]")
 _CALLED = re.compile(
     r"(calls|to_apply|body|condition|true_computation|false_computation)=%?([\w.\-]+)"
@@ -75,11 +75,13 @@ class Instruction:
         if self.opcode in NO_OPERANDS:
             return ()
         if "%" in self.operand_text:
-            found = _OPERAND.findall(self.operand_text)
-            return tuple(_value(name, rest) if rest else HloValue(name) for name, rest in found)
-        plain = _COMMENT.sub("", self.operand_text)
-        words = (part.split()[-1] for part in _split(plain) if part.strip())
-        return tuple(_value(name, rest) for name, _, rest in (w.partition("#") for w in words))
+            words = _OPERAND.findall(self.operand_text)
+        else:
+            plain = _COMMENT.sub("", self.operand_text)
+            words = [part.split()[-1] for part in _split(plain) if part.strip()]
+        if "#" in self.operand_text:
+            return tuple(map(_value, words))
+        return tuple([HloValue(word) for word in words])
 
     @property
     def arrays(self) -> tuple[Array, ...]:
@@ -159,9 +161,10 @@ class Instruction:
         return f"%{self.name} = {self.shape} {self.opcode}({self.operand_text}){self.attributes}"
 
 
-def _value(name: str, rest: str) -> HloValue:
-    """Read `x` and `#1`, the element 1 of the tuple `x`."""
-    return HloValue(name, tuple(int(part) for part in rest.split("#") if part.isdigit()))
+def _value(word: str) -> HloValue:
+    """Read `x#1`, the element 1 of the tuple `x`."""
+    name, *rest = word.split("#")
+    return HloValue(name, tuple(int(part) for part in rest if part.isdigit()))
 
 
 @lru_cache(1 << 14)
