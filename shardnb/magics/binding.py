@@ -34,8 +34,8 @@ def bind(function: CellFunction, results: Mapping[str, Tree]) -> tuple[Any, list
     for name in [name for name in trace.before if name not in trace.after]:
         function.namespace.pop(name, None)
     function.namespace.update(bound)
-    said = [unbound(name, path) for name, path in settler.unbound.items()]
-    return last, [*said, *(left_out(path) for path in dict.fromkeys([*trace.lost, *settler.lost]))]
+    notes = [unbound(name, path) for name, path in settler.unbound.items()]
+    return last, [*notes, *(left_out(path) for path in dict.fromkeys([*trace.lost, *settler.lost]))]
 
 
 class _Settler:
@@ -45,13 +45,15 @@ class _Settler:
         self.lost: list[str] = []
         self.unbound: dict[str, str] = {}
         self._stated = stated
-        self._own: dict[str, dict[int, Any]] = {}
+        self._by_output: dict[str, dict[int, Any]] = {}
         for name, tree in trace.outputs.items():
             if results.get(name) is not None:
                 pairs = zip(leaves_of(tree), leaves_of(results[name]), strict=True)
-                self._own[name] = {id(tracer): array for tracer, array in pairs}
-        given = {key: array for key, (_, array) in trace.given.items()}
-        self._arrays: Mapping[int, Any] = ChainMap(given, *self._own.values())
+                self._by_output[name] = {id(tracer): array for tracer, array in pairs}
+        inputs = {key: array for key, (_, array) in trace.given.items()}
+        self._arrays: Mapping[int, Any] = ChainMap(inputs, *self._by_output.values())
+        # A tracer with several names is one output for each of them: a name with a stated sharding
+        # gets the array that has it.
         self._overlay: Mapping[int, Any] = {}
         self._settling = Settling(trace.copies, self._leaf)
 
@@ -70,7 +72,7 @@ class _Settler:
                 self.lost.append(entry.name)
 
     def _value(self, name: str, value: Any) -> Any:
-        self._overlay = self._own.get(name, {}) if name in self._stated else {}
+        self._overlay = self._by_output.get(name, {}) if name in self._stated else {}
         if id(value) in self._overlay:
             return self._overlay[id(value)]
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dis
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -21,20 +21,15 @@ def names_through(names: Names, namespace: Mapping[str, Any]) -> Names:
     waiting = list(names.read)
     while waiting:
         name = waiting.pop()
-        for code in _codes(name, namespace):
-            loaded, stored = globals_of(code)
+        roots = [(name, namespace[name])] if name in namespace else []
+        for _, value in reach(roots):
+            if not isinstance(value, types.FunctionType) or value.__globals__ is not namespace:
+                continue
+            loaded, stored = globals_of(value.__code__)
             waiting.extend(other for other in loaded if other not in read)
             read.update(dict.fromkeys(loaded))
             assigned.update(dict.fromkeys(stored))
     return Names(tuple(read), tuple(assigned))
-
-
-def _codes(name: str, namespace: Mapping[str, Any]) -> Iterator[types.CodeType]:
-    if name not in namespace:
-        return
-    for _, value in reach([(name, namespace[name])]):
-        if isinstance(value, types.FunctionType) and value.__globals__ is namespace:
-            yield value.__code__
 
 
 @lru_cache(maxsize=1024)

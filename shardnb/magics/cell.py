@@ -52,23 +52,22 @@ def parted(tree: ast.Module) -> tuple[ast.Module, ast.Expression | None]:
 
 
 def _refuse_escapes(tree: ast.Module, lines: Sequence[str]) -> None:
-    for node in sorted(_escapes(tree), key=lambda node: node.lineno):
-        text = lines[node.lineno - 1].strip() if node.lineno <= len(lines) else ""
-        if "get_ipython" not in text:
-            raise CellError(
-                f"line {node.lineno}: `{text}` is no Python, and %%shard compiles the cell as one "
-                "program; put it into a cell of its own"
-            )
-
-
-def _escapes(tree: ast.Module) -> Iterator[ast.Call]:
-    """Give what IPython made of `!`, `%` and `?`: calls of methods of `get_ipython()`."""
+    """Refuse `!`, `%` and `?`, of which IPython makes calls of methods of `get_ipython()`."""
+    numbers = []
     for node in ast.walk(tree):
         match node:
             case ast.Call(
                 func=ast.Attribute(value=ast.Call(func=ast.Name(id="get_ipython")), attr=attr)
             ) if attr in _ESCAPES:
-                yield node
+                numbers.append(node.lineno)
+    for number in sorted(numbers):
+        text = lines[number - 1].strip() if number <= len(lines) else ""
+        # A user may write get_ipython() too: that is Python.
+        if "get_ipython" not in text:
+            raise CellError(
+                f"line {number}: `{text}` is no Python, and %%shard compiles the cell as one "
+                "program; put it into a cell of its own"
+            )
 
 
 def _refuse_outside_function(tree: ast.Module) -> None:

@@ -80,7 +80,7 @@ def _tried(session: Session, text: Text, line: Line, mode: str, *, run: bool) ->
 
 def _comparison(tries: Sequence[_Try]) -> Comparison:
     plan = _plan(tries)
-    columns = [one.column for one in tries]
+    columns = [attempt.column for attempt in tries]
     if plan is not None and plan.explicit is not None:
         columns.append(Column(ANNOTATED, plan.explicit))
     return replace(compare(columns), plan=plan)
@@ -88,7 +88,7 @@ def _comparison(tries: Sequence[_Try]) -> Comparison:
 
 def _plan(tries: Sequence[_Try]) -> ExplicitPlan | None:
     """Seek the annotations, where the cell compiles with Auto axes and not with Explicit ones."""
-    by_mode = {one.mode: one for one in tries}
+    by_mode = {attempt.mode: attempt for attempt in tries}
     auto, explicit = by_mode.get("auto"), by_mode.get("explicit")
     if auto is None or explicit is None or auto.error is not None or explicit.error is None:
         return None

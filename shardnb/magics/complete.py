@@ -16,7 +16,11 @@ _LAST_WORD = re.compile(r"(?:^|\s)(\S*)$")
 _IN_SPEC = re.compile(r"""\bP(?:artitionSpec)?\([^()]*(?:\([^()]*)?['"](\w*)$""")
 _VALUE = re.compile(r"--([\w-]+)[ =](\S*)$")
 _AXIS_TYPE = re.compile(r"[\w]+=\d+:(\w*)$")
-
+_OPTIONS = {
+    "%mesh": options.MESH_OPTIONS,
+    "%shard": options.CALL_OPTIONS,
+    "%%shard": options.CELL_OPTIONS,
+}
 
 Namespace = Mapping[str, Any]
 
@@ -26,11 +30,10 @@ def matcher(mesh: NotebookMesh, namespace: Namespace) -> Callable[[Any], dict[st
 
     @context_matcher(identifier="shardnb")  # type: ignore[untyped-decorator]
     def shardnb_matcher(context: Any) -> dict[str, Any]:
-        line = context.line_with_cursor[: context.cursor_position]
-        found = _MAGIC.fullmatch(line)
-        if found is None or context.cursor_line > 0:
+        line = _MAGIC.fullmatch(context.line_with_cursor[: context.cursor_position])
+        if line is None or context.cursor_line > 0:
             return {"completions": []}
-        fragment, offers = offered(found[1], found[2], mesh, namespace)
+        fragment, offers = offered(line[1], line[2], mesh, namespace)
         words = sorted({offer for offer in offers if offer.startswith(fragment)})
         return {
             "completions": [SimpleCompletion(word, type="shardnb") for word in words],
@@ -38,8 +41,8 @@ def matcher(mesh: NotebookMesh, namespace: Namespace) -> Callable[[Any], dict[st
             "suppress": bool(words),
         }
 
-    found: Callable[[Any], dict[str, Any]] = shardnb_matcher
-    return found
+    typed: Callable[[Any], dict[str, Any]] = shardnb_matcher
+    return typed
 
 
 def offered(
@@ -49,31 +52,21 @@ def offered(
     in_spec = _IN_SPEC.search(text)
     if in_spec:
         return in_spec[1], _axis_names(text, mesh)
-    typed = _AXIS_TYPE.search(text)
-    if typed:
-        return typed[1], options.AXES.choices
+    axis_type = _AXIS_TYPE.search(text)
+    if axis_type:
+        return axis_type[1], options.AXES.choices
     value = _VALUE.search(text)
     if value:
-        return _value(*value.groups())
+        choices = {option.name: option.choices for option in options.CELL_OPTIONS}
+        return value[2].rpartition(",")[2], choices.get(value[1], ())
     word = _LAST_WORD.search(text)
     fragment = word[1] if word else ""
     if fragment.startswith("-"):
-        return fragment, [f"--{option.name}" for option in _options(magic)]
+        out = () if magic == "%mesh" else ("--out",)
+        return fragment, [*(f"--{option.name}" for option in _OPTIONS[magic]), *out]
     if magic == "%%shard" and (fragment == "" or fragment.isidentifier()):
         return fragment, _targets(namespace)
     return fragment, ()
-
-
-def _options(magic: str) -> list[options.Option]:
-    if magic == "%mesh":
-        return list(options.MESH_OPTIONS)
-    known = options.CELL_OPTIONS if magic == "%%shard" else options.CALL_OPTIONS
-    return [*known, options.Option("out")]
-
-
-def _value(name: str, typed: str) -> tuple[str, Iterable[str]]:
-    known = {option.name: option.choices for option in options.CELL_OPTIONS}
-    return typed.rpartition(",")[2], known.get(name, ())
 
 
 def _axis_names(text: str, mesh: NotebookMesh) -> list[str]:

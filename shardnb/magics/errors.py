@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,9 @@ class ForbiddenCollectives(RuntimeError):
     def __init__(self, words: Sequence[str], collectives: Sequence[Collective]) -> None:
         """Name what was forbidden and what was found."""
         self.collectives = tuple(collectives)
-        found = "; ".join(_named(collective) for collective in collectives)
+        listed = "; ".join(_named(collective) for collective in collectives)
         count = f"{len(collectives)} collective{'s' if len(collectives) > 1 else ''}"
-        super().__init__(f"--forbid {','.join(words)}: the program has {count}: {found}")
+        super().__init__(f"--forbid {','.join(words)}: the program has {count}: {listed}")
 
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]
@@ -64,17 +65,17 @@ def _raised_in(error: BaseException) -> str:
 
 
 def _frames(traceback: types.TracebackType | None) -> Sequence[types.TracebackType]:
-    found = []
+    frames = []
     while traceback is not None:
-        found.append(traceback)
+        frames.append(traceback)
         traceback = traceback.tb_next
-    return found
+    return frames
 
 
 def at_cell(error: BaseException, file: str) -> types.TracebackType | None:
     """Give the first frame of an error that is in the cell, or None where there is none."""
-    frames = _frames(error.__traceback__)
-    return next((tb for tb in frames if tb.tb_frame.f_code.co_filename == file), None)
+    stack = _frames(error.__traceback__)
+    return next((tb for tb in stack if tb.tb_frame.f_code.co_filename == file), None)
 
 
 @contextmanager
@@ -89,27 +90,15 @@ def usage_errors() -> Iterator[None]:
         raise UsageError(" ".join(str(error).split())) from error
 
 
-def show_from(shell: Any, error: BaseException, start: types.TracebackType | None) -> None:
-    """Have IPython show an error from this frame on, without JAX's own frames.
-
-    The error itself keeps them all, for a debugger.
-    """
-    error._render_traceback_ = rendered(shell, error, start)  # type: ignore[attr-defined]
-
-
 def rendered(
     shell: Any, error: BaseException, start: types.TracebackType | None
 ) -> Callable[[], list[str]]:
-    """Give what writes the traceback of an error from this frame on, without JAX's own frames."""
-    users = _without_jax(start)
+    """Give what writes the traceback of an error from this frame on, without JAX's own frames.
 
-    def render() -> list[str]:
-        lines: list[str] = shell.InteractiveTB.structured_traceback(
-            type(error), error, users, tb_offset=0
-        )
-        return lines
-
-    return render
+    The error itself keeps them all, for a debugger.
+    """
+    write = shell.InteractiveTB.structured_traceback
+    return partial(write, type(error), error, _without_jax(start), tb_offset=0)
 
 
 def _without_jax(start: types.TracebackType | None) -> types.TracebackType | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from IPython.display import display
@@ -33,14 +34,11 @@ def show(shell: Any, error: BaseException, report: ErrorReport, plain: Render) -
 
     def render() -> list[str]:
         error._render_traceback_ = plain  # type: ignore[attr-defined]
-        return [f"{type(error).__name__}: {report.sentence}{_line(report)}"]
+        line = report.location and f" (line {report.location.line}; %tb shows the traceback)"
+        return [f"{type(error).__name__}: {report.sentence}{line or ''}"]
 
     in_notebook = getattr(shell, "kernel", None) is not None
     error._render_traceback_ = render if in_notebook else plain  # type: ignore[attr-defined]
-
-
-def _line(report: ErrorReport) -> str:
-    return f" (line {report.location.line}; %tb shows the traceback)" if report.location else ""
 
 
 class AnyCell:
@@ -53,7 +51,7 @@ class AnyCell:
         self._before: tuple[Any, Any] | None = None
 
     def switch(self, *, on: bool) -> None:
-        """Switch explaining on or off; a handler of the user's stays in its place behind it."""
+        """Switch explaining on or off; a handler of the user's own goes first."""
         shell = self._shell
         if on and self._before is None:
             self._before = shell.custom_exceptions, getattr(shell, "CustomTB", None)
@@ -70,20 +68,12 @@ class AnyCell:
         traceback: types.TracebackType,
         tb_offset: int | None = None,
     ) -> Any:
-        theirs, handler = self._before or ((), None)
-        if handler is not None and issubclass(kind, tuple(theirs)):
+        kinds, handler = self._before or ((), None)
+        if handler is not None and issubclass(kind, tuple(kinds)):
             return handler(kind, error, traceback, tb_offset)
         report = None if hasattr(error, "_render_traceback_") else self._explain(error)
         if report is not None:
-            show(shell, error, report, lambda: _rendered(shell, error, traceback, tb_offset))
+            plain = shell.InteractiveTB.structured_traceback
+            show(shell, error, report, partial(plain, kind, error, traceback, tb_offset=tb_offset))
         shell.showtraceback((kind, error, traceback), tb_offset=tb_offset)
         return None
-
-
-def _rendered(
-    shell: Any, error: BaseException, traceback: types.TracebackType, tb_offset: int | None
-) -> list[str]:
-    lines: list[str] = shell.InteractiveTB.structured_traceback(
-        type(error), error, traceback, tb_offset=tb_offset
-    )
-    return lines

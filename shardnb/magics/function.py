@@ -164,11 +164,15 @@ class CellFunction:
 
     @contextmanager
     def _in_notebook(self, trace: Trace, tracers: tuple[Tree, ...]) -> Iterator[None]:
-        """Bind copies of the inputs for the body, and put everything back behind it."""
+        """Bind copies of the inputs for the body, and put everything back after it."""
         before = dict(self.namespace)
         try:
-            for (name, value), given in zip(self.inputs.items(), tracers, strict=True):
-                self.namespace[name] = _copied(trace, name, value, given)
+            for (name, value), tree in zip(self.inputs.items(), tracers, strict=True):
+                arrays = [leaf for leaf in leaves_of(value) if is_array(leaf)]
+                leaves = jax.tree_util.tree_leaves(tree)
+                pairs = zip(leaves, arrays, strict=True)
+                trace.given |= {id(tracer): (tracer, array) for tracer, array in pairs}
+                self.namespace[name] = trace.copies.copy(value, iter(leaves), name)
             trace.before = dict(self.namespace)
             yield
         except Exception as error:  # any: it goes on
@@ -190,13 +194,16 @@ class CellFunction:
 
     def _outputs(self, trace: Trace) -> dict[str, Tree]:
         named = {**trace.kept(self.inputs), **trace.assigned()}
-        if LAST in self.stated or _has_new(trace, trace.last, named):
+        have = {id(leaf) for value in named.values() for leaf in leaves_of(value)}
+        shown = (leaf for leaf in leaves_of(trace.last) if trace.is_new(leaf))
+        # The last expression is an output where it shows an array that has no name.
+        if LAST in self.stated or any(id(leaf) not in have for leaf in shown):
             named[LAST] = trace.last
-        found = {
+        trees = {
             name: only(value, is_array if name in self.stated else trace.is_new)
             for name, value in named.items()
         }
-        return {name: tree for name, tree in found.items() if leaves_of(tree)}
+        return {name: tree for name, tree in trees.items() if leaves_of(tree)}
 
     def _check(self, outputs: Mapping[str, Tree]) -> None:
         unknown = [name for name in self.stated if name not in outputs]
@@ -210,20 +217,6 @@ class CellFunction:
             raise CellError(
                 f"over manual axes the placement of every output is stated: --out {form}{shown}"
             )
-
-
-def _copied(trace: Trace, name: str, value: Tree, tracers: Tree) -> Tree:
-    arrays = [leaf for leaf in leaves_of(value) if is_array(leaf)]
-    leaves = jax.tree_util.tree_leaves(tracers)
-    pairs = zip(leaves, arrays, strict=True)
-    trace.given |= {id(tracer): (tracer, array) for tracer, array in pairs}
-    return trace.copies.copy(value, iter(leaves), name)
-
-
-def _has_new(trace: Trace, last: Any, named: Namespace) -> bool:
-    """Whether the last expression shows an array that has no name."""
-    have = {id(leaf) for value in named.values() for leaf in leaves_of(value)}
-    return any(trace.is_new(leaf) and id(leaf) not in have for leaf in leaves_of(last))
 
 
 def restore(namespace: Namespace, before: Namespace) -> None:

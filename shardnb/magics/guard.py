@@ -112,17 +112,13 @@ def _put(holder: Any, content: Content) -> None:
         for name, cell in _cells(holder):
             cell.cell_contents = content.get(name, cell.cell_contents)
     elif isinstance(holder, type):
-        _put_in_class(holder, content)
+        for name in [name for name in vars(holder) if name not in content]:
+            delattr(holder, name)
+        for name, value in content.items():
+            if vars(holder).get(name) is not value:
+                setattr(holder, name, value)
     else:
         _put(object.__getattribute__(holder, "__dict__"), content)
-
-
-def _put_in_class(cls: type, content: Content) -> None:
-    for name in [name for name in vars(cls) if name not in content]:
-        delattr(cls, name)
-    for name, value in content.items():
-        if vars(cls).get(name) is not value:
-            setattr(cls, name, value)
 
 
 def _cells(function: types.FunctionType) -> Iterator[tuple[str, types.CellType]]:
@@ -145,24 +141,20 @@ def _same(now: Content | None, before: Content) -> bool:
 
 
 def _cleaned(kept: _Kept) -> list[str]:
-    now = _content(kept.holder) or {}
-    changed = {k: v for k, v in now.items() if k not in kept.before or kept.before[k] is not v}
+    """Give an object what it held before in place of its tracers; gives their paths."""
+    now, before = _content(kept.holder) or {}, kept.before
+    changed = {k: v for k, v in now.items() if k not in before or before[k] is not v}
     lost = {
         key: path
         for key, value in changed.items()
         if (path := tracer_in(kept.path + _step(kept.holder, key), value))
     }
-    if lost:
-        _put(kept.holder, _without(kept, now, lost))
+    if lost and isinstance(kept.holder, list | deque | set):
+        _put(kept.holder, before)
+    elif lost:
+        old = {key: before[key] for key in lost if key in before}
+        _put(kept.holder, {k: v for k, v in {**now, **old}.items() if k in old or k not in lost})
     return list(lost.values())
-
-
-def _without(kept: _Kept, now: Content, lost: Iterable[Any]) -> Content:
-    """Give what an object holds now, with what it held before in place of what is lost."""
-    if isinstance(kept.holder, list | deque | set):
-        return kept.before
-    old = {key: kept.before[key] for key in lost if key in kept.before}
-    return {key: value for key, value in {**now, **old}.items() if key in old or key not in lost}
 
 
 def _step(holder: Any, key: Any) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from shardnb.magics.trees import is_array, is_tracer
 
+# Objects that are looked into: a name may lead to a whole data set, and each cell looks again.
 _LIMIT = 5000
 _ITERABLES: tuple[Iterable[Any], ...] = ("", [], (), set(), {}, {}.values(), {}.items())
 _ITERATORS: tuple[type, ...] = (
@@ -76,11 +77,11 @@ def _attributes(holder: Any) -> Iterator[tuple[str, Any]]:
     if type(holder).__module__ == "__main__":
         yield ".__class__", type(holder)
     try:
-        own = object.__getattribute__(holder, "__dict__")
+        attributes = object.__getattribute__(holder, "__dict__")
     except AttributeError:
         return
-    if isinstance(own, dict):
-        yield from ((f".{name}", value) for name, value in own.items())
+    if isinstance(attributes, dict):
+        yield from ((f".{name}", value) for name, value in attributes.items())
 
 
 def reach(

@@ -32,14 +32,6 @@ class OptionError(ValueError):
     """A line that cannot be read; the message says what the right form is."""
 
 
-def _text(value: str) -> str:
-    return value
-
-
-def _axes(value: str) -> str:
-    return axis_type(value)
-
-
 def _view(value: str) -> str:
     if value not in VIEWS:
         raise ValueError(f"{value!r} is no view; the views are {', '.join(VIEWS)}")
@@ -70,7 +62,7 @@ class Option:
 
     name: str
     value: str = ""
-    read: Callable[[str], object] = _text
+    read: Callable[[str], object] = str
     choices: tuple[str, ...] = ()
 
 
@@ -88,7 +80,7 @@ def _switch(value: str) -> str:
 
 
 MESH = Option("mesh", "data=4,model=2")
-AXES = Option("axes", "|".join(AXIS_TYPES), _axes, tuple(AXIS_TYPES))
+AXES = Option("axes", "|".join(AXIS_TYPES), axis_type, tuple(AXIS_TYPES))
 ON = Option("on", "cpu|attached|v5e:2x4", choices=TARGETS)
 NO_RUN = Option("no-run")
 WATCH = Option("watch")
@@ -162,7 +154,7 @@ class _Reader:
     """Reads a line from left to right."""
 
     def __init__(self, line: str, options: Mapping[str, Option], *, specs: bool) -> None:
-        self._line = line[: _end(line, 0, _no_boundary)]
+        self._line = line[: _end(line, 0, lambda _line, _at: False)]
         self._options = options
         self._with_specs = specs
         self._values: dict[str, object] = {}
@@ -172,24 +164,16 @@ class _Reader:
         self._at = 0
 
     def read(self) -> Line:
-        first = self._first()
+        self._skip()
+        first = "" if self._starts_item(self._line, self._at) else self._expression()
         while self._at < len(self._line):
-            self._item()
+            option = _WORD.match(self._line, self._at)
+            if option:
+                self._option(option)
+            else:
+                self._spec()
+            self._skip()
         return Line(first, self._values, self._specs, self._out)
-
-    def _first(self) -> str:
-        self._skip()
-        if self._starts_item(self._line, self._at):
-            return ""
-        return self._expression()
-
-    def _item(self) -> None:
-        option = _WORD.match(self._line, self._at)
-        if option:
-            self._option(option)
-        else:
-            self._spec()
-        self._skip()
 
     def _option(self, match: re.Match[str]) -> None:
         name = match[0][2:]
@@ -231,7 +215,14 @@ class _Reader:
         text = self._expression().rstrip(",").rstrip()
         if name in self._into:
             raise OptionError(f"the spec of {name} is given twice")
-        self._into[name] = _checked(name, text)
+        if not text:
+            raise OptionError(f"{name}= needs a spec, such as {name}=P('data')")
+        try:
+            ast.parse(text, mode="eval")
+        except SyntaxError as error:
+            why = f"the spec {name}={text} is no Python expression: {error.msg}"
+            raise OptionError(why) from error
+        self._into[name] = text
 
     def _starts_item(self, line: str, at: int) -> bool:
         if _OPTION.match(line, at):
@@ -250,7 +241,8 @@ class _Reader:
         start = self._at
         if _OPTION.match(self._line, start):
             return ""
-        self._at = _end(self._line, start, _goes_on_no_further)
+        # A value ends at the next blank, but a comma before the blank carries on.
+        self._at = _end(self._line, start, lambda line, at: not line[:at].rstrip().endswith(","))
         return _unquoted(self._line[start : self._at].strip())
 
     def _skip(self) -> None:
@@ -258,28 +250,9 @@ class _Reader:
             self._at += 1
 
 
-def _checked(name: str, text: str) -> str:
-    if not text:
-        raise OptionError(f"{name}= needs a spec, such as {name}=P('data')")
-    try:
-        ast.parse(text, mode="eval")
-    except SyntaxError as error:
-        raise OptionError(f"the spec {name}={text} is no Python expression: {error.msg}") from error
-    return text
-
-
 def _unquoted(text: str) -> str:
     quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
     return text[1:-1] if quoted and text[0] not in text[1:-1] else text
-
-
-def _no_boundary(_line: str, _at: int) -> bool:
-    return False
-
-
-def _goes_on_no_further(line: str, at: int) -> bool:
-    """Whether a value ends at the blank before `at`: a comma before it carries on."""
-    return not line[:at].rstrip().endswith(",")
 
 
 def _end(line: str, start: int, boundary: Callable[[str, int], bool]) -> int:
@@ -288,7 +261,11 @@ def _end(line: str, start: int, boundary: Callable[[str, int], bool]) -> int:
     while at < len(line):
         char = line[at]
         if char in "'\"":
-            at = _behind_string(line, at)
+            quote = line[at : at + 3] if line[at : at + 3] in {"'''", '"""'} else char
+            at += len(quote)
+            while at < len(line) and not line.startswith(quote, at):
+                at += 2 if line[at] == "\\" else 1
+            at += len(quote)
             continue
         if char in _CLOSING:
             open_brackets += _CLOSING[char]
@@ -301,11 +278,3 @@ def _end(line: str, start: int, boundary: Callable[[str, int], bool]) -> int:
             return at
         at += 1
     return at
-
-
-def _behind_string(line: str, at: int) -> int:
-    quote = line[at : at + 3] if line[at : at + 3] in {"'''", '"""'} else line[at]
-    at += len(quote)
-    while at < len(line) and not line.startswith(quote, at):
-        at += 2 if line[at] == "\\" else 1
-    return at + len(quote)

@@ -53,15 +53,11 @@ class Prepared:
 
 def out_specs_of(function: CellFunction, stated: Mapping[str, Tree]) -> Tree:
     """Give the placement of each output, of those behind `--out`."""
-    if function.manual:
-        return {name: _spec_alone(tree) for name, tree in stated.items()}
-    return {name: stated.get(name) for name in function.possible} if stated else None
-
-
-def _spec_alone(tree: Tree) -> Tree:
-    """Give specs for shardings: `shard_map` takes no others."""
+    if not function.manual:
+        return {name: stated.get(name) for name in function.possible} if stated else None
+    # shard_map takes specs alone, and no shardings.
     return jax.tree_util.tree_map(
         lambda spec: spec.spec if isinstance(spec, NamedSharding) else spec,
-        tree,
+        dict(stated),
         is_leaf=placement.is_spec,
     )

@@ -73,25 +73,19 @@ class Session:
     def cell_text(self, line: str, body: str) -> Text:
         """Read the body of `%%shard`, so that its lines have the numbers that the user sees."""
         running = self.cells.running("%%shard", line, body)
-        source = running.head + self._python(body)
+        code = body.lstrip("\n")
+        python: str = self.shell.transform_cell(code)
+        source = running.head + "\n" * (len(body) - len(code)) + python
         file = self.shell.compile.cache(source, running.number, raw_code=running.raw)
         self.cells.add(file, running.source)
         lines = running.raw.splitlines()
-        return Text(self._tree(source, file), lines, file, running.source.name, file, source)
-
-    def _python(self, body: str) -> str:
-        text = body.lstrip("\n")
-        python: str = self.shell.transform_cell(text)
-        return "\n" * (len(body) - len(text)) + python
-
-    def _tree(self, source: str, file: str) -> ast.Module:
         try:
             tree: ast.Module = self.shell.compile.ast_parse(source, filename=file)
         except SyntaxError:
             errors.show_syntax_error_alone(self.shell)
             raise
-        tree = self.shell.transform_ast(tree)
-        return _interactive(tree, self.shell.ast_node_interactivity)
+        tree = _interactive(self.shell.transform_ast(tree), self.shell.ast_node_interactivity)
+        return Text(tree, lines, file, running.source.name, file, source)
 
     def call_text(self, line: str) -> Text:
         """Read the call behind `%shard`, at the line of its cell."""
@@ -106,9 +100,8 @@ class Session:
         if self.cells.has(file):
             # A file of its own: in the cell's one, the call stands inside of a magic's line.
             raw = f"# %shard at line {number}\n{line}"
-            own = self.shell.compile.cache(python, self.cells.number, raw_code=raw)
-            self.cells.add_as(own, file)
-            file = own
+            cell, file = file, self.shell.compile.cache(python, self.cells.number, raw_code=raw)
+            self.cells.add_as(file, cell)
         return Text(tree, lines, file, line, self._defined_in(tree, file), python)
 
     def _defined_in(self, tree: ast.Module, file: str) -> str:
@@ -116,8 +109,8 @@ class Session:
         match tree.body[0]:
             case ast.Expr(value=ast.Call(func=ast.Name(id=name))):
                 code = _code_of(self.namespace.get(name))
-                found = getattr(code, "co_filename", file)
-                return found if self.cells.has(found) else file
+                defined_in = getattr(code, "co_filename", file)
+                return defined_in if self.cells.has(defined_in) else file
         return file
 
     # Programs
@@ -167,17 +160,17 @@ class Session:
             runs=run and not grid.compile_only and not _shapes_only(inputs),
             quiet=capture_output,
         )
+        array_names = {
+            **{id(array): path for path, array in function.guard.arrays()},
+            **{id(v): name for name, v in self.namespace.items() if isinstance(v, jax.Array)},
+        }
         request = Request(
             function=function,
             arguments=function.arguments(),
             grid=grid,
             in_specs=specs,
             out_specs=out_specs_of(function, out),
-            texts=replace(
-                self.cells.texts(text.explained),
-                title=text.title,
-                names=self._array_names(function),
-            ),
+            texts=replace(self.cells.texts(text.explained), title=text.title, names=array_names),
         )
         return Prepared(function, request)
 
@@ -198,23 +191,20 @@ class Session:
         return self._evaluated(stated)
 
     def _evaluated(self, specs: Mapping[str, str]) -> dict[str, Tree]:
-        return {name: self._value(name, text) for name, text in specs.items()}
-
-    def _value(self, name: str, text: str) -> Tree:
-        try:
-            return eval(text, {**self.namespace, **_KNOWN})  # noqa: S307  the user's expression
-        except Exception as error:  # whatever the user's expression raises
-            raise CellError(f"the spec {name}={text}: {type(error).__name__}: {error}") from error
+        values, names = {}, {**self.namespace, **_KNOWN}
+        for name, text in specs.items():
+            try:
+                values[name] = eval(text, names)  # noqa: S307  the user's expression
+            except Exception as error:  # whatever the user's expression raises
+                why = f"the spec {name}={text}: {type(error).__name__}: {error}"
+                raise CellError(why) from error
+        return values
 
     def grid(self, line: Line, values: Any) -> Grid:
         """Give the mesh that a line asks for, or that goes without saying."""
         text = line.text(options.MESH)
         stated = None if text is None else mesh_value(text, self.namespace)
         return self.mesh.choose(stated, line.text(options.AXES), line.text(options.ON), values)
-
-    def _array_names(self, function: CellFunction) -> dict[int, str]:
-        own = {id(v): name for name, v in self.namespace.items() if isinstance(v, jax.Array)}
-        return {**{id(array): path for path, array in function.guard.arrays()}, **own}
 
     def results(
         self, line: Line, program: Program, report: Report
@@ -249,10 +239,10 @@ class Session:
 
     def _forbid(self, line: Line, report: Report) -> None:
         words = line.words(options.FORBID)
-        found = errors.forbidden(report.collectives, words)
-        if found:
+        broken = errors.forbidden(report.collectives, words)
+        if broken:
             self._show(line, report)
-            raise errors.ForbiddenCollectives(words, found)
+            raise errors.ForbiddenCollectives(words, broken)
 
     def _show(self, line: Line, report: Report) -> None:
         show(report, line.text(options.VIEW) or "full")
@@ -275,7 +265,8 @@ class Session:
             if start is None and errors.says_what_is_wrong(error):
                 raise CellError(str(error)) from error
             if report is None and (start is not None or not errors.is_ours(error)):
-                errors.show_from(self.shell, error, start)
+                plain = errors.rendered(self.shell, error, start)
+                error._render_traceback_ = plain  # type: ignore[attr-defined]
             raise
 
 

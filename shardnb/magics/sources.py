@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from shardnb.compiler import SourceTexts
 from shardnb.report import Location, Report, Source
+
+if TYPE_CHECKING:
+    from shardnb.compiler import SourceTexts
 
 
 @dataclass(frozen=True)
@@ -94,10 +96,10 @@ class Cells:
         """Give the line of the running cell that holds a text, and the cell's file name."""
         raw = getattr(self._info, "raw_cell", None) or ""
         lines = raw.lstrip("\n").splitlines()
-        found = [number for number, line in enumerate(lines, 1) if text in line]
-        if not found:
+        number = next((number for number, line in enumerate(lines, 1) if text in line), None)
+        if number is None:
             return 1, "<%shard>"
-        return found[0], self._remember(self._info, self.number)
+        return number, self._remember(self._info, self.number)
 
     def has(self, file: str) -> bool:
         """Whether a file name is that of a cell."""
@@ -113,6 +115,9 @@ class Cells:
 
     def texts(self, first: str) -> SourceTexts:
         """Give every text, the one of the file `first` in front."""
+        # The compiler's modules are imported with the first cell: loading the extension is quick.
+        from shardnb.compiler import SourceTexts
+
         files = [first, *(file for file in self._by_file if file != first)]
         known = [file for file in files if file in self._by_file]
         return SourceTexts(
@@ -136,7 +141,7 @@ def tidied(report: Report) -> Report:
 
 
 def _from_cell(frames: tuple[Location, ...]) -> tuple[Location, ...]:
-    """Cut a stack behind the cell's own frame: what called the cell is the shell and the magic."""
+    """End a stack with the cell's own frame: what called the cell is the shell and the magic."""
     base = (i for i, frame in enumerate(frames) if frame.function == "<module>")
     return frames[: next(base, len(frames)) + 1]
 

@@ -96,14 +96,14 @@ class Copies:
         if is_array(tree):
             return next(replaced)
         known = self._by_original.get(id(tree))
-        found = children(tree)
         if known is not None:
             for _ in filter(is_array, leaves_of(tree)):
                 next(replaced)
             return known.copy
-        if found is None:
+        inside = children(tree)
+        if inside is None:
             return tree
-        parts, structure = found
+        parts, structure = inside
         copied = [self.copy(part, replaced, name) for part in parts]
         copy = _ordered(structure.unflatten(copied), tree)
         entry = Copied(name, tree, parts, structure, copy)
@@ -134,10 +134,10 @@ class Settling:
             return self._leaf(tree)
         if id(tree) in self._done:
             return self._done[id(tree)][1]
-        found = children(tree)
-        if found is None:
+        inside = children(tree)
+        if inside is None:
             return tree
-        result = self._container(tree, *found)
+        result = self._container(tree, *inside)
         self._done[id(tree)] = (tree, result)
         return result
 
@@ -164,8 +164,9 @@ def become(old: Tree, new: Tree) -> Tree:
         old.update(new)
     _take_attributes(old, new)
     now, wanted = children(old), children(new)
-    took = now is not None and wanted is not None and _same(now[0], wanted[0])
-    return old if took and now is not None and wanted is not None and now[1] == wanted[1] else new
+    if now is None or wanted is None:
+        return new
+    return old if now[1] == wanted[1] and _same(now[0], wanted[0]) else new
 
 
 def _take_attributes(old: Any, new: Any) -> None:
@@ -177,9 +178,9 @@ def _take_attributes(old: Any, new: Any) -> None:
         except AttributeError:
             continue
         if name == "__dict__":
-            own = object.__getattribute__(old, name)
-            own.clear()
-            own.update(value)
+            attributes = object.__getattribute__(old, name)
+            attributes.clear()
+            attributes.update(value)
         else:
             object.__setattr__(old, name, value)
 
