@@ -28,10 +28,9 @@ def dtype_name(dtype: Any) -> str:
     if name in _HLO_NAMES:
         return _HLO_NAMES[name]
     stem = name.rstrip("0123456789")
-    return _HLO_NAMES[stem] + name[len(stem) :] if stem in _HLO_NAMES else _small(name)
-
-
-def _small(name: str) -> str:
+    if stem in _HLO_NAMES:
+        return _HLO_NAMES[stem] + name[len(stem) :]
+    # such as float8_e4m3fn
     return name.replace("float", "f").replace("_", "") if name.startswith("float") else name
 
 

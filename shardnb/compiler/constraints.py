@@ -10,7 +10,6 @@ from jax.sharding import NamedSharding
 from shardnb.compiler.arrays import dtype_name
 from shardnb.compiler.divisibility import Stated
 from shardnb.jax_compat.jaxprs import equations
-from shardnb.report.model import Location
 from shardnb.sources import positions
 from shardnb.sources.source_texts import Sources
 
@@ -21,17 +20,13 @@ def constraints(jaxpr: Any, sources: Sources) -> Iterator[Stated]:
         if equation.primitive.name == "sharding_constraint":
             sharding, value = equation.params["sharding"], equation.invars[0].aval
             if isinstance(sharding, NamedSharding):
+                frames = positions.lines(positions.of_equation(equation))
                 yield Stated(
                     "constraint",
                     "the constrained value",
                     tuple(value.shape),
                     dtype_name(value.dtype),
                     sharding.spec,
-                    _line(equation, sources),
+                    next(iter(sources.locate(frames)), None),
                     padded=True,
                 )
-
-
-def _line(equation: Any, sources: Sources) -> Location | None:
-    frames = positions.lines(positions.of_equation(equation))
-    return next(iter(sources.locate(frames)), None)

@@ -164,11 +164,16 @@ def largest_mesh(stated: Sequence[Stated], sizes: Mapping[str, int]) -> dict[str
         if axes and all(axis in sizes for axis in axes)
     ]
     choices = [_sizes_for(axis, dims, sizes, devices) for axis in sizes]
+
+    def merit(mesh: Mapping[str, int]) -> tuple[int, int]:
+        return math.prod(mesh.values()), sum(mesh[axis] == size for axis, size in sizes.items())
+
     best = dict.fromkeys(sizes, 1)
     for chosen in itertools.product(*choices):
         mesh = dict(zip(sizes, chosen, strict=True))
-        if math.prod(chosen) <= devices and _divides(mesh, dims):
-            best = max(best, mesh, key=lambda one: _merit(one, sizes))
+        divides = all(size % math.prod(mesh[axis] for axis in axes) == 0 for size, axes in dims)
+        if math.prod(chosen) <= devices and divides:
+            best = max(best, mesh, key=merit)
     return best
 
 
@@ -186,30 +191,17 @@ def _sizes_for(
     return [size for size in range(1, devices + 1) if common % size == 0]
 
 
-def _divides(mesh: Mapping[str, int], dims: Sequence[tuple[int, tuple[str, ...]]]) -> bool:
-    return all(size % math.prod(mesh[axis] for axis in axes) == 0 for size, axes in dims)
-
-
-def _merit(mesh: Mapping[str, int], wanted: Mapping[str, int]) -> tuple[int, int]:
-    same = sum(mesh[axis] == size for axis, size in wanted.items())
-    return math.prod(mesh.values()), same
-
-
 def moved_bytes(shape: tuple[int, ...], dtype: str, old: Any, new: Any) -> int:
     """Give the bytes that devices receive when an array moves from one sharding to another.
 
     A device keeps the part of its new block that lay in its old one.
     """
-    before = {device: _box(index, shape) for device, index in _blocks(old, shape)}
+    before = {d: _box(index, shape) for d, index in old.devices_indices_map(shape).items()}
     elements = 0
-    for device, index in _blocks(new, shape):
+    for device, index in new.devices_indices_map(shape).items():
         box = _box(index, shape)
         elements += _volume(box) - _volume(_common(box, before.get(device)))
     return dtypes.size_in_bytes(dtype, (elements,))
-
-
-def _blocks(sharding: Any, shape: tuple[int, ...]) -> Iterator[tuple[Any, Any]]:
-    yield from sharding.devices_indices_map(shape).items()
 
 
 _Box = tuple[tuple[int, int], ...]

@@ -147,17 +147,12 @@ def check_spec(
     for dim, axes in enumerate(entries(spec)):
         parts = math.prod(mesh.shape[axis] for axis in axes)
         if shape[dim] % parts:
+            below, above = shape[dim] // parts * parts, -(-shape[dim] // parts) * parts
             raise ValueError(
                 f"the spec {said} splits dimension {dim} of size {shape[dim]} into {parts} parts "
                 f"({' x '.join(axes)}), which does not divide it; sizes that do: "
-                f"{_near(shape[dim], parts)}"
+                f"{f'{below} or {above}' if below else above}"
             )
-
-
-def _near(size: int, parts: int) -> str:
-    """Give the next sizes below and above that divide."""
-    below, above = size // parts * parts, -(-size // parts) * parts
-    return f"{below} or {above}" if below else str(above)
 
 
 def _check_axes(said: str, axes: list[str], mesh: jax.sharding.Mesh) -> None:

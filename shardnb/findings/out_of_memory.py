@@ -28,9 +28,9 @@ def find(evidence: Evidence) -> Iterator[Finding]:
         frames = locate(module.frames(instruction)) if instruction is not None else ()
         first = first or next(iter(frames), None)
         where = f" at line {frames[0].line}" if frames else ""
-        told.append(
-            f"{_size(buffer.bytes)} {_type(buffer)} of {_named(buffer, instruction)}{where}"
-        )
+        dtype, shape = parse_shape(buffer.type)[0]
+        name = _named(buffer, instruction)
+        told.append(f"{_size(buffer.bytes)} {dtype}{list(shape)} of {name}{where}")
     listed = f"; the largest buffers: {'; '.join(told[:_SAID])}" if told else ""
     yield Finding(
         "out-of-memory", _message(evidence.failure) + listed, first, details="\n".join(told)
@@ -62,8 +62,3 @@ def _size(count: int) -> str:
         if count >= factor:
             return f"{count / factor:.2f} {unit}"
     return f"{count} B"
-
-
-def _type(buffer: Buffer) -> str:
-    dtype, shape = parse_shape(buffer.type)[0]
-    return f"{dtype}[{', '.join(map(str, shape))}]"

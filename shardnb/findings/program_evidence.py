@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import jax
 
-from shardnb.causes import Stated, read_stated
+from shardnb.causes import read_stated
 from shardnb.compiler import Program, arrays
 from shardnb.compiler.committed import committed
 from shardnb.findings.evidence import Evidence
-from shardnb.report.model import Mesh, Run, Value
+from shardnb.report.model import Run, Value
 
 # Characters of an optimized program up to which its jaxpr and StableHLO are kept as text: writing
 # those of a larger one takes seconds, and nobody reads them.
@@ -35,7 +35,11 @@ def evidence_of_program(program: Program, *, origins: bool | None = None) -> Evi
         outputs=arrays.outputs(program),
         parameters=tuple(inputs[number].name for number in program.parameters),
         donated=_donated(program, inputs),
-        stated=_stated(program, mesh),
+        stated=read_stated(
+            program.traced.jaxpr,
+            explicit=any(axis.type == "explicit" for axis in mesh.axes),
+            results=program.out_specs is not None,
+        ),
         moved=tuple(committed(request)),
         jaxpr=program.traced.jaxpr,
         compiled=program.compiled,
@@ -57,12 +61,6 @@ def _texts(program: Program) -> dict[str, str]:
         jaxpr = program.traced.jaxpr.pretty_print(use_color=False)
         found = {"jaxpr": jaxpr, "stablehlo": program.lowered.as_text(), **found}
     return {name: text for name, text in found.items() if text}
-
-
-def _stated(program: Program, mesh: Mesh) -> Stated:
-    explicit = any(axis.type == "explicit" for axis in mesh.axes)
-    stated = program.out_specs is not None
-    return read_stated(program.traced.jaxpr, explicit=explicit, results=stated)
 
 
 def _donated(program: Program, inputs: Sequence[Value]) -> dict[int, Value]:

@@ -99,7 +99,11 @@ class _Text:
                     f"{self.given.size}: {', '.join(f'{a.name}={a.size}' for a in self.given.axes)}"
                 )
             return self.given
-        return self._named(stated) or unnamed(max(stated, self._highest(stated) + 1))
+        if named := self._named(stated):
+            return named
+        found = find_collectives(self.module, unnamed(stated), lambda _: ())
+        highest = max((p for c in found for group in c.groups for p in group), default=0)
+        return unnamed(max(stated, highest + 1))
 
     def _named(self, devices: int) -> Mesh | None:
         """Give the mesh that shardings and groups name, where they all name the same."""
@@ -114,10 +118,6 @@ class _Text:
             return None
         found = of_axes([Axis(name, size) for name, size in named[0]])
         return found if found.size == devices else None
-
-    def _highest(self, devices: int) -> int:
-        found = find_collectives(self.module, unnamed(devices), lambda _: ())
-        return max((p for c in found for group in c.groups for p in group), default=0)
 
     @cached_property
     def is_optimized(self) -> bool:
@@ -177,15 +177,12 @@ class _Text:
         entry = self.module.computations[self.module.entry]
         root = entry.root
         made = [entry.node(value) for value in root.operands] if root.opcode == "tuple" else [root]
-        layouts = self._layouts(root, [len(one.arrays[0][1]) for one in made])
+        text, ranks = root.attribute("sharding"), tuple(len(one.arrays[0][1]) for one in made)
+        layouts = self._reader.leaves(text, ranks) if text and self.mesh.axes else ()
         for at, (one, layout) in enumerate(zip(made, layouts, strict=False)):
             if layout.spec is not None:
                 name = "result" if root is one else f"result[{at}]"
                 yield self._value(name, one, layout)
-
-    def _layouts(self, root: Instruction, ranks: Sequence[int]) -> tuple[Layout, ...]:
-        text = root.attribute("sharding")
-        return self._reader.leaves(text, tuple(ranks)) if text and self.mesh.axes else ()
 
     def values(self, located: Sources) -> Iterator[Value]:
         """Give the values inside a program that is not partitioned whose sharding is stated."""

@@ -94,16 +94,13 @@ def _reason(name: Reason) -> ReasonTerm:
             return ReasonTerm(name, "cause unknown", "why it is there is not known")
 
 
-def _phase(name: Phase) -> str:
-    match name:
-        case "forward":
-            return "the forward pass"
-        case "backward":
-            return "the backward pass"
-        case "rematerialised":
-            return "computed again in the backward pass"
-
-
 ASKERS: Mapping[Asker, AskerTerm] = table(Asker, _asker)
 REASONS: Mapping[Reason, ReasonTerm] = table(Reason, _reason)
-PHASES: Mapping[Phase, Term[Phase]] = terms(Phase, _phase)
+PHASES: Mapping[Phase, Term[Phase]] = terms(
+    Phase,
+    {
+        "forward": "the forward pass",
+        "backward": "the backward pass",
+        "rematerialised": "computed again in the backward pass",
+    },
+)

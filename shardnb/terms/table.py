@@ -24,6 +24,9 @@ def table[Name: str, Row](members: object, row: Callable[[Name], Row]) -> Mappin
     return {name: row(name) for name in get_args(members)}
 
 
-def terms[Name: str](members: object, prose: Callable[[Name], str]) -> Mapping[Name, Term[Name]]:
-    """Give the terms of a vocabulary by name, in its order, as `table` does."""
-    return {name: Term(name, prose(name)) for name in get_args(members)}
+def terms[Name: str](members: object, prose: Mapping[Name, str]) -> Mapping[Name, Term[Name]]:
+    """Give the terms of a vocabulary by name, in its order; each member of the `Literal` has one.
+
+    A member that has none stops the import.
+    """
+    return {name: Term(name, prose[name]) for name in get_args(members)}

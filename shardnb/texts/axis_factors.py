@@ -14,19 +14,17 @@ def pieces_of(axes: Iterable[str], shape: Mapping[str, int]) -> list[Piece]:
     >>> pieces_of(("data", "model:(2)2"), {"data": 4, "model": 4})
     [('data', 1, 2), ('data', 2, 2), ('model', 2, 2)]
     """
-    return [piece for axis in axes for piece in _primes(*_whole_or_part(axis, shape))]
-
-
-def _whole_or_part(axis: str, shape: Mapping[str, int]) -> Piece:
-    name, colon, rest = axis.rpartition(":(")
-    if not colon:
-        return axis, 1, shape[axis]
-    before, _, size = rest.partition(")")
-    return name, int(before), int(size)
+    pieces: list[Piece] = []
+    for axis in axes:
+        name, colon, rest = axis.rpartition(":(")
+        before, _, size = rest.partition(")")
+        pieces += _primes(name, int(before), int(size)) if colon else _primes(axis, 1, shape[axis])
+    return pieces
 
 
 def _primes(name: str, before: int, size: int) -> list[Piece]:
-    parts, divisor = [], 2
+    parts: list[Piece] = []
+    divisor = 2
     while size > 1:
         if size % divisor:
             divisor += 1

@@ -40,11 +40,6 @@ class Layout:
         """Whether every block has the same size."""
         return not any(size % tiles for size, tiles in zip(shape, self.tiles, strict=True))
 
-    @property
-    def is_split(self) -> bool:
-        """Whether a dimension is split at all."""
-        return math.prod(self.tiles) > 1
-
 
 def whole(rank: int) -> Layout:
     """Give the layout of an array that each device holds whole."""
@@ -67,7 +62,8 @@ class LayoutReader:
         """Give the layout of each leaf of a value; none is said where it is whole."""
         if text is None:
             return tuple(whole(rank) for rank in ranks)
-        parts = split_list(text[1:-1]) if _is_list(text) else [text] * len(ranks)
+        is_list = text.startswith(("{{", "{ {")) or text == "{}"
+        parts = split_list(text[1:-1]) if is_list else [text] * len(ranks)
         if len(parts) != len(ranks):
             parts = [parts[0]] * len(ranks) if parts else ["{replicated}"] * len(ranks)
         return tuple(self.read(part, rank) for part, rank in zip(parts, ranks, strict=True))
@@ -98,11 +94,15 @@ class LayoutReader:
             return Layout((1,) * rank, None)
         sizes = {name: int(size) for name, size in _SIZE.findall(declared[1])}
         rest = text[declared.end() :]
-        dims = [_AXIS.findall(dim) for dim in _braces(rest[rest.index("[") + 1 : rest.rindex("]")])]
+        spec_text = rest[rest.index("[") + 1 : rest.rindex("]")]
+        dims = [_AXIS.findall(dim) for dim in re.findall(r"\{([^{}]*)\}", spec_text)]
         dims += [[]] * (rank - len(dims))
         tiles = tuple(math.prod(_size(axis, sizes) for axis in dim) for dim in dims)
         if declared[2] is None and sizes == self.mesh.shape:
-            spec: Spec | None = tuple(tuple(_word(axis) for axis in dim) for dim in dims)
+            spec: Spec | None = tuple(
+                tuple(f"{name}:({before}){part}" if part else name for name, before, part in dim)
+                for dim in dims
+            )
         else:
             order = iota(declared[2]) if declared[2] else np.arange(math.prod(sizes.values()))
             spec = self._spec([_index(dim, sizes, order) for dim in dims], tiles)
@@ -152,10 +152,6 @@ class LayoutReader:
         return merged([piece for _, _, piece in strides], self.mesh.shape)
 
 
-def _is_list(text: str) -> bool:
-    return text.startswith(("{{", "{ {")) or text == "{}"
-
-
 def split_list(text: str) -> list[str]:
     """Split `{...}, /*index=1*/{...}` at the commas between the braces."""
     parts, depth, start = [], 0, 0
@@ -171,16 +167,8 @@ def split_list(text: str) -> list[str]:
     return parts
 
 
-def _braces(text: str) -> list[str]:
-    return re.findall(r"\{([^{}]*)\}", text)
-
-
 def _size(axis: tuple[str, str, str], sizes: dict[str, int]) -> int:
     return int(axis[2]) if axis[2] else sizes.get(axis[0], 1)
-
-
-def _word(axis: tuple[str, str, str]) -> str:
-    return f"{axis[0]}:({axis[1]}){axis[2]}" if axis[2] else axis[0]
 
 
 def _index(dim: list[tuple[str, str, str]], sizes: dict[str, int], order: Positions) -> Positions:

@@ -110,8 +110,11 @@ def sharding_text(mesh: str, spec: Sequence[Sequence[str]], *, is_open: bool = F
     >>> sharding_text("mesh", (("data",), (), ("x:(1)2", "y")))
     '#sdy.sharding<@mesh, [{"data"}, {}, {"x":(1)2, "y"}]>'
     """
-    more = ["?"] if is_open else []
-    dims = ("{" + ", ".join([*map(_quoted, axes), *more]) + "}" for axes in spec)
+    dims = []
+    for axes in spec:
+        parts = (axis.partition(":(") for axis in axes)
+        quoted = [f'"{name}"{colon}{part}' for name, colon, part in parts]
+        dims.append("{" + ", ".join([*quoted, "?"] if is_open else quoted) + "}")
     return f"#sdy.sharding<@{mesh}, [{', '.join(dims)}]>"
 
 
@@ -122,11 +125,6 @@ def mesh_text(axes: Mapping[str, int]) -> str:
     '#sdy.mesh<["data"=4, "model"=2]>'
     """
     return f"#sdy.mesh<[{', '.join(f'"{name}"={size}' for name, size in axes.items())}]>"
-
-
-def _quoted(axis: str) -> str:
-    name, colon, part = axis.partition(":(")
-    return f'"{name}"{colon}{part}'
 
 
 class Attributes:
