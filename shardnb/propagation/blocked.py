@@ -77,16 +77,14 @@ class _Result:
             return self._part(factors)
         (factor,) = factors
         if factor in self.rule.reduction:
-            return "reduction", self._reduced(dim, name)
+            dot = self.op.kind.startswith("stablehlo.dot")
+            how, held = ("contracted", "sum") if dot else ("reduced", "result")
+            why = f"dimension {dim} of {name} is {how}, so each device holds a partial {held}"
+            return "reduction", why
         target = next((d for d, found in enumerate(self.dims) if found == factors), None)
         if target is None or target >= len(self.spec):
             return self._part(factors)
         return self._taken(axis, target, factor) or self._stated(axis, target)
-
-    def _reduced(self, dim: int, name: str) -> str:
-        if self.op.kind.startswith("stablehlo.dot"):
-            return f"dimension {dim} of {name} is contracted, so each device holds a partial sum"
-        return f"dimension {dim} of {name} is reduced, so each device holds a partial result"
 
     def _taken(self, axis: str, target: int, factor: str) -> tuple[Stop, str] | None:
         other = next((d for d, axes in enumerate(self.spec) if axis in axes), None)

@@ -98,19 +98,18 @@ class Chains:
         if said == "self":
             return self._own(value)
         if match := _NUMBERED.fullmatch(said):
-            return self._edge(match[1], int(match[2]))
+            number = int(match[2])
+            if match[1] == "input":
+                return Root(
+                    "input", number, None, frozenset(self.module.inputs[number : number + 1])
+                )
+            results = (output.value for output in self.module.outputs[number : number + 1])
+            return Root("output", number, None, frozenset(value.placed for value in results))
         if match := _SHARD_MAP.fullmatch(said):
             op = self.by_origin.get(match[1])
             return Root("shard_map", int(match[3]), op, self._edges_of(op, match[2], int(match[3])))
         op = self.by_origin.get(said)
         return self._constraint(op) if op else Root("unknown")
-
-    def _edge(self, side: str, number: int) -> Root:
-        """Give the root at an input or a result of the program."""
-        if side == "input":
-            return Root("input", number, None, frozenset(self.module.inputs[number : number + 1]))
-        results = (output.value for output in self.module.outputs[number : number + 1])
-        return Root("output", number, None, frozenset(value.placed for value in results))
 
     def _constraint(self, op: Op) -> Root:
         """Give the root at a constraint; one that repeats an input's placement is the input's."""
@@ -172,16 +171,13 @@ def _held(value: Value, axis: str) -> str:
     held = flat(value.spec)
     if axis in held:
         return axis
-    return next((name for name in held if _base(name) == _base(axis)), axis)
+    base = axis.partition(":(")[0]
+    return next((name for name in held if name.partition(":(")[0] == base), axis)
 
 
 def flat(spec: Spec | None) -> list[str]:
     """Give all the axes of a spec."""
     return [axis for dim in spec or () for axis in dim]
-
-
-def _base(axis: str) -> str:
-    return axis.partition(":(")[0]
 
 
 def _direction(source: str, target: str) -> Direction:

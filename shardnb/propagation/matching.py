@@ -56,13 +56,9 @@ def match(stated: Module, before: hlo.Module) -> dict[Leaf, Value]:
             leaves = [leaf for leaf in leaves if leaf in right.stated] or leaves
         if len(leaves) == len(values):
             found.update(zip(leaves, values, strict=True))
-        elif len(values) == 1 or _alike(values):
-            found.update((leaf, values[0]) for leaf in leaves if values)
+        elif len({value.placed.spec for value in values}) == 1:
+            found.update((leaf, values[0]) for leaf in leaves)
     return found
-
-
-def _alike(values: list[Value]) -> bool:
-    return len({value.placed.spec for value in values}) == 1
 
 
 class _Stated:
@@ -95,21 +91,15 @@ class _Stated:
             inner = self.known.get(self.manual[op.operands[0]], -1)
             self._is(op.results[0], self.numbers.of("to full", inner))
         elif opcode in _SAME:
-            self._same(op, operands)
+            for value, number in zip(op.results, operands, strict=False):
+                self.known[value] = number
+                if opcode != "data-flow-edge":
+                    self.found[self.numbers.of("copy", number)].append(value)
         else:
-            self._plain(op, operands)
-
-    def _same(self, op: Op, operands: list[int]) -> None:
-        for value, number in zip(op.results, operands, strict=False):
-            self.known[value] = number
-            if op.opcode != "data-flow-edge":
-                self.found[self.numbers.of("copy", number)].append(value)
-
-    def _plain(self, op: Op, operands: list[int]) -> None:
-        types = tuple((value.dtype, value.shape) for value in op.results)
-        key = _key(self.numbers, op.opcode, types, operands)
-        for index, value in enumerate(op.results):
-            self._is(value, self.numbers.of(key, index))
+            types = tuple((value.dtype, value.shape) for value in op.results)
+            key = _key(self.numbers, opcode, types, operands)
+            for index, value in enumerate(op.results):
+                self._is(value, self.numbers.of(key, index))
 
     def _while(self, op: Op, operands: list[int]) -> None:
         key = self.numbers.of("while", self.numbers.next("while"))
@@ -156,12 +146,10 @@ class _Before:
     def _parameter(self, it: Instruction, arguments: list[list[int]] | None) -> list[int]:
         if arguments is None:
             leaves = [self.numbers.of("input", it.number)]
-        else:
-            known = it.number < len(arguments)
-            leaves = arguments[it.number] if known else [-1] * len(it.arrays)
-        if arguments is None:
             self._found(it, leaves)
-        return leaves
+            return leaves
+        known = it.number < len(arguments)
+        return arguments[it.number] if known else [-1] * len(it.arrays)
 
     def _found(self, it: Instruction, leaves: list[int]) -> None:
         for index, number in enumerate(leaves):

@@ -17,7 +17,7 @@ from shardnb.report.spec import spec_text
 from shardnb.sources.source_texts import Sources
 from shardnb.texts import hlo, shardy
 from shardnb.texts.instruction import Instruction
-from shardnb.texts.shardings import Layout, LayoutReader
+from shardnb.texts.shardings import LayoutReader
 
 VALUE_LIMIT = 2000
 SIZE_LIMIT = 500_000
@@ -75,8 +75,10 @@ def values_of(
 
 
 def _value(named: Named, reader: LayoutReader) -> Value:
-    layout = _layout(named.instruction, named.leaf[1], reader)
-    dtype, shape = named.instruction.arrays[named.leaf[1]]
+    arrays, index = named.instruction.arrays, named.leaf[1]
+    ranks = tuple(len(shape) for _, shape in arrays)
+    layout = reader.leaves(named.instruction.attribute("sharding"), ranks)[index]
+    dtype, shape = arrays[index]
     return Value(
         name=named.name,
         dtype=dtype,
@@ -87,11 +89,6 @@ def _value(named: Named, reader: LayoutReader) -> Value:
         location=named.location,
         op=named.op,
     )
-
-
-def _layout(instruction: Instruction, index: int, reader: LayoutReader) -> Layout:
-    ranks = tuple(len(shape) for _, shape in instruction.arrays)
-    return reader.leaves(instruction.attribute("sharding"), ranks)[index]
 
 
 @dataclass
@@ -253,29 +250,23 @@ class _Teller:
     def _instruction(self, op: shardy.Op) -> Instruction | None:
         values = (*op.results, *(value.placed for value in op.results))
         if op.kind == "sdy.manual_computation":
-            values += self._inner(op)
+            # The values at the edges of a shard_map stand at its line.
+            edges = [o for o in self.reasons.module.ops if o.kind == "sdy.data_flow_edge"]
+            values += tuple(v for o in edges if o.operands[0] in op.results for v in o.results)
+            values += tuple(value for arguments in op.arguments for value in arguments)
         leaves = (self.exact.get(value) for value in values)
         return next((self.instructions[leaf[0]] for leaf in leaves if leaf), None)
-
-    def _inner(self, op: shardy.Op) -> tuple[shardy.Value, ...]:
-        """Give the values at the edges of a shard_map: they stand at its line."""
-        edges = (o for o in self.reasons.module.ops if o.kind == "sdy.data_flow_edge")
-        after = tuple(v for o in edges if o.operands[0] in op.results for v in o.results)
-        return (*after, *(value for arguments in op.arguments for value in arguments))
 
     def _place(self, op: shardy.Op) -> tuple[str, Location | None]:
         """Give what an op is called, and its line."""
         if id(op) not in self.places:
             found = self._instruction(op)
-            word = self._word(op, found)
+            word = op_word(found) if found else op.kind.partition(".")[2]
+            if op.kind == "sdy.data_flow_edge":
+                owner = op.operands[0].op or op
+                word = _WORDS.get(owner.kind, owner.kind.partition(".")[2])
             self.places[id(op)] = word, self.lines.location(found) if found else None
         return self.places[id(op)]
-
-    def _word(self, op: shardy.Op, found: Instruction | None) -> str:
-        if op.kind == "sdy.data_flow_edge":
-            owner = op.operands[0].op or op
-            return _WORDS.get(owner.kind, owner.kind.partition(".")[2])
-        return op_word(found) if found else op.kind.partition(".")[2]
 
     def _name(self, value: shardy.Value) -> str:
         """Call a value by its name, or by its op and line."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from shardnb.report.model import Blocked, Location, Origin, Report, Step, Value
+from shardnb.report.model import Location, Origin, Report, Step, Value
 from shardnb.report.spec import spec_text, type_text
 
 
@@ -102,7 +102,10 @@ def _value(report: Report, index: int) -> str:
     said = [f"{value.name} is {type_text(value)}{_where(report, value)}"]
     if value.spec is None:
         return f"{said[0]}: no mesh axes say how it lies"
-    parts = [*_origins(report, index), *(_stopped(one) for one in value.blocked)]
+    parts = [
+        *_origins(report, index),
+        *(f"{b.axis} of {b.value} was not kept: {b.why}" for b in value.blocked),
+    ]
     if not parts:
         parts = [] if any(value.spec) else ["every device holds all of it"]
     if value.propagated is not None:
@@ -180,13 +183,7 @@ def _step(report: Report, step: Step) -> str:
     return f"{step.direction} through {step.op}{at}{beside}"
 
 
-def _stopped(one: Blocked) -> str:
-    return f"{one.axis} of {one.value} was not kept: {one.why}"
-
-
 def _edge(report: Report, value: Value) -> str:
-    is_input = value in report.inputs
-    said = f"{value.name} is {type_text(value)}"
-    if is_input:
-        return f"{said}: an input, and this is its placement"
-    return f"{said}: a result of the program"
+    role = "an input, and this is its placement"
+    role = role if value in report.inputs else "a result of the program"
+    return f"{value.name} is {type_text(value)}: {role}"
