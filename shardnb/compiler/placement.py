@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
@@ -60,6 +61,12 @@ def _tree(name: str, tree: Tree, spec: Tree, mesh: jax.sharding.Mesh) -> Tree:
 
 
 def _spread(name: str, tree: Tree, prefix: Tree) -> list[Any]:
+    """Give what specs state for each array of an argument.
+
+    Raises `ValueError` that names the argument where they do not fit its structure.
+    """
+    if jax.tree_util.all_leaves([tree]) and not is_spec(prefix):
+        raise ValueError(no_spec(name, prefix))
     try:
         spread = jax.tree_util.tree_map(
             lambda spec, part: [spec] * len(jax.tree_util.tree_leaves(part)),
@@ -68,8 +75,56 @@ def _spread(name: str, tree: Tree, prefix: Tree) -> list[Any]:
             is_leaf=is_spec,
         )
     except ValueError as error:
+        # Flax states the specs of a module as a State or as dictionaries, which have its names.
+        if isinstance(prefix, Mapping) and not isinstance(tree, Mapping):
+            return _by_path(name, tree, prefix)
         raise ValueError(f"the specs given for {name} do not fit its structure: {error}") from error
     return jax.tree_util.tree_leaves(spread, is_leaf=is_spec)
+
+
+def _by_path(name: str, tree: Tree, specs: Mapping[Any, Any]) -> list[Any]:
+    """Give the spec that is stated at the path of each array, or at a part of its path."""
+    named = {
+        _names(path): (jax.tree_util.keystr(path), spec)
+        for path, spec in jax.tree_util.tree_flatten_with_path(specs, is_leaf=is_spec)[0]
+    }
+    stated, used = [], set()
+    for path, _ in jax.tree_util.tree_flatten_with_path(tree)[0]:
+        names = _names(path)
+        at = next((n for k in range(len(names), 0, -1) if (n := names[:k]) in named), None)
+        if at is None:
+            array = f"{name}{jax.tree_util.keystr(path)}"
+            raise ValueError(
+                f"the specs given for {name} have none for {array}: state one for each array, "
+                f"such as {name}=jax.tree.map(lambda array: P(), {name})"
+            )
+        used.add(at)
+        stated.append(named[at][1])
+    for names, (text, _) in named.items():
+        if names not in used:
+            raise ValueError(f"the specs given for {name} have {text}, which {name} has not")
+    return stated
+
+
+def _names(path: tuple[Any, ...]) -> tuple[str, ...]:
+    """Name the steps of a path alike whether they are attributes, keys or positions."""
+    parts = (getattr(key, "name", getattr(key, "key", getattr(key, "idx", key))) for key in path)
+    return tuple(map(str, parts))
+
+
+def no_spec(name: str, value: Any) -> str:
+    """Say that something is not a spec, and which spec may be meant.
+
+    >>> no_spec("x", "data")
+    "expected a spec for x such as P('data'), got the str 'data'; did you mean P('data')?"
+    """
+    shown = " ".join(repr(value).split())
+    shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
+    got = f"expected a spec for {name} such as P('data'), got the {type(value).__name__} {shown}"
+    parts = value if isinstance(value, tuple | list) else (value,)
+    if not all(part is None or isinstance(part, str | tuple) for part in parts):
+        return got
+    return f"{got}; did you mean P({', '.join(map(repr, parts))})?"
 
 
 def _leaf(name: str, leaf: Any, spec: Any, mesh: jax.sharding.Mesh) -> NamedSharding:
@@ -83,9 +138,7 @@ def _leaf(name: str, leaf: Any, spec: Any, mesh: jax.sharding.Mesh) -> NamedShar
             )
         spec = spec.spec
     if not isinstance(spec, PartitionSpec):
-        raise TypeError(
-            f"the placement of {name} is {spec!r}: say P('data', ...) or a NamedSharding"
-        )
+        raise TypeError(no_spec(name, spec))
     check_spec(name, tuple(leaf.shape), spec, mesh)
     return NamedSharding(mesh, spec)
 
@@ -158,7 +211,10 @@ def check_spec(
 def _check_axes(said: str, axes: list[str], mesh: jax.sharding.Mesh) -> None:
     for axis in axes:
         if axis not in mesh.shape:
-            known = ", ".join(mesh.shape)
-            raise ValueError(f"the spec {said} names the mesh axis {axis!r}; the axes are {known}")
+            known, near = ", ".join(mesh.shape), difflib.get_close_matches(axis, mesh.shape, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ValueError(
+                f"the spec {said} names the mesh axis {axis!r}; the axes are {known}{hint}"
+            )
         if axes.count(axis) > 1:
             raise ValueError(f"the spec {said} uses the mesh axis {axis!r} twice")

@@ -86,7 +86,7 @@ class ShardMagics(Magics):
         else:
             axes, on = mesh.axes, mesh.on
         if stated is None:
-            raise CellError(NO_MESH.partition(",")[0])
+            raise CellError(NO_MESH)
         grid = make_grid(stated, axes, on)
         mesh.stated, mesh.axes, mesh.on = stated, axes, on
         print(described(grid))  # noqa: T201

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +10,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from shardnb.mesh import Grid, make_grid, mesh_of
+from shardnb.mesh import Grid, make_grid, mesh_of, no_mesh
 
-NO_MESH = "no mesh is known: run `%mesh data=4,model=2` first, or say `--mesh data=4,model=2`"
+NO_MESH = "no mesh is known: run `%mesh data=4,model=2` first"
 
 
 @dataclass
@@ -42,7 +43,7 @@ class NotebookMesh:
         if notebooks is not None and (placed is None or _same(notebooks.mesh, placed)):
             return notebooks
         if placed is None and jax.sharding.get_mesh().empty:
-            raise ValueError(NO_MESH)
+            raise ValueError(f"{NO_MESH}, or say `--mesh data=4,model=2`")
         return make_grid(placed, axes, on)
 
 
@@ -61,12 +62,14 @@ def mesh_value(text: str, namespace: Mapping[str, Any]) -> str | jax.sharding.Me
     try:
         value = eval(text, dict(namespace))  # noqa: S307  an expression of the user's
     except Exception as error:  # whatever the user's expression raises
+        meshes = [name for name, value in namespace.items() if isinstance(value, jax.sharding.Mesh)]
+        near = difflib.get_close_matches(text, meshes, 1)
         raise ValueError(
-            f"{text!r} is neither a mesh such as data=4,model=2 nor a name of one: "
-            f"{type(error).__name__}: {error}"
+            f"expected a mesh such as data=4,model=2 or the name of a Mesh, got {text!r}: "
+            + (f"did you mean {near[0]}?" if near else f"{type(error).__name__}: {error}")
         ) from error
     if not isinstance(value, str | jax.sharding.Mesh):
-        raise ValueError(f"{text} is a {type(value).__name__}, and no mesh")
+        raise ValueError(no_mesh(value))
     return value
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from shardnb.magics.function import LAST, CellFunction, Code, guard_of, inputs_o
 from shardnb.magics.meshes import NotebookMesh, mesh_value
 from shardnb.magics.options import Line
 from shardnb.magics.prepared import Prepared, out_specs_of
+from shardnb.magics.scope import Names
 from shardnb.magics.trees import leaves_of
 from shardnb.mesh import Grid, retyped
 from shardnb.report import Report
@@ -147,7 +149,10 @@ class Session:
         cell = cell_of(text.tree, text.lines)
         names = names_through(cell.names, self.namespace)
         inputs = inputs_of(names.read, self.namespace)
-        specs, out = self._specs(line.specs, inputs), self._evaluated(line.out)
+        for name in line.specs:
+            if name not in inputs:
+                raise CellError(self._not_an_input(name, names, inputs))
+        specs, out = self._evaluated(line.specs), self._evaluated(line.out)
         grid = retyped(self.grid(line, (inputs, specs)), axes)
         function = CellFunction(
             code=self._compiled_code(cell, text.file, text.python),
@@ -183,12 +188,25 @@ class Session:
         value = None if last is None else compiled(last, file, "eval")
         return Code(compiled(body, file, "exec"), value, cell.tree, file, text)
 
-    def _specs(self, stated: Mapping[str, str], inputs: Mapping[str, Tree]) -> dict[str, Tree]:
-        for name in stated:
-            if name not in inputs:
-                read = ", ".join(name for name in inputs if leaves_of(inputs[name])) or "none"
-                raise CellError(f"{name} is no array that the cell reads; it reads {read}")
-        return self._evaluated(stated)
+    def _not_an_input(self, name: str, names: Names, inputs: Mapping[str, Tree]) -> str:
+        """Say why a name that has a spec is not an input of the cell."""
+        arrays = [other for other in inputs if leaves_of(inputs[other])]
+        near = difflib.get_close_matches(name.lower(), [other.lower() for other in arrays], 1)
+        meant = next((other for other in arrays if near and other.lower() == near[0]), None)
+        hint = f"; did you mean {meant}?" if meant else ""
+        if name in names.assigned and name not in names.read:
+            return (
+                f"{name} is assigned by the cell, not read: "
+                f"the sharding of an output is stated after --out, such as --out {name}=P('data')"
+            )
+        if name not in self.namespace:
+            return f"{name} is not defined{hint}"
+        if name in names.read:
+            kind = type(self.namespace[name]).__name__
+            return (
+                f"expected arrays for the spec of {name}, but it holds none: it is of type {kind}"
+            )
+        return f"the cell does not read {name}; it reads {', '.join(arrays) or 'no array'}{hint}"
 
     def _evaluated(self, specs: Mapping[str, str]) -> dict[str, Tree]:
         values, names = {}, {**self.namespace, **_KNOWN}

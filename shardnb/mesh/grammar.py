@@ -62,6 +62,23 @@ def _axis(text: str, default: str) -> Axis:
     return Axis(name, int(size), axis_type(kind or default))
 
 
+def no_mesh(value: object) -> str:
+    """Say that a value is not a mesh, and which text may be meant.
+
+    >>> no_mesh(8)
+    'expected a mesh such as data=4,model=2, got the int 8; did you mean data=8?'
+    >>> no_mesh((4, 2))
+    'expected a mesh such as data=4,model=2, got the tuple (4, 2); did you mean data=4,model=2?'
+    """
+    sizes = value if isinstance(value, tuple | list) else (value,)
+    whole = all(isinstance(size, int) and size > 0 for size in sizes)
+    names = ("data", "model", "x", "y")[: len(sizes)]
+    meant = ",".join(f"{name}={size}" for name, size in zip(names, sizes, strict=False))
+    hint = f"; did you mean {meant}?" if whole and len(names) == len(sizes) > 0 else ""
+    shown = repr(value) if len(repr(value)) <= 80 else f"{repr(value)[:77]}..."
+    return f"expected a mesh such as data=4,model=2, got the {type(value).__name__} {shown}{hint}"
+
+
 def axis_type(text: str) -> AxisType:
     """Check the name of an axis type; raises `ValueError` with those that exist."""
     for known in AXIS_TYPES:

@@ -11,7 +11,7 @@ import jax
 from jax.sharding import AxisType, NamedSharding
 
 from shardnb.jax_compat.devices import compile_only
-from shardnb.mesh.grammar import MeshSpec, axis_type, parse_mesh
+from shardnb.mesh.grammar import MeshSpec, axis_type, no_mesh, parse_mesh
 from shardnb.mesh.targets import devices_for, target_name
 from shardnb.mesh.topologies import is_topology
 from shardnb.report import model
@@ -101,6 +101,8 @@ def make_grid(
             if (grid := notebook(axes, on)) is not None:
                 return grid
         found = jax.sharding.get_mesh()
+    if not isinstance(found, jax.sharding.Mesh | jax.sharding.AbstractMesh):
+        raise ValueError(no_mesh(found))
     if found.empty:
         raise ValueError(
             "no mesh is given and the arguments are on none: say mesh='data=4,model=2'"

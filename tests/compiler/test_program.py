@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -157,7 +158,7 @@ def test_a_key_is_placed():
         (P("data", None, "model"), r"has 3 entries, and x has 2 dimensions"),
         (P("data", "data"), r"uses the mesh axis 'data' twice"),
         (P(None, ("data", "model")), None),
-        ("data", r"the placement of x is 'data'"),
+        ("data", r"expected a spec for x .* got the str 'data'; did you mean P\('data'\)\?"),
     ],
 )
 def test_a_bad_spec_is_named(spec, message):
@@ -187,6 +188,33 @@ def test_a_spec_for_a_part_of_a_pytree():
     )
     specs = jax.tree_util.tree_map(lambda s: s.spec, program.shardings["params"])
     assert specs == {"layer": {"w": P("model"), "b": P()}}
+
+
+@pytest.mark.parametrize("stated", [dict, nnx.State])
+def test_specs_for_a_module_may_be_stated_by_its_names(stated):
+    """As Flax itself states them: `nnx.get_partition_spec` gives a State."""
+    model = nnx.Linear(16, 8, rngs=nnx.Rngs(0))
+    specs = stated({"kernel": P("model"), "bias": P()})
+    program = built(lambda m, x: m(x), {"m": model, "x": X}, in_specs={"m": specs})
+    placed = jax.tree_util.tree_flatten_with_path(program.shardings["m"])[0]
+    assert {jax.tree_util.keystr(path): sharding.spec for path, sharding in placed} == {
+        ".kernel.value": P("model"),
+        ".bias.value": P(),
+    }
+
+
+@pytest.mark.parametrize(
+    ("specs", "message"),
+    [
+        ({"kernel": P()}, r"have none for m\.bias\.value: state one for each array"),
+        ({"kernel": P(), "bias": P(), "scale": P()}, r"have \['scale'\], which m has not"),
+        ({"kernel": P(), "bias": 3}, r"expected a spec for m\.bias\.value .* got the int 3"),
+    ],
+)
+def test_specs_for_a_module_that_do_not_fit_are_named(specs, message):
+    model = nnx.Linear(16, 8, rngs=nnx.Rngs(0))
+    with pytest.raises((ValueError, TypeError), match=message):
+        built(lambda m, x: m(x), {"m": model, "x": X}, in_specs={"m": specs})
 
 
 def test_evidence_is_kept_and_its_files_are_gone(tmp_path, monkeypatch):

@@ -151,7 +151,7 @@ def test_a_syntax_error_is_pythons_own(kernel):
 def test_a_bad_line_is_one_line(kernel):
     outputs = kernel.run("%%shard z=P('data')\ny = x * 2")
     (text,) = [content["text"] for kind, content in outputs if kind == "stream"]
-    assert text == "UsageError: z is no array that the cell reads; it reads x\n"
+    assert text == "UsageError: z is not defined\n"
 
 
 @pytest.mark.parametrize(

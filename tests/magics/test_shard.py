@@ -452,14 +452,27 @@ def test_without_a_mesh_the_error_shows_the_form(run):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("%%shard z=P()\ny = x", "z is no array that the cell reads; it reads x"),
+        ("%%shard z=P()\ny = x", "z is not defined"),
+        ("%%shard X=P()\ny = x", "X is not defined; did you mean x?"),
+        ("%%shard len=P()\ny = x * len([1])", "len is not defined"),
+        ("%%shard W=P()\ny = x", "the cell does not read W; it reads x"),
+        ("%%shard y=P('data')\ny = x", "y is assigned by the cell, not read"),
+        (
+            "%%shard x=('data', None)\ny = x",
+            "got the tuple ('data', None); did you mean P('data', None)?",
+        ),
+        ("%%shard x=P('dat')\ny = x", "the axes are data, model; did you mean 'data'?"),
+        ("%%shard --mesh 8\ny = x", "got the int 8; did you mean data=8?"),
         ("%%shard x=Q()\ny = x", "the spec x=Q(): NameError: name 'Q' is not defined"),
         ("%%shard x=P('rows')\ny = x", "names the mesh axis 'rows'; the axes are data, model"),
         ("%%shard x=P('data',None,None)\ny = x", "has 3 entries, and x has 2 dimensions"),
-        ("%%shard x=3\ny = x", "the placement of x is 3: say P('data', ...)"),
+        ("%%shard x=3\ny = x", "expected a spec for x such as P('data'), got the int 3"),
         ("%%shard --out z=P()\ny = x * 2", "--out names z; the cell's outputs are y"),
-        ("%%shard --mesh 4x2\ny = x", "'4x2' is neither a mesh such as data=4,model=2"),
-        ("%%shard --mesh x\ny = x", "x is a ndarray, and no mesh"),
+        ("%%shard --mesh 4x2\ny = x", "or the name of a Mesh, got '4x2': SyntaxError"),
+        (
+            "%%shard --mesh x\ny = x",
+            "expected a mesh such as data=4,model=2, got the ndarray array([[",
+        ),
         ("%%shard --on moon\ny = x", "'moon' is no target"),
         ("%%shard f(x)\ny = x", "'f(x)' is neither an option nor a spec"),
         ("%%shard\ny = x\n!ls -l", "line 3: `!ls -l` is no Python"),
@@ -580,7 +593,11 @@ def test_the_last_report_is_shown_again(cell):
         ("%shard x=P()", "the call comes first"),
         ("%shard f(", "is no call such as %shard f(x, W)"),
         ("%shard f(x) --no-run", "there is no option --no-run"),
-        ("%mesh data", "'data' is neither a mesh such as data=4,model=2"),
+        ("%mesh data", "or the name of a Mesh, got 'data': NameError: name 'data' is not"),
+        ("%mesh 8", "expected a mesh such as data=4,model=2, got the int 8; did you mean data=8?"),
+        ("%mesh (4,2)", "got the tuple (4, 2); did you mean data=4,model=2?"),
+        ("%mesh (4,'x')", "expected a mesh such as data=4,model=2, got the tuple (4, 'x')"),
+        ("%mesh", "no mesh is known: run `%mesh data=4,model=2` first"),
         ("%mesh data=0", "the mesh axis 'data' has size 0"),
         ("%mesh data=4 --axes any", "'any' is no axis type"),
     ],
@@ -589,6 +606,17 @@ def test_bad_lines(run, text, says):
     shown = run(text, fails=True)
     assert shown.err.startswith("UsageError: ")
     assert says in shown.err
+
+
+def test_a_name_of_a_mesh_that_is_nearly_right(run):
+    run("from shardnb.mesh import make_grid\nmesh = make_grid('c=2').mesh")
+    assert "got 'mesg': did you mean mesh?" in run("%mesh mesg", fails=True).err
+
+
+def test_a_spec_for_what_is_no_array(cell):
+    cell("n = 3")
+    shown = cell("%%shard n=P()\ny = x * n", fails=True)
+    assert "expected arrays for the spec of n, but it holds none: its type is int" in shown.err
 
 
 def test_the_mesh_is_shown(cell):
