@@ -45,8 +45,9 @@ def to_explicit(
     >>> plan.annotations, plan.same_collectives
     ((), True)
     """
-    grid = make_grid(mesh, None, on, args)
-    return explicit.to_explicit(read_call(fn, args, grid, in_specs=in_specs, out_specs=out_specs))
+    call = read_call(fn, args)
+    grid = make_grid(mesh, None, on, call.placed)
+    return explicit.to_explicit(call.request(grid, in_specs, out_specs))
 
 
 def check_shard_map(

@@ -31,14 +31,15 @@ def explain(
     run: bool = False,
     fixes: bool | float = False,
     origins: bool | None = None,
-    **jit_options: Any,
+    **options: Any,
 ) -> Report:
     """Compile a function for a mesh and give the report of what it sends and holds.
 
     Nothing is allocated or run, except with `run=True`.
 
     Args:
-        fn: a function of pytrees of arrays.
+        fn: a function of pytrees of arrays. A jitted one keeps what it was jitted with: shardings,
+            donation, static arguments, compiler options; `nnx.jit` and `eqx.filter_jit` as well.
         args: arrays, `jax.ShapeDtypeStruct`, or pytrees of them; what is no array stays as it is.
         mesh: a text such as `data=4,model=2`, or a `jax.sharding.Mesh`. None: the mesh in the
             arguments' shardings, else the one of `%mesh`, else the one of `jax.set_mesh`.
@@ -53,14 +54,15 @@ def explain(
             (see `Collective.fixes`): for 20 seconds, or for the number that it gives.
         origins: whether to seek where each sharding came from. None: unless the program is large,
             as Shardy then runs once more for a while.
-        jit_options: those of `jax.jit`, such as `donate_argnums`.
+        options: those of `jax.jit`, such as `donate_argnums`; any other name is an argument of the
+            function.
 
     Returns:
         The report; its bytes are those of one device.
 
     Raises:
-        ValueError: a spec does not fit its argument or the mesh. What JAX raises goes on, with a
-            note that explains it.
+        ValueError: a spec does not fit its argument or the mesh, or contradicts what the function
+            was jitted with. What JAX raises goes on, with a note that explains it.
 
     >>> import jax, jax.numpy as jnp
     >>> from jax.sharding import PartitionSpec as P
@@ -72,14 +74,8 @@ def explain(
     >>> [(c.kind, c.axes, c.shape) for c in report.collectives]
     [('all-reduce', ('model',), (64, 1024))]
     """
-    request = read_call(
-        fn,
-        args,
-        make_grid(mesh, axes, on, args),
-        in_specs=in_specs,
-        out_specs=out_specs,
-        jit_options=jit_options,
-    )
+    call = read_call(fn, args, options)
+    request = call.request(make_grid(mesh, axes, on, call.placed), in_specs, out_specs)
     try:
         program, report = compile_and_analyse(request, origins=origins)
     except Exception as error:  # any: it goes on

@@ -98,7 +98,7 @@ def numeric_check(
     out_specs: Tree = None,
     rtol: float = 1e-4,
     atol: float = 1e-6,
-    **jit_options: Any,
+    **options: Any,
 ) -> NumericCheck:
     """Run a function on a mesh and on one device, and compare the results.
 
@@ -114,15 +114,10 @@ def numeric_check(
     >>> numeric_check(jnp.sum, x, mesh="data=4", in_specs=P("data")).ok
     True
     """
-    request = read_call(
-        fn,
-        args,
-        make_grid(mesh, axes, on, args),
-        in_specs=in_specs,
-        out_specs=out_specs,
-        jit_options=_without_donations(jit_options),
-    )
-    return check(build(request), rtol=rtol, atol=atol)
+    call = read_call(fn, args, options)
+    request = call.request(make_grid(mesh, axes, on, call.placed), in_specs, out_specs)
+    kept = replace(request, jit_options=_without_donations(request.jit_options))
+    return check(build(kept), rtol=rtol, atol=atol)
 
 
 def _without_donations(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import jax
 from jax.sharding import NamedSharding
 
 from shardnb.compiler import Program, placement
+from shardnb.report import dtypes
 from shardnb.report.model import UNUSED, Spec, Value
 
 _HLO_NAMES = {
@@ -25,6 +26,8 @@ _HLO_NAMES = {
 def dtype_name(dtype: Any) -> str:
     """Give the HLO name of a dtype, such as `f32` or `s8`; a PRNG key's is `key<fry>`."""
     name = str(dtype)
+    if name.startswith("key<") and name not in dtypes.NAMED:
+        return f"{name[:-1]}:{8 * dtype.itemsize}>"
     if name in _HLO_NAMES:
         return _HLO_NAMES[name]
     stem = name.rstrip("0123456789")

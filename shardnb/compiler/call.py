@@ -2,100 +2,332 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import jax
 import numpy as np
+from jax.sharding import NamedSharding
 
+from shardnb.compiler import placement
+from shardnb.compiler.inner_call import of_inner_call
+from shardnb.compiler.plain_trees import with_leaves
 from shardnb.compiler.request import Request, SourceTexts
+from shardnb.jax_compat import jit_options
+from shardnb.jax_compat.jit_options import Jitted
 from shardnb.mesh import Grid
 from shardnb.report import Source
 
 Tree = Any
 
+_SAID_OTHERWISE = {
+    "in_shardings": "say in_specs",
+    "out_shardings": "say out_specs",
+    "device": "the mesh says the devices",
+    "backend": "the mesh says the devices",
+}
+_LEAVE_OUT = "leave it out, or give the function without its jax.jit"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function with its arguments, and everything that `jax.jit` was told for it.
+
+    `jitted` is the function without its `jax.jit`, with the options of that. The first `bound`
+    arguments were bound to it, by a method or by `functools.partial`.
+    """
+
+    jitted: Jitted
+    args: tuple[Tree, ...]
+    kwargs: Mapping[str, Tree]
+    options: Mapping[str, Any]
+    bound: int = 0
+
+    @property
+    def function(self) -> Callable[..., Tree]:
+        """The function as it is traced."""
+        return self.jitted.function
+
+    @property
+    def placed(self) -> Tree:
+        """What may say the mesh: the arguments, and the shardings that the function states."""
+        return self.args, dict(self.kwargs), self.jitted.in_shardings, self.jitted.out_shardings
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of all arguments, those by keyword last."""
+        return [*_argument_names(self.function, len(self.args)), *self.kwargs]
+
+    @cached_property
+    def static(self) -> tuple[int, ...]:
+        """The numbers of the arguments that `jax.jit` takes as they are."""
+        return self._numbers("static")
+
+    def _numbers(self, which: str) -> tuple[int, ...]:
+        """Give the arguments that an option names, by number or by name."""
+        stated: list[int | str] = []
+        for option in (f"{which}_argnums", f"{which}_argnames"):
+            value = self.options.get(option)
+            if value is not None:
+                stated += [value] if isinstance(value, int | str) else list(value)
+        count = len(self.args)
+        return tuple(
+            at
+            for at, name in enumerate(self.names)
+            if {name, *((at, at - count) if at < count else ())}.intersection(stated)
+        )
+
+    def request(self, grid: Grid, in_specs: Tree = None, out_specs: Tree = None) -> Request:
+        """Give what is compiled on a mesh.
+
+        `in_specs` is one spec for all arguments, one for each, or by name. Raises `ValueError`
+        where there are not as many specs as arguments, and where they contradict the function.
+        """
+        function, arguments = self._arrays_only()
+        specs = self._specs(in_specs)
+        if self.jitted.out_shardings is not None and out_specs is not None:
+            raise ValueError(
+                f"{self._name} is jitted with out_shardings, and out_specs is given too: "
+                f"{_LEAVE_OUT}"
+            )
+        donated = self._numbers("donate")
+        self._check_donated(arguments, donated)
+        options = {n: v for n, v in self.options.items() if not n.startswith(("static", "donate"))}
+        request = Request(
+            function=function,
+            arguments=arguments,
+            grid=grid,
+            in_specs={name: self._spread(name, spec) for name, spec in specs.items()},
+            out_specs=out_specs if out_specs is not None else self.jitted.out_shardings,
+            jit_options={**options, **({"donate_argnums": donated} if donated else {})},
+            texts=texts_of(self.function),
+        )
+        # A library jits the function, as `nnx.jit` and `eqx.filter_jit` do.
+        is_wrapper = hasattr(self.function, "lower") and not jit_options.is_jitted(self.function)
+        return of_inner_call(request) if is_wrapper else request
+
+    @cached_property
+    def _values(self) -> dict[str, Tree]:
+        return dict(zip(self.names, (*self.args, *self.kwargs.values()), strict=True))
+
+    @property
+    def _name(self) -> str:
+        return getattr(self.function, "__name__", "the function")
+
+    def _arrays(self, name: str) -> list[Any]:
+        """Give what is traced for each leaf of an argument, None for what stays as it is."""
+        leaves = jax.tree_util.tree_leaves(self._values[name])
+        if self.names.index(name) in self.static:
+            return [None] * len(leaves)
+        # What a library jits decides by itself which numbers are static.
+        numbers = not hasattr(self.function, "lower") or jit_options.is_jitted(self.function)
+        return [_as_array(leaf, numbers=numbers) for leaf in leaves]
+
+    def _arrays_only(self) -> tuple[Callable[..., Tree], dict[str, Tree]]:
+        """Give a function of the arrays among the arguments, and these by argument.
+
+        What is not an array stays in the function.
+        """
+        known = {name: self._arrays(name) for name in self.names}
+        flat: dict[str, Any] = {
+            name: jax.tree_util.tree_flatten(value) for name, value in self._values.items()
+        }
+        count, fn = len(self.args), self.function
+
+        def call(*given: Tree) -> Tree:
+            traced = iter(jax.tree_util.tree_leaves(given))
+            whole = {
+                name: structure.unflatten(
+                    leaf if array is None else next(traced)
+                    for leaf, array in zip(leaves, known[name], strict=True)
+                )
+                for name, (leaves, structure) in flat.items()
+            }
+            positional, keywords = list(whole.values())[:count], list(whole.items())[count:]
+            return fn(*positional, **dict(keywords))
+
+        call.__name__ = getattr(fn, "__name__", "program")
+        return call, {name: with_leaves(self._values[name], known[name]) for name in self.names}
+
+    def _spread(self, name: str, spec: Tree) -> Tree:
+        """Give a spec, or specs in the structure of the argument's arrays."""
+        if placement.is_spec(spec) or name not in self._values:
+            return spec
+        value = self._values[name]
+        specs = placement.spread(name, value, spec)
+        arrays = self._arrays(name)
+        return with_leaves(
+            value, [None if a is None else s for s, a in zip(specs, arrays, strict=True)]
+        )
+
+    def _specs(self, in_specs: Tree) -> dict[str, Tree]:
+        """Give the specs by argument, whoever states them: the function's own `jax.jit` or not."""
+        given, own = self._by_name(in_specs), self._own_specs()
+        for name, spec in own.items():
+            if given.get(name) is not None:
+                raise ValueError(
+                    f"{self._name} is jitted with in_shardings, and in_specs places {name} too: "
+                    f"{_LEAVE_OUT}"
+                )
+            self._check_committed(name, spec)
+        return {**given, **own}
+
+    def _by_name(self, specs: Tree) -> dict[str, Tree]:
+        """Give each argument its part of `in_specs`: one for all, one for each, or by name."""
+        names, positional = self.names[self.bound :], self.names[self.bound : len(self.args)]
+        if specs is None:
+            return {}
+        if isinstance(specs, Mapping) and set(specs) <= set(self.names):
+            return dict(specs)
+        if not isinstance(specs, tuple | list):
+            return dict.fromkeys(names, specs)
+        if len(specs) not in (len(names), len(positional)):
+            listed = ", ".join(names)
+            raise ValueError(
+                f"in_specs has {len(specs)} entries for {len(names)} arguments: {listed}"
+            )
+        return dict(zip(names, specs, strict=False))
+
+    def _own_specs(self) -> dict[str, Tree]:
+        """Give the `in_shardings` of the function's own `jax.jit`, which has none for statics."""
+        specs = self.jitted.in_shardings
+        if specs is None:
+            return {}
+        if self.kwargs:
+            raise ValueError(
+                f"{self._name} is jitted with in_shardings, and jax.jit then takes no arguments by "
+                f"keyword: {', '.join(self.kwargs)}"
+            )
+        names = [name for at, name in enumerate(self.names) if at not in self.static]
+        if placement.is_spec(specs):
+            return dict.fromkeys(names, specs)
+        if len(specs) != len(names):
+            raise ValueError(
+                f"{self._name} is jitted with in_shardings for {len(specs)} arguments, and is "
+                f"given {len(names)}: {', '.join(names)}"
+            )
+        return {name: spec for name, spec in zip(names, specs, strict=True) if spec is not None}
+
+    def _check_committed(self, name: str, own: Tree) -> None:
+        """Refuse an array that `jax.jit` refuses: committed, and not as `in_shardings` says."""
+        for path, leaf, spec in placement.stated({name: self._values[name]}, {name: own}):
+            sharding = getattr(leaf, "sharding", None)
+            if sharding is None or not getattr(leaf, "committed", True):
+                continue
+            if isinstance(spec, NamedSharding) and not spec.is_equivalent_to(sharding, leaf.ndim):
+                raise ValueError(
+                    f"{path} has the sharding {sharding}, and {self._name} is jitted with "
+                    f"in_shardings that say {spec}: jax.jit refuses it"
+                )
+
+    @staticmethod
+    def _check_donated(arguments: Mapping[str, Tree], donated: tuple[int, ...]) -> None:
+        """Refuse an array that is donated and given once more, as `jax.jit` does."""
+        seen: dict[int, tuple[str, bool]] = {}
+        for number, (argument, tree) in enumerate(arguments.items()):
+            for name, leaf in placement.named_leaves({argument: tree}):
+                is_donated = number in donated
+                other, before = seen.setdefault(id(leaf), (name, is_donated))
+                if other != name and isinstance(leaf, jax.Array) and (before or is_donated):
+                    raise ValueError(
+                        f"{other} and {name} are the same array, which is donated: jax.jit "
+                        "refuses it"
+                    )
+
 
 def read_call(
-    fn: Callable[..., Tree],
-    args: tuple[Tree, ...],
-    grid: Grid,
-    *,
-    in_specs: Tree = None,
-    out_specs: Tree = None,
-    jit_options: Mapping[str, Any] | None = None,
-) -> Request:
-    """Take a call apart into a function of arrays and these arrays by name.
+    fn: Callable[..., Tree], args: Sequence[Tree], options: Mapping[str, Any] | None = None
+) -> Call:
+    """Read a call of a function: `options` are those of `jax.jit`, and arguments by keyword.
 
-    `in_specs` is one spec for all arguments, one for each, or by name. `jit_options` are those of
-    `jax.jit`; its static arguments stay as they are, inside the function. Raises `ValueError` where
-    there are not as many specs as arguments.
-
-    Everything that a user may call has to be understood here: the options that a jitted function
-    brings along, keyword arguments, stages that are lowered already.
+    A jitted function brings its own options; so does one in a method or a `functools.partial`,
+    whose bound arguments `jax.jit` takes like others. Raises `TypeError` for an option that is
+    said otherwise here, and `ValueError` where the function was jitted with the same one already.
     """
-    names = _argument_names(fn, len(args))
-    options = dict(jit_options or {})
-    static = _static(options, names)
-    call, arrays = _arrays_only(fn, args, static)
-    return Request(
-        function=call,
-        arguments=dict(zip(names, arrays, strict=True)),
-        grid=grid,
-        in_specs=_by_name(in_specs, names),
-        out_specs=out_specs,
-        jit_options=options,
-        texts=texts_of(fn),
-    )
+    given, bound = dict(options or {}), 0
+    args, kwargs = tuple(args), {n: v for n, v in given.items() if n not in jit_options.OPTIONS}
+    stated = {name: value for name, value in given.items() if name in jit_options.OPTIONS}
+    for name, instead in _SAID_OTHERWISE.items():
+        if stated.get(name) is not None:
+            raise TypeError(f"{name} is an option of jax.jit that is not taken here: {instead}")
+    inner, before, keywords = _unbound(fn)
+    if jit_options.is_jitted(inner):
+        fn, args, kwargs, bound = inner, (*before, *args), {**keywords, **kwargs}, len(before)
+    jitted = jit_options.jitted(fn)
+    if jitted is None:
+        return Call(Jitted(fn), args, kwargs, stated)
+    for name in stated:
+        if any(own[:6] == name[:6] for own in jitted.options):
+            raise ValueError(
+                f"{getattr(fn, '__name__', 'the function')} is jitted with {name} already: "
+                f"{_LEAVE_OUT.replace('it', name)}"
+            )
+    return Call(jitted, args, kwargs, {**jitted.options, **stated}, bound)
+
+
+def _unbound(fn: Any) -> tuple[Any, tuple[Tree, ...], dict[str, Tree]]:
+    """Give the function in a method or a partial, with the arguments that are bound to it."""
+    if inspect.ismethod(fn):
+        return fn.__func__, (fn.__self__,), {}
+    if isinstance(fn, functools.partial):
+        inner, before, keywords = _unbound(fn.func)
+        return inner, (*before, *fn.args), {**keywords, **fn.keywords}
+    return fn, (), {}
 
 
 def texts_of(fn: Callable[..., Tree]) -> SourceTexts:
     """Give the text that a function was written in, and the names that it closes over."""
-    title = getattr(fn, "__name__", type(fn).__name__)
-    return SourceTexts(title, _own_source(fn), _own_file(fn), _closure_names(fn))
+    plain = _plain(fn)
+    title = getattr(fn, "__name__", None) or getattr(plain, "__name__", "")
+    code = getattr(plain, "__code__", None)
+    files = {code.co_filename: 0} if code is not None else {}
+    return SourceTexts(title or type(fn).__name__, _own_source(code), files, _closure_names(plain))
 
 
-def _static(options: dict[str, Any], names: Sequence[str]) -> frozenset[int]:
-    """Take the static arguments out of options of `jax.jit`; gives their positions."""
-    found: list[int | str] = []
-    for option in ("static_argnums", "static_argnames"):
-        stated = options.pop(option, None)
-        if stated is not None:
-            found += [stated] if isinstance(stated, int | str) else list(stated)
-    count = len(names)
-    return frozenset(
-        at for at, name in enumerate(names) if {at, at - count, name}.intersection(found)
-    )
+def _plain(fn: Any) -> Any:
+    """Give the Python function that is called in the end."""
+    inner = inspect.unwrap(_unbound(fn)[0])
+    if inner is not fn:
+        return _plain(inner)
+    if hasattr(fn, "__code__") or isinstance(fn, type):
+        return fn
+    called = type(fn).__call__
+    return called if hasattr(called, "__code__") else fn
 
 
-def _arrays_only(
-    fn: Callable[..., Tree], args: tuple[Tree, ...], static: frozenset[int]
-) -> tuple[Callable[..., Tree], tuple[Tree, ...]]:
-    """Split arguments into their arrays and the rest, and give `fn` as a function of the arrays."""
-    leaves, structure = jax.tree_util.tree_flatten(args)
-    owners = [at for at, arg in enumerate(args) for _ in jax.tree_util.tree_leaves(arg)]
-    arrays = [
-        None if owner in static else _as_array(leaf)
-        for owner, leaf in zip(owners, leaves, strict=True)
-    ]
-    kept = [None if array is not None else leaf for leaf, array in zip(leaves, arrays, strict=True)]
-
-    def call(*given: Tree) -> Tree:
-        parts = jax.tree_util.tree_leaves(given, is_leaf=lambda leaf: leaf is None)
-        whole = [rest if part is None else part for part, rest in zip(parts, kept, strict=True)]
-        return fn(*jax.tree_util.tree_unflatten(structure, whole))
-
-    call.__name__ = getattr(fn, "__name__", "program")
-    return call, jax.tree_util.tree_unflatten(structure, arrays)
+def _own_source(code: Any) -> tuple[Source, ...]:
+    if code is None:
+        return ()
+    try:
+        lines, first = inspect.getsourcelines(code)
+    except OSError:
+        return (Source(code.co_name, "", code.co_firstlineno),)
+    return (Source(code.co_name, "".join(lines), first),)
 
 
-def _as_array(leaf: Any) -> Any:
+def _closure_names(fn: Callable[..., Tree]) -> dict[int, str]:
+    try:
+        found = inspect.getclosurevars(fn)
+    except (TypeError, ValueError):
+        return {}
+    return {
+        id(leaf): f"{name}{jax.tree_util.keystr(path)}"
+        for name, value in {**found.globals, **found.nonlocals}.items()
+        for path, leaf in jax.tree_util.tree_flatten_with_path(value)[0]
+    }
+
+
+def _as_array(leaf: Any, *, numbers: bool) -> Any:
     """Give an array or its shape, a number as JAX would trace it, and None for the rest."""
     if isinstance(leaf, jax.Array | np.ndarray | jax.ShapeDtypeStruct):
         return leaf
     if isinstance(leaf, np.generic):
         return np.asarray(leaf)
-    if isinstance(leaf, int | float | complex) and not isinstance(leaf, bool):
+    if numbers and isinstance(leaf, int | float | complex) and not isinstance(leaf, bool):
         return jax.numpy.asarray(leaf)
     return None
 
@@ -112,50 +344,3 @@ def _argument_names(fn: Callable[..., Tree], count: int) -> list[str]:
         elif parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
             names.append(parameter.name)
     return [*names, *(f"arg{i}" for i in range(len(names), count))][:count]
-
-
-def _by_name(specs: Tree, names: list[str]) -> dict[str, Tree]:
-    """Give each argument its part of `in_specs`: one for all, one for each, or by name."""
-    if specs is None:
-        return {}
-    if isinstance(specs, Mapping) and set(specs) <= set(names):
-        return dict(specs)
-    if isinstance(specs, tuple | list):
-        if len(specs) != len(names):
-            raise ValueError(
-                f"in_specs has {len(specs)} entries for {len(names)} arguments: {', '.join(names)}"
-            )
-        return dict(zip(names, specs, strict=True))
-    return dict.fromkeys(names, specs)
-
-
-def _own_source(fn: Callable[..., Tree]) -> tuple[Source, ...]:
-    code = _code(fn)
-    if code is None:
-        return ()
-    try:
-        lines, first = inspect.getsourcelines(code)
-    except OSError:
-        return (Source(code.co_name, "", code.co_firstlineno),)
-    return (Source(code.co_name, "".join(lines), first),)
-
-
-def _own_file(fn: Callable[..., Tree]) -> dict[str, int]:
-    code = _code(fn)
-    return {code.co_filename: 0} if code is not None else {}
-
-
-def _code(fn: Callable[..., Tree]) -> Any:
-    return getattr(inspect.unwrap(fn), "__code__", None)
-
-
-def _closure_names(fn: Callable[..., Tree]) -> dict[int, str]:
-    try:
-        found = inspect.getclosurevars(inspect.unwrap(fn))
-    except (TypeError, ValueError):
-        return {}
-    return {
-        id(leaf): f"{name}{jax.tree_util.keystr(path)}"
-        for name, value in {**found.globals, **found.nonlocals}.items()
-        for path, leaf in jax.tree_util.tree_flatten_with_path(value)[0]
-    }

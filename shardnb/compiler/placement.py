@@ -10,6 +10,8 @@ from typing import Any
 import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
+from shardnb.compiler.plain_trees import prefixed
+
 Tree = Any
 
 
@@ -52,7 +54,7 @@ def shardings(
 
 def _tree(name: str, tree: Tree, spec: Tree, mesh: jax.sharding.Mesh) -> Tree:
     paths, structure = jax.tree_util.tree_flatten_with_path(tree)
-    stated = _spread(name, tree, spec)
+    stated = spread(name, tree, spec)
     placed = [
         _leaf(f"{name}{jax.tree_util.keystr(path)}", leaf, one, mesh)
         for (path, leaf), one in zip(paths, stated, strict=True)
@@ -60,7 +62,7 @@ def _tree(name: str, tree: Tree, spec: Tree, mesh: jax.sharding.Mesh) -> Tree:
     return jax.tree_util.tree_unflatten(structure, placed)
 
 
-def _spread(name: str, tree: Tree, prefix: Tree) -> list[Any]:
+def spread(name: str, tree: Tree, prefix: Tree) -> list[Any]:
     """Give what specs state for each array of an argument.
 
     Raises `ValueError` that names the argument where they do not fit its structure.
@@ -68,18 +70,12 @@ def _spread(name: str, tree: Tree, prefix: Tree) -> list[Any]:
     if jax.tree_util.all_leaves([tree]) and not is_spec(prefix):
         raise ValueError(no_spec(name, prefix))
     try:
-        spread = jax.tree_util.tree_map(
-            lambda spec, part: [spec] * len(jax.tree_util.tree_leaves(part)),
-            prefix,
-            tree,
-            is_leaf=is_spec,
-        )
+        return prefixed(tree, prefix, is_spec)
     except ValueError as error:
         # Flax states the specs of a module as a State or as dictionaries, which have its names.
         if isinstance(prefix, Mapping) and not isinstance(tree, Mapping):
             return _by_path(name, tree, prefix)
         raise ValueError(f"the specs given for {name} do not fit its structure: {error}") from error
-    return jax.tree_util.tree_leaves(spread, is_leaf=is_spec)
 
 
 def _by_path(name: str, tree: Tree, specs: Mapping[Any, Any]) -> list[Any]:
@@ -150,7 +146,7 @@ def stated(args: dict[str, Tree], specs: dict[str, Tree]) -> Iterator[tuple[str,
     """
     for name, tree in args.items():
         paths = jax.tree_util.tree_flatten_with_path(tree)[0]
-        for (path, leaf), spec in zip(paths, _spread(name, tree, specs.get(name)), strict=True):
+        for (path, leaf), spec in zip(paths, spread(name, tree, specs.get(name)), strict=True):
             yield f"{name}{jax.tree_util.keystr(path)}", leaf, spec
 
 

@@ -174,6 +174,25 @@ TRACE_KEY = Part(
     fallback="jax.make_user_context",
     lost="JAX compiles once more the functions that it compiled before",
 )
+_OPTIONS_LOST = "the options of a jitted function (shardings, donation, static arguments)"
+JIT_INFO = Part(
+    "the options of a jitted function",
+    "",
+    "_jit_info",
+    instead_of="nothing: a jitted function does not say in public what it was jitted with",
+    fallback="the function is jitted once more around its own jax.jit",
+    lost=_OPTIONS_LOST,
+    told_in="report",
+)
+JITTED_FUNCTION = Part(
+    "the function inside a jitted one",
+    "",
+    "__wrapped__",
+    instead_of="inspect.unwrap, which goes on to what the function itself wraps",
+    fallback="the function is jitted once more around its own jax.jit",
+    lost=_OPTIONS_LOST,
+    told_in="report",
+)
 TRACEBACK_FILTERING = Part(
     "tracebacks with JAX's own frames",
     "jax._src.config",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 
-_BITS = {
+NAMED = {
     "pred": 8,
     "token": 0,
     "opaque": 0,
     "key<fry>": 64,
     "key<rbg>": 128,
-    "key<unsafe_rbg>": 128,
+    "key<urbg>": 128,
 }
 _FIRST_NUMBER = re.compile(r"\d+")
 
@@ -22,9 +22,10 @@ def bits(dtype: str) -> int:
     >>> bits("f8e4m3fn"), bits("c64"), bits("pred")
     (8, 64, 8)
     """
-    if dtype in _BITS:
-        return _BITS[dtype]
-    number = _FIRST_NUMBER.search(dtype)
+    if dtype in NAMED:
+        return NAMED[dtype]
+    # A key of a type that JAX does not have says its bits: `key<mine:96>`.
+    number = _FIRST_NUMBER.search(dtype.partition(":")[2] if dtype.startswith("key<") else dtype)
     if number is None:
         raise ValueError(f"{dtype!r} is no HLO element type, such as f32, bf16 or s8")
     return int(number.group())

@@ -48,7 +48,7 @@ def explore(
     on: str | None = None,
     in_specs: Tree = None,
     out_specs: Tree = None,
-    **jit_options: Any,
+    **options: Any,
 ) -> Explorer:
     """Give a widget in which the mesh and a spec for each input are chosen by clicks.
 
@@ -66,19 +66,14 @@ def explore(
     >>> explorer.close()
     """
     if isinstance(fn_or_report, Report):
-        if args or mesh is not None or in_specs is not None or jit_options:
+        if args or mesh is not None or in_specs is not None or options:
             raise ValueError("a report is explored alone: sn.explore(report)")
         return Explorer(report=fn_or_report)
-    request = read_call(
-        fn_or_report,
-        args,
-        _grid(mesh, axes, on, args),
-        in_specs=in_specs,
-        out_specs=out_specs,
-        jit_options=jit_options,
-    )
+    call = read_call(fn_or_report, args, options)
+    request = call.request(_grid(mesh, axes, on, call.placed), in_specs, out_specs)
+    given = jax.tree_util.tree_leaves((call.args, dict(call.kwargs)))
     count = len(jax.tree_util.tree_leaves(request.arguments))
-    subject = subject_of(request, statics=len(jax.tree_util.tree_leaves(args)) > count)
+    subject = subject_of(request, statics=len(given) > count)
     try:
         with failures.explained(subject.requested(subject.first)):
             return Explorer(subject)

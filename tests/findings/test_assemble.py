@@ -55,16 +55,7 @@ ENTRY %main (x: f32[64,64]) -> (s32[], f32[64,64]) {
 
 
 def program(fn, *args, mesh="data=8", in_specs=None, out_specs=None, **jit_options):
-    return build(
-        read_call(
-            fn,
-            args,
-            make_grid(mesh),
-            in_specs=in_specs,
-            out_specs=out_specs,
-            jit_options=jit_options,
-        )
-    )
+    return build(read_call(fn, args, jit_options).request(make_grid(mesh), in_specs, out_specs))
 
 
 def of_kind(report, kind):

@@ -105,6 +105,8 @@ def test_a_report_says_what_is_sent_without(part, without):
 
 
 NEEDED_BY = {
+    parts.JIT_INFO: {"fn": jax.jit(program)},
+    parts.JITTED_FUNCTION: {"fn": jax.jit(program)},
     parts.SIMPLIFIED_CONSTANTS: {},
     parts.LOWERING_PARAMETERS: {},
     parts.CLOSED_OVER: {},

@@ -28,8 +28,7 @@ OLD_JAX = jax.__version__.startswith("0.11")
 
 def report_of(fn, *args, mesh="data=4,model=2", axes=None, specs=None, out=None):
     grid = make_grid(mesh, axes)
-    request = read_call(fn, args, grid, in_specs=specs, out_specs=out)
-    return report_of_program(build(request))
+    return report_of_program(build(read_call(fn, args).request(grid, specs, out)))
 
 
 def one(report, name):

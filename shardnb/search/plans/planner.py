@@ -51,7 +51,7 @@ def plan(
     previews: int | None = None,
     compiles: int = COMPILES,
     progress: Progress | None = None,
-    **jit_options: Any,
+    **options: Any,
 ) -> Plans:
     """Search specs of the arguments for the plans with the least memory and the least traffic.
 
@@ -75,10 +75,9 @@ def plan(
     >>> plans.best.wire_bytes
     0
     """
-    grids, notes = _grids(mesh, on, args)
-    request = read_call(
-        fn, args, grids[0], in_specs=in_specs, out_specs=out_specs, jit_options=jit_options
-    )
+    call = read_call(fn, args, options)
+    grids, notes = _grids(mesh, on, call.placed)
+    request = call.request(grids[0], in_specs, out_specs)
     limit = None if memory is None else read_size(memory)
     with shown() as bar:
         tell = progress or bar
