@@ -157,9 +157,11 @@ class Call:
         """Give a spec, or specs in the structure of the argument's arrays."""
         if placement.is_spec(spec) or name not in self._values:
             return spec
-        value = self._values[name]
-        specs = placement.spread(name, value, spec)
-        arrays = self._arrays(name)
+        value, arrays = self._values[name], self._arrays(name)
+        try:
+            specs = placement.spread(name, value, spec)
+        except ValueError:  # raised again where the request is checked, and explained there
+            return spec
         return with_leaves(
             value, [None if a is None else s for s, a in zip(specs, arrays, strict=True)]
         )
