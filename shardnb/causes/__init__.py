@@ -1,7 +1,7 @@
 """Who asked for each collective, and why it is there."""
 
 from shardnb.causes.explain import Causes, Counts, explain_causes
-from shardnb.causes.stated_shardings import Stated
-from shardnb.causes.user_shardings import read_stated
+from shardnb.causes.stated_shardings import UserShardings
+from shardnb.causes.user_shardings import read_user_shardings
 
-__all__ = ["Causes", "Counts", "Stated", "explain_causes", "read_stated"]
+__all__ = ["Causes", "Counts", "UserShardings", "explain_causes", "read_user_shardings"]

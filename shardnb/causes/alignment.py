@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from shardnb.causes.instruction_index import Index, Values
-from shardnb.causes.unpartitioned import Before
+from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.collectives.find import is_generated
 from shardnb.terms.collectives import kind_of
 from shardnb.texts.graph import Graph
@@ -35,17 +35,17 @@ class Alignment:
     """What the values of one computation after partitioning are, in the one before.
 
     `carries` gives for each instruction the values before that it is, or holds a part of.
-    `own` says which instruction before it stands for; those in `exact` lie as declared.
+    `stands_for` says which instruction before it stands for; those in `exact` lie as declared.
     """
 
     index: Index
     after: Graph
     carries: dict[str, Values] = field(default_factory=dict)
-    own: dict[str, str] = field(default_factory=dict)
+    stands_for: dict[str, str] = field(default_factory=dict)
     exact: set[str] = field(default_factory=set)
 
     @property
-    def program(self) -> Before:
+    def program(self) -> Unpartitioned:
         """The program before."""
         return self.index.program
 
@@ -57,7 +57,7 @@ class Alignment:
     @cached_property
     def standing(self) -> frozenset[str]:
         """The instructions before that something after stands for."""
-        return frozenset(self.own.values())
+        return frozenset(self.stands_for.values())
 
     def named(self, value: HloValue, key: Key) -> HloValue | None:
         """Give the instruction of a key that computes a value, which may keep another's key."""
@@ -75,12 +75,12 @@ class Alignment:
     def values(self, value: HloValue) -> Values:
         """Give the values before that a value after carries."""
         carried = self.carries.get(value.name, ())
-        if not value.element or value.name not in self.own:
+        if not value.element or value.name not in self.stands_for:
             return carried
         return tuple(self.before.resolve(one.at(*value.element)) for one in carried)
 
 
-def align(program: Before, before: Graph, after: Graph) -> Alignment:
+def align(program: Unpartitioned, before: Graph, after: Graph) -> Alignment:
     """Align a computation after partitioning with the one before."""
     return _Aligner(Index(program, before), after).run()
 
@@ -115,7 +115,7 @@ class _Aligner:
 
     def _is_told(self, new: str, old: str) -> bool:
         """Whether an instruction already stands for what was told of it, or for an equal one."""
-        own = self.found.own.get(new)
+        own = self.found.stands_for.get(new)
         return own is not None and self._number(own) == self._number(old)
 
     def _number(self, name: str) -> HloValue:
@@ -139,7 +139,7 @@ class _Aligner:
         if taken and self.after.nodes[name].opcode == "slice":
             # A slice that is also a step to another one was merged with it.
             self.found.carries[name] += taken[0]
-        self.found.own[name] = values[0].name
+        self.found.stands_for[name] = values[0].name
         self.claimed.add(values[0].name)
         if exact:
             self.found.exact.add(name)
@@ -269,7 +269,7 @@ class _Aligner:
         """Note what the operands of an instruction were, now that it is known."""
         for old, new in zip(olds, news, strict=False):
             carried = self.found.carries.get(new.name, ())
-            known = len(carried) > 1 and new.name in self.found.own
+            known = len(carried) > 1 and new.name in self.found.stands_for
             if known and HloValue(old.name) in carried:
                 self.fixed[new.name] = old.name
 

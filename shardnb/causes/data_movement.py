@@ -21,12 +21,12 @@ _ZEROS = ("0", "false", "(0, 0)", "-0")
 
 
 @dataclass(frozen=True)
-class Move:
+class Movement:
     """What a collective moves, for whom; values and instructions are those before partitioning.
 
-    `own` says that it completes the result of `consumer` itself, `direct` that what that computed
-    enters as it is, `again` that the operation runs once more on what was gathered, `variant` that
-    the producer was computed in another layout than its declared one. `result` is the number of
+    `completes_consumer` says that it completes the result of `consumer` itself, `unreduced_operand`
+    that it adds up what each device computed for that, as it is, `not_in_declared_layout` that the
+    producer was computed in another layout than its declared one. `result` is the number of
     the computation's result that takes it. `sliced` says that a block is cut out of what was
     gathered before the consumer takes it. `sent` is the shape of what enters the first collective
     of the move, `chain` those before this.
@@ -36,10 +36,9 @@ class Move:
     collective: Instruction
     producer: HloValue | None
     consumer: str | None = None
-    own: bool = False
-    again: bool = False
-    direct: bool = False
-    variant: bool = False
+    completes_consumer: bool = False
+    unreduced_operand: bool = False
+    not_in_declared_layout: bool = False
     result: int | None = None
     sliced: bool = False
     sent: tuple[int, ...] | None = None
@@ -53,7 +52,7 @@ class Move:
         return self.producer
 
 
-def walk(alignment: Alignment, collective: Instruction) -> Move:
+def walk(alignment: Alignment, collective: Instruction) -> Movement:
     """Find both ends of a collective; an end that is not found is None."""
     return _Walk(alignment, collective).run()
 
@@ -67,7 +66,7 @@ class _Walk:
     def _before(self) -> Graph:
         return self.alignment.before
 
-    def run(self) -> Move:
+    def run(self) -> Movement:
         found, collective = self.alignment, self.collective
         operand, key = found.after.operands[collective.name][0], collective.key
         values = found.values(operand)
@@ -77,11 +76,15 @@ class _Walk:
             mine = self._named(found.values(operand), key)
         if mine and self._completes(mine[0].name):
             name = mine[0].name
-            again = not self._sums()
             source = found.after.node(unmasked_part(found.after, operand))
-            direct = found.own.get(source.name) == name and source.key == key
-            return Move(
-                self._before, collective, mine[0], name, own=True, again=again, direct=direct
+            direct = found.stands_for.get(source.name) == name and source.key == key
+            return Movement(
+                self._before,
+                collective,
+                mine[0],
+                name,
+                completes_consumer=True,
+                unreduced_operand=direct,
             )
         return self._forward(values)
 
@@ -113,11 +116,11 @@ class _Walk:
         """Whether the operation runs once more on what was gathered."""
         found, node = self.alignment, self._before.nodes[name]
         return node.opcode == "reduce" and any(
-            user.opcode == node.opcode and found.own.get(user.name) in (None, name)
+            user.opcode == node.opcode and found.stands_for.get(user.name) in (None, name)
             for user in found.after.users.get(self.collective.value, ())
         )
 
-    def _forward(self, values: Values) -> Move:
+    def _forward(self, values: Values) -> Movement:
         operand = self.alignment.after.operands[self.collective.name][0]
         if self._sums() and unmasked(self.alignment.after, operand) is not None:
             self.collective = replace(self.collective, opcode="all-gather")
@@ -144,13 +147,13 @@ class _Walk:
         *,
         sliced: bool,
         result: int | None = None,
-    ) -> Move:
-        return Move(
+    ) -> Movement:
+        return Movement(
             self._before,
             self.collective,
             producer,
             consumer,
-            variant=self._is_variant(values),
+            not_in_declared_layout=self._is_variant(values),
             result=result,
             sliced=sliced,
             sent=self._sent(),
@@ -199,7 +202,7 @@ class _Walk:
             if node.is_root:
                 results.append(0)
             for user in found.after.users.get(node.value, ()):
-                own = found.own.get(user.name)
+                own = found.stands_for.get(user.name)
                 if user.opcode == "tuple":
                     results += found.after.places(user).get(node.value, ())
                 elif own is not None and own not in producers:
@@ -251,7 +254,7 @@ class _Walk:
         seen = set[HloValue]()
         while operand not in seen:
             seen.add(operand)
-            if operand.name in found.own:
+            if operand.name in found.stands_for:
                 return operand.name not in found.exact
             operands = found.after.operands.get(operand.name, ())
             if not operands:
@@ -274,7 +277,7 @@ class _Walk:
             if self._has_shape(operand, value):
                 return True
             node = after.node(operand)
-            if node.name in self.alignment.own or node.opcode != "reshape":
+            if node.name in self.alignment.stands_for or node.opcode != "reshape":
                 return False
             operand = after.operands[node.name][0]
         return False

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 from shardnb.bugs import contained
 from shardnb.causes.alignment import Alignment, align
 from shardnb.causes.channel_matching import Matcher
-from shardnb.causes.data_movement import Move, walk
+from shardnb.causes.data_movement import Movement, walk
 from shardnb.causes.entry_parameters import EntryParameters
 from shardnb.causes.judge import Judge
-from shardnb.causes.names import LOOP_CARRY, THE_RESULT, Names
+from shardnb.causes.names import LOOP_CARRY, THE_RESULT, ValueNames
 from shardnb.causes.phase import phase_of
 from shardnb.causes.rematerialisation import read_warnings
 from shardnb.causes.sentence import Facts, sentence
-from shardnb.causes.stated_shardings import Edges, Stated
-from shardnb.causes.unpartitioned import Before
+from shardnb.causes.stated_shardings import StatedShardings, UserShardings
+from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.causes.verdict import UNKNOWN, Verdict
 from shardnb.causes.windowed import IN_STEPS, Windowed
 from shardnb.collectives.find import is_generated
@@ -72,32 +72,34 @@ def explain_causes(
     dumps: Dumps,
     mesh: Mesh,
     input_names: Sequence[str] = (),
-    stated: Stated | None = None,
+    user_shardings: UserShardings | None = None,
     locate: Locate | None = None,
     before: hlo.Module | None = None,
     partitioned: hlo.Module | None = None,
 ) -> Causes:
     """Say of each collective who asked for it, why, what it moves, and for whom.
 
-    `input_names` name the program's parameters in order, `stated` says what the user stated on a
-    mesh with Explicit axes, `locate` finds the user's lines; `before` and `partitioned` are the
-    dumps of these names, if they were read already. Without dumps nothing is added.
+    `input_names` name the program's parameters in order, `user_shardings` are those that the user
+    wrote on a mesh with Explicit axes, `locate` finds the user's lines; `before` and `partitioned`
+    are the dumps of these names, if they were read already. Without dumps nothing is added.
     """
     warnings = read_warnings(dumps.warnings)
     unexplained = Causes(tuple(collectives), None, warnings.left)
     if not dumps.before or not dumps.partitioned:
         return unexplained
     with contained("why the collectives are there"):
-        program = Before(before or hlo.parse(dumps.before), LayoutReader(mesh))
-        edges = Edges(program, dumps.stated_module, dumps.propagated_module, stated or Stated())
-        judge = Judge(program, Rules(dumps.propagated_module), edges)
+        program = Unpartitioned(before or hlo.parse(dumps.before), LayoutReader(mesh))
+        stated = StatedShardings(
+            program, dumps.stated_module, dumps.propagated_module, user_shardings or UserShardings()
+        )
+        judge = Judge(program, Rules(dumps.propagated_module), stated)
         entering = EntryParameters(partitioned or hlo.parse(dumps.partitioned))
         explainer = _Explainer(
             program=program,
             after=entering.module.computations,
             judge=judge,
             windowed=Windowed(judge.factors, entering),
-            names=Names(program, input_names),
+            names=ValueNames(program, input_names),
             finder=AxisFinder(mesh),
             remat=warnings.keys,
             locate=locate or (lambda _: ()),
@@ -114,11 +116,11 @@ def explain_causes(
 class _Explainer:
     """Explains the collectives of one program; aligns a computation when it is first needed."""
 
-    program: Before
+    program: Unpartitioned
     after: dict[str, Graph]
     judge: Judge
     windowed: Windowed
-    names: Names
+    names: ValueNames
     finder: AxisFinder
     remat: frozenset[Key]
     locate: Locate
@@ -180,32 +182,38 @@ class _Explainer:
     def _called(self, collective: Collective, made: Instruction | None) -> Collective:
         """Tell of what the program calls: its operand, and who takes its result."""
         summed = KINDS[collective.kind].reduces
-        written = made is None or not self.judge.edges.is_of_a_type(made)
+        written = made is None or not self.judge.stated.is_of_a_type(made)
         asked_by: AskedBy = "called" if written else "requested"
         verdict = Verdict("partial-sum" if summed else None, asked_by)
         alignment = self._alignment(made.computation) if made is not None else None
         facts = Facts()
         if alignment is not None and made is not None:
             graph = alignment.before
-            old = graph.nodes.get(alignment.own.get(made.name, ""))
+            old = graph.nodes.get(alignment.stands_for.get(made.name, ""))
             if old is not None and graph.operands[old.name]:
                 producer = self.names.value(graph, graph.operands[old.name][0])
                 facts = Facts(producer, self.names.taker(graph, old))
         return self._written(collective, verdict, facts, collective.op_name)
 
-    def _told(self, collective: Collective, move: Move, verdict: Verdict) -> Collective:
+    def _told(self, collective: Collective, move: Movement, verdict: Verdict) -> Collective:
         """Tell of what the partitioner made: both ends, and where they lie."""
         graph = move.graph
         value = graph.node(move.producer) if move.producer else None
-        node = value if verdict.own else graph.nodes.get(verdict.taker or move.consumer or "")
+        node = (
+            value
+            if verdict.needed_by_producer
+            else graph.nodes.get(verdict.consumer or move.consumer or "")
+        )
         consumer = self.names.operation(node) if node is not None else None
-        if move.result is not None and not verdict.own:
+        if move.result is not None and not verdict.needed_by_producer:
             consumer = self._end_of(graph)
         facts = Facts(
             producer=self.names.value(graph, move.producer) if move.producer else None,
             consumer=consumer,
-            spec=None if verdict.untold else verdict.actual or self._spec(graph, move.producer),
-            own=move.own or verdict.own,
+            spec=None
+            if verdict.layout_unknown
+            else verdict.actual or self._spec(graph, move.producer),
+            own=move.completes_consumer or verdict.needed_by_producer,
             other=self.names.value(*verdict.other) if verdict.other else None,
             other_spec=self._spec(*verdict.other) if verdict.other else None,
         )
@@ -231,7 +239,9 @@ class _Explainer:
         layout = self.program.layout(graph, value) if value else None
         return layout.spec if layout else None
 
-    def _is_rematerialised(self, move: Move, value: Instruction | None, verdict: Verdict) -> bool:
+    def _is_rematerialised(
+        self, move: Movement, value: Instruction | None, verdict: Verdict
+    ) -> bool:
         """Whether the compiler warned of this value, and it is gathered only to be cut again."""
         gathers = move.collective.opcode == "all-gather" and verdict.reason != "partial-sum"
         return gathers and move.sliced and value is not None and value.key in self.remat

@@ -6,14 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from shardnb.causes.unpartitioned import Before
+from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction, Key
 from shardnb.texts.opcodes import ONE_OPERAND_STEPS, STEPS, TUPLES
 
 Values = tuple[HloValue, ...]
 Numbers = dict[HloValue, None]
-"""The numbers of the values that an operand may be, in order; see `Before.numbers`."""
+"""The numbers of the values that an operand may be, in order; see `Unpartitioned.numbers`."""
 
 _ALL_CONSTANT: tuple[int, HloValue] = -1, HloValue("")
 _DEPTH = 8
@@ -22,7 +22,7 @@ _DEPTH = 8
 class Index:
     """Finds instructions of a computation before partitioning; those without a key are left out."""
 
-    def __init__(self, program: Before, graph: Graph) -> None:
+    def __init__(self, program: Unpartitioned, graph: Graph) -> None:
         """Index the instructions of a computation."""
         self.program, self.graph = program, graph
         self.numbers = program.numbers(graph)

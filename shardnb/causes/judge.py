@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from shardnb.causes.data_movement import Move
-from shardnb.causes.operand_conflict import Declared, Meeting, clash, declared, exchange
-from shardnb.causes.origins import Origins, Pieces
+from shardnb.causes.data_movement import Movement
+from shardnb.causes.operand_conflict import Declared, MovedOperand, clash, declared, exchange
+from shardnb.causes.origins import AxisFactors, Origins
 from shardnb.causes.rule_factors import Factors, Split
-from shardnb.causes.stated_shardings import Edges
-from shardnb.causes.unpartitioned import Before
+from shardnb.causes.stated_shardings import StatedShardings
+from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.causes.verdict import CARRY, ELSEWHERE, UNKNOWN, Verdict
 from shardnb.report.model import Spec
 from shardnb.terms.causes import AskedBy
@@ -26,15 +26,15 @@ from shardnb.texts.shardy_attributes import Rule
 class Judge:
     """Judges the moves of one program."""
 
-    def __init__(self, program: Before, rules: Rules, edges: Edges) -> None:
+    def __init__(self, program: Unpartitioned, rules: Rules, stated: StatedShardings) -> None:
         """Take the program, Shardy's rules, and what the user stated."""
         self.program = program
-        self.edges = edges
+        self.stated = stated
         self.factors = Factors(program, rules)
-        self.origins = Origins(self.factors, edges)
+        self.origins = Origins(self.factors, stated)
 
     def judge(
-        self, move: Move, axes: tuple[str, ...] | None, permuted: tuple[str, ...] = ()
+        self, move: Movement, axes: tuple[str, ...] | None, permuted: tuple[str, ...] = ()
     ) -> Verdict:
         """Give the reason of a move over these mesh axes; `UNKNOWN` where it does not fit.
 
@@ -46,14 +46,14 @@ class Judge:
         moved = frozenset(self.factors.pieces(axes))
         if permuted and layout is not None and not self.factors.dims(layout.spec or (), moved):
             moved = frozenset(self.factors.pieces(permuted))
-        if move.own:
+        if move.completes_consumer:
             return self._partial(move, moved)
         if reduces(move.collective.opcode):
             return UNKNOWN
         if not self._is_block(move, math.prod(piece[2] for piece in moved)):
             return UNKNOWN
         verdict = self._as_written(move, self._reshard(move, moved))
-        if layout is None or layout.spec is None or verdict is UNKNOWN or verdict.untold:
+        if layout is None or layout.spec is None or verdict is UNKNOWN or verdict.layout_unknown:
             return verdict
         spec = verdict.actual or layout.spec
         dims = tuple(self.factors.dims(spec, moved))
@@ -61,14 +61,14 @@ class Judge:
         untold = move.collective.opcode == "all-to-all" and verdict.reason == "whole-axis"
         return replace(verdict, dims=dims, needed=None if untold else verdict.needed)
 
-    def _is_block(self, move: Move, parts: int) -> bool:
+    def _is_block(self, move: Movement, parts: int) -> bool:
         """Whether what is sent can be a block of the producer.
 
         In a permute it can be a piece of one, and before it is cut in `parts` it may be padded.
         """
         array = move.graph.array(move.value)
         layout = self.program.layout(move.graph, move.value)
-        if array is None or layout is None or move.sent is None or move.variant:
+        if array is None or layout is None or move.sent is None or move.not_in_declared_layout:
             return array is not None
         block = layout.shard_shape(array[1])
         size, whole = math.prod(move.sent), math.prod(block)
@@ -78,8 +78,8 @@ class Judge:
         padded = (whole // dim * (-(-dim // parts) * parts) for dim in block if dim)
         return size == whole or size in padded
 
-    def _reshard(self, move: Move, moved: Pieces) -> Verdict:
-        if move.variant:
+    def _reshard(self, move: Movement, moved: AxisFactors) -> Verdict:
+        if move.not_in_declared_layout:
             return self._moved_result(move, moved)
         if move.result is not None:
             verdict = self._arrived(move, moved) if self._arrives(move) else UNKNOWN
@@ -92,7 +92,7 @@ class Judge:
             return self._arrived(move, moved)
         return verdict
 
-    def _arrived(self, move: Move, moved: Pieces) -> Verdict:
+    def _arrived(self, move: Movement, moved: AxisFactors) -> Verdict:
         """Judge blocks on their way to where a result is declared: who stated it, or what clashed.
 
         What merely meets the result says nothing of why it was computed elsewhere.
@@ -108,14 +108,14 @@ class Judge:
     def _sums(graph: Graph, value: HloValue | None) -> bool:
         return value is not None and graph.node(value).opcode in SUMS
 
-    def _as_written(self, move: Move, verdict: Verdict) -> Verdict:
+    def _as_written(self, move: Movement, verdict: Verdict) -> Verdict:
         """Say that the user asked for what an operation needs that was given an `out_sharding`."""
         if verdict is UNKNOWN or verdict.asked_by != "inferred":
             return verdict
-        name = verdict.taker or move.consumer or move.value.name
-        return replace(verdict, asked_by=self.edges.asked_within(move.graph.nodes[name]))
+        name = verdict.consumer or move.consumer or move.value.name
+        return replace(verdict, asked_by=self.stated.asked_within(move.graph.nodes[name]))
 
-    def _arrives(self, move: Move) -> bool:
+    def _arrives(self, move: Movement) -> bool:
         """Whether blocks are permuted to where a result is declared, so computed elsewhere."""
         if move.collective.opcode != "collective-permute":
             return False
@@ -124,7 +124,7 @@ class Judge:
         wanted = self.program.layout(move.graph, place)
         return wanted == self.program.layout(move.graph, move.value)
 
-    def _partial(self, move: Move, moved: Pieces) -> Verdict:
+    def _partial(self, move: Movement, moved: AxisFactors) -> Verdict:
         """Prove a partial sum: what the operation sums over is split over these axes.
 
         Or its own parts enter the sum as they are: as a whole result they would be added twice.
@@ -136,9 +136,9 @@ class Judge:
         summed = rule.reduction or _lost(rule)
         splits = self.factors.operands(move.graph, node, rule)
         found = {p for split in splits for factor in summed for p in split.get(factor, ())}
-        if not moved <= found and not (move.direct and node.opcode in SUMS):
+        if not moved <= found and not (move.unreduced_operand and node.opcode in SUMS):
             return UNKNOWN
-        return Verdict("partial-sum", self.edges.asked_within(node))
+        return Verdict("partial-sum", self.stated.asked_within(node))
 
     @staticmethod
     def _computes(graph: Graph, node: Instruction) -> Instruction:
@@ -152,23 +152,25 @@ class Judge:
 
     # An operand that is moved for its consumer
 
-    def _operand(self, move: Move, moved: Pieces) -> Verdict:
+    def _operand(self, move: Movement, moved: AxisFactors) -> Verdict:
         graph, producer = move.graph, move.value
         node = graph.nodes[move.consumer or ""]
         layout = self.program.layout(graph, producer)
         if layout is None or layout.spec is None:
             return UNKNOWN
-        if self.edges.is_edge(graph, node):
+        if self.stated.states_sharding(graph, node):
             if self._stays(move, node, layout):
                 return self._moved_result(move, moved)
             return self._at_edge(graph, node, layout)
         if node.opcode == "while":
             return self._into_loop(graph, node, producer, moved)
-        if self.edges.is_inserted(graph, node):
+        if self.stated.is_inserted(graph, node):
             return self._at_inserted(move, node, layout.spec, moved)
         return self._taken(move, node, layout.spec, moved)
 
-    def _at_inserted(self, move: Move, node: Instruction, spec: Spec, moved: Pieces) -> Verdict:
+    def _at_inserted(
+        self, move: Movement, node: Instruction, spec: Spec, moved: AxisFactors
+    ) -> Verdict:
         """Judge a copy that the compiler put behind an operation, or before one, to move it."""
         graph, producer = move.graph, move.value
         made, wanted = graph.node(producer), self.program.layout(graph, node.value)
@@ -184,9 +186,9 @@ class Judge:
             return UNKNOWN
         taker = takers[0]
         verdict = self._taken(move, taker, spec, moved)
-        return verdict if verdict is UNKNOWN else replace(verdict, taker=taker.name)
+        return verdict if verdict is UNKNOWN else replace(verdict, consumer=taker.name)
 
-    def _taken(self, move: Move, node: Instruction, spec: Spec, moved: Pieces) -> Verdict:
+    def _taken(self, move: Movement, node: Instruction, spec: Spec, moved: AxisFactors) -> Verdict:
         places = self._taken_at(move.graph, node, move.value)
         dims = self.factors.dims(spec, moved)
         rule = self.factors.rule(move.graph, node)
@@ -195,11 +197,11 @@ class Judge:
         if rule is None:
             return _without_rule(node, self.factors.without(spec, moved))
         permute = move.collective.opcode == "collective-permute"
-        meetings = [
-            Meeting(self.origins, move.graph, node, rule, at, move.value, dims, moved, permute)
+        operands_moved = [
+            MovedOperand(self.origins, move.graph, node, rule, at, move.value, dims, moved, permute)
             for at in places
         ]
-        return next((one for one in meetings if not one.is_kept), meetings[0]).verdict()
+        return next((one for one in operands_moved if not one.is_kept), operands_moved[0]).verdict()
 
     def _taken_at(self, graph: Graph, node: Instruction, producer: HloValue) -> list[int]:
         """Give the operands that are the producer, or a piece of it."""
@@ -213,7 +215,7 @@ class Judge:
         ]
 
     def _into_loop(
-        self, graph: Graph, node: Instruction, producer: HloValue, moved: Pieces
+        self, graph: Graph, node: Instruction, producer: HloValue, moved: AxisFactors
     ) -> Verdict:
         """Judge what a loop carries in another placement: whether a constraint inside says so."""
         operands = graph.operands[node.name]
@@ -224,11 +226,11 @@ class Judge:
             return UNKNOWN
         for dim in self.factors.dims(layout.spec, moved):
             origin = self.origins.of(*inner, dim, moved, split=True)
-            if origin is not None and origin.stated == "requested":
+            if origin is not None and origin.asked_by == "requested":
                 return Verdict("output-spec", "requested", CARRY, layout.spec)
         return Verdict("conflict", detail=CARRY, needed=layout.spec)
 
-    def _stays(self, move: Move, node: Instruction, layout: Layout) -> bool:
+    def _stays(self, move: Movement, node: Instruction, layout: Layout) -> bool:
         """Whether blocks are permuted for an edge that leaves a value where it was declared to lie.
 
         So it was computed elsewhere, in blocks of the declared shape.
@@ -241,13 +243,13 @@ class Judge:
         wanted = self.program.layout(graph, node.value)
         if wanted is None or wanted.spec is None or wanted.spec == layout.spec:
             return UNKNOWN
-        if self.edges.is_of_jaxs_shard_map(node):
+        if self.stated.is_of_jaxs_shard_map(node):
             return UNKNOWN
-        return _as_stated(self.edges.asked_by(node), wanted.spec)
+        return _as_stated(self.stated.asked_by(node), wanted.spec)
 
     # A result that is declared elsewhere
 
-    def _moved_result(self, move: Move, moved: Pieces) -> Verdict:
+    def _moved_result(self, move: Movement, moved: AxisFactors) -> Verdict:
         """Judge a result that was computed in its operands' layout and then moved."""
         graph, producer = move.graph, move.value
         node = graph.node(producer)
@@ -257,7 +259,11 @@ class Judge:
             return UNKNOWN
         if rule is None:
             verdict = _without_rule(node, layout.spec)
-            return verdict if verdict is UNKNOWN else replace(verdict, own=True, untold=True)
+            return (
+                verdict
+                if verdict is UNKNOWN
+                else replace(verdict, needed_by_producer=True, layout_unknown=True)
+            )
         splits = [
             *self.factors.operands(graph, node, rule),
             *self.factors.results(graph, node, rule),
@@ -273,20 +279,27 @@ class Judge:
         actual = self._actual(graph, producer, rule)
         axes = [axis for dim in actual for axis in dim]
         twice = len(set(axes)) < len(axes)
-        if verdict.own or twice or not self.factors.dims(actual, moved):
-            return replace(verdict, untold=True)
+        if verdict.needed_by_producer or twice or not self.factors.dims(actual, moved):
+            return replace(verdict, layout_unknown=True)
         return replace(verdict, actual=actual)
 
     def _own(
-        self, move: Move, node: Instruction, rule: Rule, here: frozenset[str], needed: Spec | None
+        self,
+        move: Movement,
+        node: Instruction,
+        rule: Rule,
+        here: frozenset[str],
+        needed: Spec | None,
     ) -> Verdict:
         permute = move.collective.opcode == "collective-permute"
         if permute and (rule.need_replication | rule.permutation) & here:
-            return Verdict("halo", own=True)
+            return Verdict("halo", needed_by_producer=True)
         if here & rule.need_replication:
-            return Verdict("whole-axis", needed=needed, own=True)
+            return Verdict("whole-axis", needed=needed, needed_by_producer=True)
         if here & rule.permutation:
-            return replace(exchange(self.factors, move.graph, node, needed), own=True)
+            return replace(
+                exchange(self.factors, move.graph, node, needed), needed_by_producer=True
+            )
         return UNKNOWN
 
     def _actual(self, graph: Graph, producer: HloValue, rule: Rule) -> Spec:
@@ -301,7 +314,7 @@ class Judge:
         dims = rule.results[producer.element[0] if producer.element else 0]
         return self.factors.spec([p for f in dim for p in lent.get(f, ())] for dim in dims)
 
-    def _result(self, move: Move, moved: Pieces) -> Verdict:
+    def _result(self, move: Movement, moved: AxisFactors) -> Verdict:
         """Judge what is moved for a result of the program, or for the next turn of a loop."""
         graph, producer = move.graph, move.value
         layout = self.program.layout(graph, producer)
@@ -313,8 +326,8 @@ class Judge:
         if not self.factors.dims(layout.spec, moved):
             return UNKNOWN
         needed = self.factors.without(layout.spec, moved)
-        if self.edges.is_stated_result(move.result or 0):
-            return _as_stated(self.edges.result_asked_by, needed)
+        if self.stated.is_stated_result(move.result or 0):
+            return _as_stated(self.stated.result_asked_by, needed)
         return self._shrunk(graph, producer, layout, needed)
 
     @staticmethod

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shardnb.causes.stated_shardings import primitive
-from shardnb.causes.unpartitioned import Before
+from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
 from shardnb.texts.opcodes import ONE_OPERAND_STEPS
@@ -23,10 +23,10 @@ THE_RESULT = "the program's result"
 
 
 @dataclass
-class Names:
-    """Names the values of the program before partitioning."""
+class ValueNames:
+    """ValueNames the values of the program before partitioning."""
 
-    program: Before
+    program: Unpartitioned
     inputs: Sequence[str]
 
     def value(self, graph: Graph, value: HloValue) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from shardnb.causes.origins import Origins, Pieces
+from shardnb.causes.origins import AxisFactors, Origins
 from shardnb.causes.rule_factors import Factors, Split
 from shardnb.causes.verdict import DISAGREE, ELSEWHERE, NO_FORM, TWO_DIMS, UNKNOWN, Verdict
 from shardnb.report.model import Spec
@@ -21,7 +21,7 @@ from shardnb.texts.shardy_attributes import Rule
 
 
 @dataclass(frozen=True)
-class Meeting:
+class MovedOperand:
     """An operation `node` with a rule, and its operand `at`, from whose `dims` axes are moved.
 
     `producer` is that operand as it lay before. `permute` says that blocks change places, so that
@@ -35,7 +35,7 @@ class Meeting:
     at: int
     producer: HloValue
     dims: Sequence[int]
-    moved: Pieces
+    moved: AxisFactors
     permute: bool = False
 
     @property
@@ -229,7 +229,7 @@ class Declared:
     node: Instruction
     rule: Rule
     here: frozenset[str]
-    moved: Pieces
+    moved: AxisFactors
 
 
 def declared(asked: Declared, needed: Spec | None) -> Verdict:
@@ -241,9 +241,9 @@ def declared(asked: Declared, needed: Spec | None) -> Verdict:
             if not taken and asked.here.isdisjoint(names):
                 continue
             origin = asked.origins.of(asked.graph, value, dim, asked.moved, split=taken)
-            if origin is not None and origin.stated == "requested":
+            if origin is not None and origin.asked_by == "requested":
                 return Verdict("output-spec", "requested", ELSEWHERE, needed)
-            if origin is not None and origin.stated:
+            if origin is not None and origin.asked_by:
                 return Verdict("conflict", detail=ELSEWHERE, needed=needed)
             if origin is not None:
                 other = origin.graph, origin.value
@@ -269,7 +269,7 @@ def clash(asked: Declared, needed: Spec | None) -> Verdict:
     return UNKNOWN
 
 
-def _parts(split: Split, names: Collection[str]) -> Pieces:
+def _parts(split: Split, names: Collection[str]) -> AxisFactors:
     return frozenset(part for name in names for part in split.get(name, ()))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shardnb.causes.rule_factors import Factors
-from shardnb.causes.stated_shardings import Edges
+from shardnb.causes.stated_shardings import StatedShardings
 from shardnb.terms.causes import AskedBy
 from shardnb.texts.axis_factors import Piece
 from shardnb.texts.graph import Graph
@@ -15,7 +15,7 @@ from shardnb.texts.instruction import HloValue, Instruction
 from shardnb.texts.opcodes import TUPLES
 from shardnb.texts.shardy_attributes import Rule
 
-Pieces = frozenset[Piece]
+AxisFactors = frozenset[Piece]
 Place = tuple[Graph, HloValue, int]
 """A dimension of a value: its computation, the value, the number of the dimension."""
 
@@ -23,16 +23,16 @@ _LIMIT = 400
 
 
 @dataclass(frozen=True)
-class Origin:
+class Demand:
     """What decided a placement: the value that was stated to lie so, or that meets it.
 
-    It may be in a loop's body, so `graph` says of which computation it is. `stated` says who stated
-    it.
+    It may be in a loop's body, so `graph` says of which computation it is. `asked_by` says who
+    stated it.
     """
 
     graph: Graph
     value: HloValue
-    stated: AskedBy | None = None
+    asked_by: AskedBy | None = None
 
 
 @dataclass
@@ -40,12 +40,12 @@ class Origins:
     """Follows a dimension and the axes that split it, down to what asks for that, or up."""
 
     factors: Factors
-    edges: Edges
-    _grounded: dict[Pieces, dict[Place, bool]] = field(default_factory=dict)
+    stated: StatedShardings
+    _grounded: dict[AxisFactors, dict[Place, bool]] = field(default_factory=dict)
 
     def of(
-        self, graph: Graph, value: HloValue, dim: int, parts: Pieces, *, split: bool
-    ) -> Origin | None:
+        self, graph: Graph, value: HloValue, dim: int, parts: AxisFactors, *, split: bool
+    ) -> Demand | None:
         """Find why a dimension is split over these axes (or, not `split`, is not).
 
         Goes down along the dimension through everything that takes it, the nearest first.
@@ -56,20 +56,20 @@ class Origins:
             if place in seen or self._is_split(place, parts) != split:
                 continue
             seen.add(place)
-            if self.edges.is_result(graph, value):
-                return Origin(graph, value, self.edges.result_asked_by)
+            if self.stated.is_result(graph, value):
+                return Demand(graph, value, self.stated.result_asked_by)
             for node in graph.users.get(value, ()):
-                if self.edges.is_edge(graph, node):
+                if self.stated.states_sharding(graph, node):
                     if self._is_split((graph, node.value, dim), parts) == split:
-                        return Origin(graph, node.value, self.edges.asked_by(node))
+                        return Demand(graph, node.value, self.stated.asked_by(node))
                     continue
                 found = self._met(graph, node, value, dim, parts) if split else None
                 if found is not None:
-                    return Origin(graph, found)
+                    return Demand(graph, found)
                 queue.extend(self._down(graph, node, value, dim))
         return None
 
-    def grounded(self, graph: Graph, value: HloValue, dim: int, parts: Pieces) -> bool:
+    def grounded(self, graph: Graph, value: HloValue, dim: int, parts: AxisFactors) -> bool:
         """Whether a dimension was split over these axes by an input or by a stated placement.
 
         If not, the placement was lent to it by what takes it.
@@ -96,9 +96,9 @@ class Origins:
         node = graph.node(value)
         if node.opcode == "parameter":
             return graph.name == self.factors.program.module.entry
-        return node.opcode == "custom-call" or self.edges.is_edge(graph, node)
+        return node.opcode == "custom-call" or self.stated.states_sharding(graph, node)
 
-    def _is_split(self, place: Place, parts: Pieces) -> bool:
+    def _is_split(self, place: Place, parts: AxisFactors) -> bool:
         graph, value, dim = place
         layout = self.factors.program.layout(graph, value)
         if layout is None or layout.spec is None or dim >= len(layout.spec):
@@ -125,7 +125,7 @@ class Origins:
                 yield graph, operands[number], other
 
     def _met(
-        self, graph: Graph, node: Instruction, value: HloValue, dim: int, parts: Pieces
+        self, graph: Graph, node: Instruction, value: HloValue, dim: int, parts: AxisFactors
     ) -> HloValue | None:
         """Find another operand that is split so by itself, along the same dimension."""
         rule = self.factors.known(graph, node)

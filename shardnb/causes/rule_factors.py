@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from shardnb.causes.unpartitioned import Before
+from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.report.model import Spec
 from shardnb.texts.axis_factors import Piece, merged, pieces_of
 from shardnb.texts.graph import Graph
@@ -23,7 +23,7 @@ Split = dict[str, tuple[Piece, ...]]
 class Factors:
     """Looks up rules, and reads layouts by them."""
 
-    program: Before
+    program: Unpartitioned
     rules: Rules
     _rules: dict[tuple[str, str], Rule | None] = field(default_factory=dict)
     _pieces: dict[tuple[str, ...], tuple[Piece, ...]] = field(default_factory=dict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from shardnb.causes.unpartitioned import Before
+from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.terms.causes import AskedBy
 from shardnb.terms.primitives import primitive_of
 from shardnb.texts import shardy
@@ -12,7 +12,7 @@ from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
 
 _SHARDYS_BODY = "xla.sdy.inlinable_manual_computation_body"
-_EDGES = frozenset(("sharding_constraint", "reshard", "shard_map"))
+_STATE_SHARDING = frozenset(("sharding_constraint", "reshard", "shard_map"))
 
 
 def primitive(op_name: str) -> str:
@@ -25,7 +25,7 @@ def primitive(op_name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Stated:
+class UserShardings:
     """What the user stated beyond Auto's constraints.
 
     `explicit`: the mesh has Explicit axes, so that JAX itself states every result.
@@ -39,30 +39,30 @@ class Stated:
 
 
 @dataclass
-class Edges:
+class StatedShardings:
     """The places where a sharding was stated."""
 
-    program: Before
+    program: Unpartitioned
     stated_module: shardy.Module
     propagated_module: shardy.Module
-    stated: Stated = field(default_factory=Stated)
+    user: UserShardings = field(default_factory=UserShardings)
     _results: frozenset[HloValue] | None = None
 
-    def is_edge(self, graph: Graph, node: Instruction) -> bool:
+    def states_sharding(self, graph: Graph, node: Instruction) -> bool:
         """Whether an instruction is a constraint, a reshard, or an edge of a shard_map."""
         if node.opcode != "copy":
             return False
         name = primitive(node.op_name)
-        if name in _EDGES:
+        if name in _STATE_SHARDING:
             return True
-        if not self.stated.explicit or not node.op_name:
+        if not self.user.explicit or not node.op_name:
             return False
         operand = graph.node(graph.operands[node.name][0])
         return operand.op_name == node.op_name or self._is_written(node)
 
     def is_inserted(self, graph: Graph, node: Instruction) -> bool:
         """Whether the compiler put in a copy that moves a value to another placement."""
-        if node.opcode != "copy" or self.is_edge(graph, node):
+        if node.opcode != "copy" or self.states_sharding(graph, node):
             return False
         operand = graph.operands[node.name][0]
         before, after = (self.program.layout(graph, one) for one in (operand, node.value))
@@ -71,13 +71,13 @@ class Edges:
     def asked_by(self, node: Instruction) -> AskedBy:
         """Say whether the user wrote a constraint, or JAX did for an Explicit type."""
         name = primitive(node.op_name)
-        if name in _EDGES or self._is_written(node):
+        if name in _STATE_SHARDING or self._is_written(node):
             return "requested"
         return "inferred"
 
     def is_of_jaxs_shard_map(self, node: Instruction) -> bool:
         """Whether JAX itself may have stated a placement: a shard_map's, beside Explicit axes."""
-        return self.stated.explicit and primitive(node.op_name) == "shard_map"
+        return self.user.explicit and primitive(node.op_name) == "shard_map"
 
     def is_of_a_type(self, made: Instruction) -> bool:
         """Whether a placement in a type asks for what the partitioner did not make.
@@ -87,7 +87,7 @@ class Edges:
         """
         shardys = made.computation.startswith(_SHARDYS_BODY)
         row = primitive_of(primitive(made.op_name))
-        return self.stated.explicit and shardys and (row is None or row.kind is None)
+        return self.user.explicit and shardys and (row is None or row.kind is None)
 
     def asked_within(self, node: Instruction) -> AskedBy:
         """Say whether the user gave an operation its `out_sharding`, and so asked what it sends.
@@ -102,13 +102,13 @@ class Edges:
         frames = {(f.file, f.line) for f in self.program.module.frames(node)}
         return any(
             node.op_name.endswith(end) and (file, line) in frames
-            for end, file, line in self.stated.operations
+            for end, file, line in self.user.operations
         )
 
     @property
     def result_asked_by(self) -> AskedBy:
         """Say who stated the results."""
-        return "inferred" if self.stated.explicit and not self.stated.results else "requested"
+        return "inferred" if self.user.explicit and not self.user.results else "requested"
 
     def is_stated_result(self, number: int) -> bool:
         """Whether a result lies where it was stated to lie."""

@@ -35,7 +35,7 @@ class _Placed:
 
 
 @dataclass
-class Before:
+class Unpartitioned:
     """The program before partitioning. Values are numbered so that equal ones are one."""
 
     module: Module

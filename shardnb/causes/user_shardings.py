@@ -7,7 +7,7 @@ from typing import Any
 
 from jax.sharding import AxisType
 
-from shardnb.causes.stated_shardings import Stated
+from shardnb.causes.stated_shardings import UserShardings
 from shardnb.jax_compat.frames import is_jaxs_own, lines
 
 _PARAMETERS = ("out_sharding", "sharding")
@@ -16,11 +16,11 @@ _Frame = tuple[str, str, int]
 """A file, a function, a line."""
 
 
-def read_stated(jaxpr: Any, *, explicit: bool, results: bool) -> Stated:
+def read_user_shardings(jaxpr: Any, *, explicit: bool, results: bool) -> UserShardings:
     """Find the operations whose `out_sharding` was given, and keep whether results were stated."""
     if not explicit:
-        return Stated(results=results)
-    return Stated(explicit=True, results=results, operations=frozenset(_operations(jaxpr)))
+        return UserShardings(results=results)
+    return UserShardings(explicit=True, results=results, operations=frozenset(_operations(jaxpr)))
 
 
 def _operations(

@@ -21,9 +21,9 @@ class Verdict:
 
     `dims` are the dimensions of the producer that are moved, `other` is the operand that disagrees,
     which may be in a loop's body, `summed` the producer's dimensions that the consumer sums over.
-    `own` says that the producer's own operation is what needed it, `taker` which instruction takes
-    it behind a copy that the compiler put in, `actual` where the producer lay if not as declared,
-    `untold` that it was not as declared, and where is not known.
+    `needed_by_producer` says that the producer's own operation needed it, `consumer` which
+    instruction takes it after a copy that the compiler inserted, `actual` how the producer was
+    sharded if not as declared, `layout_unknown` that it was not as declared, and how is unknown.
     """
 
     reason: Reason | None
@@ -33,10 +33,10 @@ class Verdict:
     dims: tuple[int, ...] = ()
     other: GraphValue | None = None
     summed: frozenset[int] = frozenset()
-    own: bool = False
-    taker: str | None = None
+    needed_by_producer: bool = False
+    consumer: str | None = None
     actual: Spec | None = None
-    untold: bool = False
+    layout_unknown: bool = False
 
 
 UNKNOWN = Verdict("unknown", None)

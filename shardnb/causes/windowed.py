@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from shardnb.causes.data_movement import Move
+from shardnb.causes.data_movement import Movement
 from shardnb.causes.entry_parameters import EntryParameters
-from shardnb.causes.origins import Pieces
+from shardnb.causes.origins import AxisFactors
 from shardnb.causes.rule_factors import Factors
 from shardnb.terms.collectives import reduces
 from shardnb.texts.graph import Graph
@@ -52,7 +52,7 @@ class Windowed:
         """Whether a collective is a permute of such a loop, or one at its ends."""
         return bool(self._bodies) and self._loop(made) is not None
 
-    def move(self, made: Instruction, axes: tuple[str, ...] | None) -> Move | None:
+    def move(self, made: Instruction, axes: tuple[str, ...] | None) -> Movement | None:
         """Give the move of a step over these axes; None where it is not known of which product."""
         loop = self._loop(made)
         before = self._before(loop) if loop is not None else None
@@ -63,15 +63,17 @@ class Windowed:
             return None
         if not loop.gathers:
             summed = replace(made, opcode="reduce-scatter")
-            return Move(before, summed, products[0].value, products[0].name, own=True)
+            return Movement(
+                before, summed, products[0].value, products[0].name, completes_consumer=True
+            )
         numbers = self._factors.program.numbers(before)
         found = [self._operand(before, product, made, axes) for product in products]
         if found[0] is None or len({one and numbers.get(one, one) for one in found}) > 1:
             return None
         gathered = replace(made, opcode="all-gather")
-        return Move(before, gathered, found[0], products[0].name, sent=made.arrays[0][1])
+        return Movement(before, gathered, found[0], products[0].name, sent=made.arrays[0][1])
 
-    def sum(self, made: Instruction) -> Move | None:
+    def sum(self, made: Instruction) -> Movement | None:
         """Give the move of an all-reduce that adds up what such a loop made, None for another."""
         graph = self._after.get(made.computation)
         if not self._bodies or graph is None or not reduces(made.opcode):
@@ -83,7 +85,9 @@ class Windowed:
             return None
         products = self._products(before, loop)
         return (
-            Move(before, made, products[0].value, products[0].name, own=True) if products else None
+            Movement(before, made, products[0].value, products[0].name, completes_consumer=True)
+            if products
+            else None
         )
 
     def _loop(self, made: Instruction) -> _Loop | None:
@@ -168,7 +172,7 @@ class Windowed:
         found = [one for one in split if _bare(self._block(before, one)) == sent]
         return found[0] if len(found) == 1 else None
 
-    def _split(self, before: Graph, value: HloValue, moved: Pieces) -> bool:
+    def _split(self, before: Graph, value: HloValue, moved: AxisFactors) -> bool:
         layout = self._factors.program.layout(before, value)
         return layout is not None and bool(self._factors.dims(layout.spec or (), moved))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from shardnb.causes import Causes, Stated, explain_causes
+from shardnb.causes import Causes, UserShardings, explain_causes
 from shardnb.collectives.find import find_collectives
 from shardnb.compiler.dumps import Dumps
 from shardnb.report.model import Collective, Location, Mesh, Run, Value
@@ -34,7 +34,7 @@ class Evidence:
 
     `inputs` and `outputs` are those that are known, and `parameters` names the HLO's parameters.
     `donated` are inputs by the number of their parameter, `stated_values` gives values whose
-    shardings the text states, `stated` is what the user stated on Explicit axes, `moved` are
+    shardings the text states, `user_shardings` are those written on Explicit axes, `moved` are
     arguments committed elsewhere. `jaxpr` and `compiled` are JAX's own, `failure` is the compiler's
     word for a program that does not fit into memory. `origins` says whether to seek where shardings
     came from (None: unless the program is large).
@@ -54,7 +54,7 @@ class Evidence:
     parameters: tuple[str, ...] = ()
     donated: Mapping[int, Value] = field(default_factory=dict)
     stated_values: Callable[[], Iterable[Value]] = tuple
-    stated: Stated | None = None
+    user_shardings: UserShardings | None = None
     moved: tuple[SpecProblem, ...] = ()
     jaxpr: Any = None
     compiled: Any = None
@@ -80,7 +80,7 @@ class Evidence:
             dumps=self.dumps,
             mesh=self.mesh,
             input_names=self.parameters,
-            stated=self.stated,
+            user_shardings=self.user_shardings,
             locate=locate,
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import jax
 
-from shardnb.causes import read_stated
+from shardnb.causes import read_user_shardings
 from shardnb.compiler import Program, arrays
 from shardnb.compiler.committed import committed
 from shardnb.findings.evidence import Evidence
@@ -35,7 +35,7 @@ def evidence_of_program(program: Program, *, origins: bool | None = None) -> Evi
         outputs=arrays.outputs(program),
         parameters=tuple(inputs[number].name for number in program.parameters),
         donated=_donated(program, inputs),
-        stated=read_stated(
+        user_shardings=read_user_shardings(
             program.traced.jaxpr,
             explicit=any(axis.type == "explicit" for axis in mesh.axes),
             results=program.out_specs is not None,

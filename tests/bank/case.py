@@ -19,7 +19,7 @@ from typing import Any
 import jax
 from jax.sharding import PartitionSpec as P
 
-from shardnb.causes import Causes, explain_causes, read_stated
+from shardnb.causes import Causes, explain_causes, read_user_shardings
 from shardnb.collectives.find import find_collectives
 from shardnb.compiler import Request, build
 from shardnb.mesh import make_grid
@@ -119,7 +119,7 @@ def explain(one: Case) -> Causes:
     optimized = hlo.parse(program.optimized)
     partitioned = hlo.parse(program.dumps.partitioned)
     collectives = find_collectives(optimized, mesh, lambda _: (), partitioned)
-    stated = read_stated(
+    user_shardings = read_user_shardings(
         program.traced.jaxpr, explicit=one.axes == "explicit", results=one.out is not None
     )
     return explain_causes(
@@ -128,5 +128,5 @@ def explain(one: Case) -> Causes:
         dumps=program.dumps,
         mesh=mesh,
         input_names=names,
-        stated=stated,
+        user_shardings=user_shardings,
     )
