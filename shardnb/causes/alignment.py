@@ -20,11 +20,20 @@ from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.collectives.find import is_generated
 from shardnb.terms.collectives import kind_of
 from shardnb.texts.graph import Graph
-from shardnb.texts.instruction import NO_KEY, HloValue, Instruction, Key
+from shardnb.texts.instruction import HloValue, Instruction, Key
 from shardnb.texts.opcodes import STEPS, TUPLES
 
 _DATA = {"dynamic-slice": 1, "slice": 1, "dynamic-update-slice": 2, "pad": 1, "reduce": 1}
 """How many of the first operands of a helper carry data; the others say where."""
+
+_PASSES = 3
+"""In the first pass an operand may still fit several; who takes it is known for the second."""
+
+_VIEWS = ("broadcast", "convert", "reshape", "transpose")
+"""No exchange between neighbours starts with one of these."""
+
+_LIMIT = 8
+"""A helper that carries more values than this says nothing."""
 
 _STEM = re.compile(r"(?:\.clone)?(?:\.\d+)?$")
 _CLONE = re.compile(r"\.clone(?:\.\d+)?$")
@@ -86,15 +95,11 @@ def align(program: Unpartitioned, before: Graph, after: Graph) -> Alignment:
 
 
 class _Fit(NamedTuple):
-    """An old instruction that a new one may be: how many operands agree, and its shape."""
+    """How well a new instruction fits an old one: operands that agree, then the declared shape."""
 
-    old: Instruction
     agree: int
     exact: bool
-
-    @property
-    def rank(self) -> tuple[int, bool]:
-        return self.agree, self.exact
+    old: Instruction
 
 
 class _Aligner:
@@ -109,22 +114,20 @@ class _Aligner:
     def run(self) -> Alignment:
         for _ in range(_PASSES):
             self._pass()
-            if all(self._is_told(new, old) for new, old in self.fixed.items()):
+            stands_for = self.found.stands_for
+            if all(
+                new in stands_for and self._number(stands_for[new]) == self._number(old)
+                for new, old in self.fixed.items()
+            ):
                 break
         return self.found
-
-    def _is_told(self, new: str, old: str) -> bool:
-        """Whether an instruction already stands for what was told of it, or for an equal one."""
-        own = self.found.stands_for.get(new)
-        return own is not None and self._number(own) == self._number(old)
 
     def _number(self, name: str) -> HloValue:
         return self.index.number(HloValue(name))
 
     def _pass(self) -> None:
         """Place every instruction, with what an earlier pass told."""
-        self.found = Alignment(self.index, self.after)
-        self.claimed = set()
+        self.found, self.claimed = Alignment(self.index, self.after), set()
         for number, value in self.after.parameters.items():
             if number in self.before.parameters:
                 self._set(value.name, (self.before.parameters[number],), exact=True)
@@ -153,8 +156,8 @@ class _Aligner:
     def _place(self, new: Instruction) -> None:
         taken = [self.found.values(operand) for operand in self.after.operands[new.name]]
         key = new.key
-        made = kind_of(new.opcode) is not None and is_generated(new)
-        fits = [] if made or not key[0] else self._remembered(new, taken, key)
+        by_partitioner = kind_of(new.opcode) is not None and is_generated(new)
+        fits = [] if by_partitioner or not key[0] else self._remembered(new, taken, key)
         if fits:
             values = self._ordered(new, [fit.old for fit in fits])
             if len(values) == 1 or len(set(map(self.index.number, values))) == 1:
@@ -197,18 +200,18 @@ class _Aligner:
         for old, agree in self.index.taking(key, new.opcode, taken):
             exact = self._is_shard(new, old)
             if self._trusted(new, old, exact=exact):
-                fits.append(_Fit(old, agree, exact))
+                fits.append(_Fit(agree, exact, old))
         if not fits:
             return self._through_steps(new, taken, key) or self._only(new, key, taken)
-        best = max(fit.rank for fit in fits)
-        return [fit for fit in fits if fit.rank == best]
+        best = max(fit[:2] for fit in fits)
+        return [fit for fit in fits if fit[:2] == best]
 
     def _through_steps(self, new: Instruction, taken: list[Values], key: Key) -> list[_Fit]:
         """Fit an instruction one of whose operands was reached by other steps than before."""
         if new.opcode in STEPS:
             return []
         olds = self.index.through_steps(key, new.opcode, taken)
-        fits = [_Fit(old, 0, exact=True) for old in olds if self._is_shard(new, old)]
+        fits = [_Fit(0, exact=True, old=old) for old in olds if self._is_shard(new, old)]
         return fits if len(fits) == 1 else []
 
     def _only(self, new: Instruction, key: Key, taken: list[Values]) -> list[_Fit]:
@@ -216,32 +219,27 @@ class _Aligner:
         olds = self.index.of_kind(key, new.opcode)
         if len(olds) > _LIMIT:
             return []
-        left = [old for old in olds if old.name not in self.claimed and self._is_like(new, old)]
+        stem = _STEM.sub("", new.name)
+        named = (old for old in olds if stem in (_STEM.sub("", old.name), old.opcode))
+        left = [old for old in named if old.name not in self.claimed]
         if len(left) != 1 or len(self.before.operands[left[0].name]) != len(taken):
             return []
         exact = self._is_shard(new, left[0])
-        return [_Fit(left[0], 0, exact)] if self._trusted(new, left[0], exact=exact) else []
-
-    def _is_like(self, new: Instruction, old: Instruction) -> bool:
-        stem = _STEM.sub("", new.name)
-        return stem in (_STEM.sub("", old.name), old.opcode)
+        return [_Fit(0, exact, left[0])] if self._trusted(new, left[0], exact=exact) else []
 
     def _trusted(self, new: Instruction, old: Instruction, *, exact: bool) -> bool:
         if old.opcode not in STEPS:
             return True
         if len(self.before.operands[old.name]) > 1 and old.opcode in ("concatenate", "select"):
             return True
-        if exact and (old.opcode in _VIEWS or (old.opcode == "copy" and self._stays(old))):
+        places = (*self.before.operands[old.name][:1], old.value)
+        layouts = [self.program.layout(self.before, place) for place in places]
+        stays = layouts[0] is not None and layouts[0] == layouts[-1]
+        if exact and (old.opcode in _VIEWS or (old.opcode == "copy" and stays)):
             return True
         if exact:
             return new.name not in self._exchanged and not self._is_step(new, old)
         return old.opcode == "reshape" and self._is_other_block(new, old)
-
-    def _stays(self, old: Instruction) -> bool:
-        """Whether a copy leaves a value where it was."""
-        places = (self.before.operands[old.name][0], old.value)
-        before, after = (self.program.layout(self.before, place) for place in places)
-        return before is not None and before == after
 
     def _is_step(self, new: Instruction, old: Instruction) -> bool:
         """Whether a slice is only taken for its own key, which the old one is not."""
@@ -260,10 +258,13 @@ class _Aligner:
     @cached_property
     def _exchanged(self) -> set[str]:
         """Blocks that are on their way to neighbours, for their own key's operation."""
-        permutes = (one for one in self.after.body if one.opcode == "collective-permute")
-        taken = ((self.after.operands[one.name], one.key) for one in permutes)
-        made = ((self.after.maker(block), key) for blocks, key in taken for block in blocks)
-        return {block.name for block, key in made if block is not None and block.key == key}
+        permutes = (node for node in self.after.body if node.opcode == "collective-permute")
+        sent = (
+            (permute, self.after.maker(block))
+            for permute in permutes
+            for block in self.after.operands[permute.name]
+        )
+        return {block.name for permute, block in sent if block and block.key == permute.key}
 
     def _tell(self, olds: Values, news: Values) -> None:
         """Note what the operands of an instruction were, now that it is known."""
@@ -281,37 +282,25 @@ class _Aligner:
             taken = taken[1:]
         count = _DATA.get(new.opcode, len(taken))
         values = tuple(dict.fromkeys(value for values in taken[:count] for value in values))
-        mine = (v for v in values if key[0] and self._key(v) == key)
+        makers = {value: self.before.maker(value) for value in values if key[0]}
+        same_key = (value for value, node in makers.items() if node is not None and node.key == key)
         data = tuple(v for v in values if not self.program.is_constant(self.before, v))
-        return tuple(dict.fromkeys((*mine, *(data or values))))[:_LIMIT]
-
-    def _key(self, value: HloValue) -> Key:
-        node = self.before.maker(value)
-        return node.key if node is not None else NO_KEY
+        return tuple(dict.fromkeys((*same_key, *(data or values))))[:_LIMIT]
 
     def _leaves(self, new: Instruction, key: Key, *, exact: bool) -> bool:
-        """Whether a value goes on to another operation, to be moved, or out of the computation."""
-        if new.is_root:
-            return True
-        users = self.after.users.get(new.value, ())
-        return any(user.key != key or (exact and self._moves(user)) for user in users)
+        """Whether a value goes on to another operation, to be moved, or out of the computation.
 
-    def _moves(self, user: Instruction) -> bool:
-        """Whether an instruction moves a whole block elsewhere, in one step or two."""
-        if user.opcode == "reshape":
-            return self._enters_all_to_all(user)
-        return user.opcode in ("all-gather", "all-to-all")
+        It is moved as a whole block in one step, or in two of which the first is a reshape.
+        """
+        return new.is_root or any(
+            user.key != key
+            or (exact and user.opcode in ("all-gather", "all-to-all"))
+            or (exact and user.opcode == "reshape" and self._enters_all_to_all(user))
+            for user in self.after.users.get(new.value, ())
+        )
 
     def _enters_all_to_all(self, new: Instruction) -> bool:
         return any(user.opcode == "all-to-all" for user in self.after.users.get(new.value, ()))
-
-
-_PASSES = 3
-_VIEWS = ("broadcast", "convert", "reshape", "transpose")
-"""No exchange between neighbours starts with one of these."""
-
-_LIMIT = 8
-"""A helper that carries more values than this says nothing."""
 
 
 def _may_be_block(new: Instruction, old: Instruction) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import takewhile
 
 from shardnb.bugs import Inconclusive
@@ -13,7 +14,7 @@ from shardnb.causes.instruction_index import Values
 from shardnb.collectives.find import is_generated
 from shardnb.terms.collectives import kind_of, reduces
 from shardnb.texts.graph import Graph
-from shardnb.texts.instruction import HloValue, Instruction, Key
+from shardnb.texts.instruction import HloValue, Instruction
 from shardnb.texts.opcodes import SAME_DIMENSIONS, SHAPE_STEPS, STEPS
 
 _DEPTH = 4
@@ -66,31 +67,42 @@ class _Walk:
     def _before(self) -> Graph:
         return self.alignment.before
 
-    def run(self) -> Movement:
-        found, collective = self.alignment, self.collective
-        operand, key = found.after.operands[collective.name][0], collective.key
-        values = found.values(operand)
-        mine = self._named(values, key)
-        if not mine and self._sums():
-            operand = self._seen_through(operand)
-            mine = self._named(found.values(operand), key)
-        if mine and self._completes(mine[0].name):
-            name = mine[0].name
-            source = found.after.node(unmasked_part(found.after, operand))
-            direct = found.stands_for.get(source.name) == name and source.key == key
-            return Movement(
-                self._before,
-                collective,
-                mine[0],
-                name,
-                completes_consumer=True,
-                unreduced_operand=direct,
-            )
-        return self._forward(values)
+    @cached_property
+    def _sums(self) -> bool:
+        return reduces(self.collective.opcode)
 
-    def _named(self, values: Values, key: Key) -> list[HloValue]:
-        named = (self.alignment.named(value, key) for value in values)
-        return [one for one in named if one is not None]
+    @cached_property
+    def _operand(self) -> HloValue:
+        return self.alignment.after.operands[self.collective.name][0]
+
+    @cached_property
+    def _block(self) -> HloValue | None:
+        """What each device puts among zeros, where the collective adds up such blocks."""
+        return unmasked(self.alignment.after, self._operand)
+
+    def run(self) -> Movement:
+        alignment, operand, key = self.alignment, self._operand, self.collective.key
+        values = alignment.values(operand)
+        named = self._named(values)
+        if not named and self._sums:
+            operand = self._seen_through(operand)
+            named = self._named(alignment.values(operand))
+        if not named or not self._completes(named[0].name):
+            return self._forward(values)
+        name = named[0].name
+        source = alignment.after.node(unmasked_part(alignment.after, operand))
+        return Movement(
+            self._before,
+            self.collective,
+            named[0],
+            name,
+            completes_consumer=True,
+            unreduced_operand=alignment.stands_for.get(source.name) == name and source.key == key,
+        )
+
+    def _named(self, values: Values) -> list[HloValue]:
+        named = (self.alignment.named(value, self.collective.key) for value in values)
+        return [value for value in named if value is not None]
 
     def _seen_through(self, operand: HloValue) -> HloValue:
         """Give what a sum was made of, where it was moved behind what only gives a shape."""
@@ -98,80 +110,59 @@ class _Walk:
         size = _size(after, operand)
         if size is None:
             return operand
-        same = takewhile(lambda one: _size(after, one) == size, after.upward(operand, SHAPE_STEPS))
-        return list(same)[-1]
+        steps = after.upward(operand, SHAPE_STEPS)
+        return list(takewhile(lambda value: _size(after, value) == size, steps))[-1]
 
     def _completes(self, name: str) -> bool:
-        """Whether the collective completes what an operation computes, and does not move it."""
-        if not self._sums():
-            return self._repeats(name)
-        operand = self.alignment.after.operands[self.collective.name][0]
-        gathered = unmasked(self.alignment.after, operand) is not None
-        return not (gathered and self._before.nodes[name].opcode in STEPS)
+        """Whether the collective completes what an operation computes, and does not move it.
 
-    def _sums(self) -> bool:
-        return reduces(self.collective.opcode)
-
-    def _repeats(self, name: str) -> bool:
-        """Whether the operation runs once more on what was gathered."""
-        found, node = self.alignment, self._before.nodes[name]
+        A gather completes a reduce that runs once more on the gathered parts, as argmax does.
+        """
+        node, after = self._before.nodes[name], self.alignment.after
+        if self._sums:
+            return self._block is None or node.opcode not in STEPS
         return node.opcode == "reduce" and any(
-            user.opcode == node.opcode and found.stands_for.get(user.name) in (None, name)
-            for user in found.after.users.get(self.collective.value, ())
+            user.opcode == "reduce" and self.alignment.stands_for.get(user.name) in (None, name)
+            for user in after.users.get(self.collective.value, ())
         )
 
     def _forward(self, values: Values) -> Movement:
-        operand = self.alignment.after.operands[self.collective.name][0]
-        if self._sums() and unmasked(self.alignment.after, operand) is not None:
-            self.collective = replace(self.collective, opcode="all-gather")
-        producers = {value.name for value in values}
-        consumers, results, sliced = self._reached(producers)
-        for consumer in consumers:
-            taken = self._taken(values, consumer)
-            if taken is not None:
-                return self._move(values, *taken, sliced=sliced)
-        folded = self._folded_result(results) if not consumers else None
-        taken = self._taken(values, folded) if folded is not None else None
-        if taken is not None:
-            return self._move(values, *taken, sliced=sliced)
+        """Find who takes what was moved: an operation, what was folded into a result, a result."""
+        collective = self.collective
+        if self._sums and self._block is not None:
+            collective = replace(collective, opcode="all-gather")
+        consumers, results, sliced = self._reached({value.name for value in values})
+        ends = consumers or [name for name in [self._folded_result(results)] if name is not None]
+        found = (self._taken(values, consumer) for consumer in ends)
+        taken = next((end for end in found if end is not None), None)
         only = values[0] if values and (len(values) == 1 or results) else None
-        result = min(results) if results and not consumers else None
-        taker = consumers[0] if consumers else None
-        return self._move(values, only, taker, sliced=sliced, result=result)
-
-    def _move(
-        self,
-        values: Values,
-        producer: HloValue | None,
-        consumer: str | None,
-        *,
-        sliced: bool,
-        result: int | None = None,
-    ) -> Movement:
+        producer, consumer = taken or (only, consumers[0] if consumers else None)
+        chain = self._chain()
+        first = self.alignment.after.operands[(collective, *chain)[-1].name][0]
+        sent = self.alignment.after.array(unmasked(self.alignment.after, first) or first)
         return Movement(
             self._before,
-            self.collective,
+            collective,
             producer,
             consumer,
             not_in_declared_layout=self._is_variant(values),
-            result=result,
+            result=min(results) if results and not consumers and taken is None else None,
             sliced=sliced,
-            sent=self._sent(),
-            chain=self._chain(),
+            sent=sent[1] if sent else None,
+            chain=chain,
         )
 
     def _folded_result(self, results: list[int]) -> str | None:
         """Give what makes a result of the computation, where it left nothing behind."""
-        number, values = min(results, default=0), self._before.results
-        if not results or number >= len(values):
+        values = self._before.results
+        if not results or min(results) >= len(values):
             return None
-        name = values[number].name
+        name = values[min(results)].name
         return name if self._is_folded(name) else None
 
     def _chain(self) -> tuple[Instruction, ...]:
         """Give the collectives of the partitioner that what enters went through right before."""
-        after, chain = self.alignment.after, list[Instruction]()
-        operand = after.operands[self.collective.name][0]
+        after, operand, chain = self.alignment.after, self._operand, list[Instruction]()
         while (node := after.maker(operand)) is not None:
             if kind_of(node.opcode) is None or not is_generated(node):
                 break
@@ -179,20 +170,10 @@ class _Walk:
             operand = after.operands[node.name][0]
         return tuple(chain)
 
-    def _sent(self) -> tuple[int, ...] | None:
-        """Give the shape of what enters the first of a chain of collectives."""
-        after = self.alignment.after
-        first = (self.collective, *self._chain())[-1]
-        operand = after.operands[first.name][0]
-        array = after.array(unmasked(after, operand) or operand)
-        return array[1] if array else None
-
     def _reached(self, producers: set[str]) -> tuple[list[str], list[int], bool]:
         """Give the first instructions of the program before that take what was moved."""
         found = self.alignment
-        consumers: list[str] = []
-        results: list[int] = []
-        sliced = False
+        consumers, results, sliced = list[str](), list[int](), False
         queue, seen = deque([found.after.nodes[self.collective.name]]), set[Instruction]()
         while queue:
             node = queue.popleft()
@@ -202,16 +183,15 @@ class _Walk:
             if node.is_root:
                 results.append(0)
             for user in found.after.users.get(node.value, ()):
-                own = found.stands_for.get(user.name)
+                old = found.stands_for.get(user.name)
                 if user.opcode == "tuple":
                     results += found.after.places(user).get(node.value, ())
-                elif own is not None and own not in producers:
-                    consumers.append(own)
+                elif old is not None and old not in producers:
+                    consumers.append(old)
                 else:
                     sliced = sliced or user.opcode == "dynamic-slice"
                     queue.append(user)
-        consumers.sort(key=lambda one: self._before.position[one])
-        return list(dict.fromkeys(consumers)), results, sliced
+        return sorted(set(consumers), key=self._before.position.__getitem__), results, sliced
 
     def _taken(self, values: Values, consumer: str) -> tuple[HloValue, str] | None:
         """Find the value that a consumer takes, or the instruction between that takes it.
@@ -222,7 +202,7 @@ class _Walk:
         before, key = self._before, self.collective.key
         if key[0] and before.nodes[consumer].key == key:
             operands = before.operands[consumer]
-            wholes = {one for o in operands for one in before.upward(o, SAME_DIMENSIONS)}
+            wholes = {value for o in operands for value in before.upward(o, SAME_DIMENSIONS)}
             known = next((value for value in wanted if value in wholes), None)
             if known is not None:
                 return known, consumer
@@ -244,18 +224,14 @@ class _Walk:
 
     def _is_variant(self, values: Values) -> bool:
         """Whether what is moved was computed in another layout than the declared one."""
-        found = self.alignment
-        operand = found.after.operands[self.collective.name][0]
-        operand = unmasked(found.after, operand) or operand
+        found, operand = self.alignment, self._block or self._operand
         if values and self._lies_as_declared(operand, values[0]):
             return False
         made = self._before.maker(values[0]) if values else None
         further = bool(values) and (made is None or made.key != self.collective.key)
         seen = set[HloValue]()
-        while operand not in seen:
+        while operand not in seen and operand.name not in found.stands_for:
             seen.add(operand)
-            if operand.name in found.stands_for:
-                return operand.name not in found.exact
             operands = found.after.operands.get(operand.name, ())
             if not operands:
                 return False
@@ -263,7 +239,7 @@ class _Walk:
             operand = next(holding, operands[0])
             if further and self._has_shape(operand, values[0]):
                 return False
-        return False
+        return operand.name in found.stands_for and operand.name not in found.exact
 
     def _has_shape(self, operand: HloValue, value: HloValue) -> bool:
         """Whether a value after has the shape of the declared block of one before."""
