@@ -13,7 +13,6 @@ from shardnb.texts.axis_factors import Piece
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
 from shardnb.texts.opcodes import TUPLES
-from shardnb.texts.shardy_attributes import Rule
 
 AxisFactors = frozenset[Piece]
 Place = tuple[Graph, HloValue, int]
@@ -92,8 +91,7 @@ class Origins:
 
     def _is_ground(self, place: Place) -> bool:
         """Whether an input, a stated placement, or what nothing is known of."""
-        graph, value, _ = place
-        node = graph.node(value)
+        graph, node = place[0], place[0].node(place[1])
         if node.opcode == "parameter":
             return graph.name == self.factors.program.module.entry
         return node.opcode == "custom-call" or self.stated.states_sharding(graph, node)
@@ -131,8 +129,10 @@ class Origins:
         rule = self.factors.known(graph, node)
         if rule is None:
             return None
-        factors = _factors_at(graph, node, rule, value, dim)
-        for operand, dims in zip(graph.operands[node.name], rule.operands, strict=False):
+        operands = list(zip(graph.operands[node.name], rule.operands, strict=False))
+        same = [dims[dim] for operand, dims in operands if operand == value and dim < len(dims)]
+        factors = frozenset(name for names in same for name in names)
+        for operand, dims in operands:
             if operand == value or self.factors.program.is_constant(graph, operand):
                 continue
             for other, names in enumerate(dims):
@@ -145,28 +145,23 @@ class Origins:
         if node.opcode == "while":
             for at in _places(graph.operands[node.name], value):
                 yield from self._turns(graph, node, at, dim)
-        elif node.opcode not in TUPLES:
-            yield from self._through(graph, node, value, dim)
-        elif node.is_root:
+        elif node.opcode not in TUPLES and (rule := self.factors.known(graph, node)) is not None:
+            operands = zip(graph.operands[node.name], rule.below, strict=False)
+            taken = {
+                end
+                for operand, dims in operands
+                if operand == value and dim < len(dims)
+                for end in dims[dim]
+            }
+            for at, other in sorted(taken):
+                if at < len(node.results):
+                    yield graph, node.results[at], other
+        elif node.opcode in TUPLES and node.is_root:
             module = self.factors.program.module
             loop = module.caller(graph)
             if loop is not None and loop.opcode == "while":
                 for at in _places(graph.results, value):
                     yield from self._turns(module.graph_of(loop), loop, at, dim)
-
-    def _through(
-        self, graph: Graph, node: Instruction, value: HloValue, dim: int
-    ) -> Iterator[Place]:
-        """Give the dimensions of results that share a factor with one of an operand."""
-        rule = self.factors.known(graph, node)
-        if rule is None:
-            return
-        operands = zip(graph.operands[node.name], rule.below, strict=False)
-        taken = [dims[dim] for operand, dims in operands if operand == value and dim < len(dims)]
-        ends = taken[0] if len(taken) == 1 else sorted({end for ends in taken for end in ends})
-        for at, other in ends:
-            if at < len(node.results):
-                yield graph, node.results[at], other
 
     def _turns(self, graph: Graph, node: Instruction, at: int, dim: int) -> Iterator[Place]:
         """Give what an operand of a loop is inside it, and after it."""
@@ -186,16 +181,3 @@ def _back(place: Place, way: Mapping[Place, Place | None]) -> Iterator[Place]:
     while here is not None:
         yield here
         here = way[here]
-
-
-def _factors_at(
-    graph: Graph, node: Instruction, rule: Rule, value: HloValue, dim: int
-) -> frozenset[str]:
-    """Give the factors of a dimension of an operand."""
-    pairs = zip(graph.operands[node.name], rule.operands, strict=False)
-    return frozenset(
-        name
-        for operand, dims in pairs
-        if operand == value and dim < len(dims)
-        for name in dims[dim]
-    )

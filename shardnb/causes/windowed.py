@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 from shardnb.causes.data_movement import Movement
 from shardnb.causes.entry_parameters import EntryParameters
-from shardnb.causes.origins import AxisFactors
 from shardnb.causes.rule_factors import Factors
 from shardnb.terms.collectives import reduces
 from shardnb.texts.graph import Graph
@@ -27,7 +26,7 @@ IN_STEPS = "in steps with the product: each device passes a block on"
 
 
 @dataclass(frozen=True)
-class _Loop:
+class _StepLoop:
     """A loop that takes a product in steps, in the computation `graph` after partitioning.
 
     `gathers` says that blocks of an operand go round; else parts of the result do.
@@ -62,16 +61,13 @@ class Windowed:
         if not products:
             return None
         if not loop.gathers:
-            summed = replace(made, opcode="reduce-scatter")
-            return Movement(
-                before, summed, products[0].value, products[0].name, completes_consumer=True
-            )
+            return _completed(before, replace(made, opcode="reduce-scatter"), products[0])
         numbers = self._factors.program.numbers(before)
-        found = [self._operand(before, product, made, axes) for product in products]
-        if found[0] is None or len({one and numbers.get(one, one) for one in found}) > 1:
+        operands = [self._operand(before, product, made, axes) for product in products]
+        if operands[0] is None or len({one and numbers.get(one, one) for one in operands}) > 1:
             return None
         gathered = replace(made, opcode="all-gather")
-        return Movement(before, gathered, found[0], products[0].name, sent=made.arrays[0][1])
+        return Movement(before, gathered, operands[0], products[0].name, sent=made.arrays[0][1])
 
     def sum(self, made: Instruction) -> Movement | None:
         """Give the move of an all-reduce that adds up what such a loop made, None for another."""
@@ -79,18 +75,14 @@ class Windowed:
         if not self._bodies or graph is None or not reduces(made.opcode):
             return None
         node = graph.maker(graph.source(graph.operands[made.name][0], VIEWS))
-        loop = next((one for one in self._bodies.values() if one.instruction is node), None)
+        loop = next((loop for loop in self._bodies.values() if loop.instruction is node), None)
         before = self._before(loop) if loop is not None else None
         if loop is None or before is None or made.key != loop.instruction.key:
             return None
         products = self._products(before, loop)
-        return (
-            Movement(before, made, products[0].value, products[0].name, completes_consumer=True)
-            if products
-            else None
-        )
+        return _completed(before, made, products[0]) if products else None
 
-    def _loop(self, made: Instruction) -> _Loop | None:
+    def _loop(self, made: Instruction) -> _StepLoop | None:
         """Give the loop that a permute stands in, goes into, or comes from."""
         if made.opcode != "collective-permute":
             return None
@@ -100,29 +92,29 @@ class Windowed:
         if graph is None:
             return None
         ends = {*_users(graph, made), graph.maker(graph.operands[made.name][0])}
-        ones = (one for one in self._bodies.values() if one.graph is graph)
-        return next((one for one in ones if one.instruction in ends), None)
+        loops = (loop for loop in self._bodies.values() if loop.graph is graph)
+        return next((loop for loop in loops if loop.instruction in ends), None)
 
-    def _before(self, loop: _Loop) -> Graph | None:
+    def _before(self, loop: _StepLoop) -> Graph | None:
         return self._factors.program.module.computations.get(loop.graph.name.partition("_spmd")[0])
 
-    def _products(self, before: Graph, loop: _Loop) -> list[Instruction]:
+    def _products(self, before: Graph, loop: _StepLoop) -> list[Instruction]:
         """Give the product with the loop's name and line; of several those of its operands.
 
         A loop carries both operands first, one of them as the block at hand. Products that are
         alike in all that tells why they are taken in steps are given together.
         """
         key = loop.instruction.key
-        ones = [one for one in before.body if one.opcode in PRODUCTS and one.key == key]
-        if len(ones) > 1:
-            ones = [one for one in ones if self._may_be(before, one, loop)]
-            ones = [one for one in ones if self._takes_alike(before, one, loop)]
+        found = [node for node in before.body if node.opcode in PRODUCTS and node.key == key]
+        if len(found) > 1:
+            found = [node for node in found if self._may_be(before, node, loop)]
+            found = [node for node in found if self._takes_alike(before, node, loop)]
             held = sorted(math.prod(shape) for _, shape in loop.instruction.arrays[:2])
-            exact = [one for one in ones if held == sorted(self._sizes(before, one))]
-            ones = exact or ones
-        return ones if len({self._kind(before, one) for one in ones}) == 1 else []
+            exact = [node for node in found if held == sorted(self._sizes(before, node))]
+            found = exact or found
+        return found if len({self._kind(before, node) for node in found}) == 1 else []
 
-    def _may_be(self, before: Graph, product: Instruction, loop: _Loop) -> bool:
+    def _may_be(self, before: Graph, product: Instruction, loop: _StepLoop) -> bool:
         """Whether a loop's operands can be blocks of a product's, and its sum that of its result.
 
         A block may have been gathered before it enters.
@@ -138,7 +130,7 @@ class Windowed:
             return fits
         return fits and _bare(arrays[2][1]) == _bare(self._block(before, product.value))
 
-    def _takes_alike(self, before: Graph, product: Instruction, loop: _Loop) -> bool:
+    def _takes_alike(self, before: Graph, product: Instruction, loop: _StepLoop) -> bool:
         """Whether a product takes the inputs of the program that a loop does, as far as known."""
         own, others = self._entering
         start = loop.instruction.operands[0]
@@ -150,7 +142,9 @@ class Windowed:
         values = (product.value, *before.operands[product.name])
         layouts = tuple(self._factors.program.layout(before, value) for value in values)
         shapes = tuple(before.array(value) for value in values)
-        return shapes, layouts, _dims(product)
+        sides, kinds = ("lhs", "rhs"), ("contracting", "batch")
+        dims = tuple(product.attribute(f"{side}_{kind}_dims") for side in sides for kind in kinds)
+        return shapes, layouts, dims
 
     def _sizes(self, before: Graph, product: Instruction) -> Iterator[int]:
         """Give the number of elements of each operand on one device."""
@@ -165,38 +159,39 @@ class Windowed:
         self, before: Graph, product: Instruction, made: Instruction, axes: tuple[str, ...]
     ) -> HloValue | None:
         """Give the operand that is split over these axes into blocks of what is sent."""
-        moved = frozenset(self._factors.pieces(axes))
-        operands = dict.fromkeys(before.operands[product.name])
-        split = [one for one in operands if self._split(before, one, moved)]
-        sent = _bare(made.arrays[0][1])
-        found = [one for one in split if _bare(self._block(before, one)) == sent]
+        factors = self._factors
+        moved, sent = frozenset(factors.pieces(axes)), _bare(made.arrays[0][1])
+        operands = {
+            operand: factors.program.layout(before, operand)
+            for operand in before.operands[product.name]
+        }
+        found = [
+            operand
+            for operand, layout in operands.items()
+            if layout is not None and factors.dims(layout.spec or (), moved)
+            if _bare(self._block(before, operand)) == sent
+        ]
         return found[0] if len(found) == 1 else None
 
-    def _split(self, before: Graph, value: HloValue, moved: AxisFactors) -> bool:
-        layout = self._factors.program.layout(before, value)
-        return layout is not None and bool(self._factors.dims(layout.spec or (), moved))
+
+def _completed(before: Graph, made: Instruction, product: Instruction) -> Movement:
+    return Movement(before, made, product.value, product.name, completes_consumer=True)
 
 
-def _loops(partitioned: Module) -> Iterator[tuple[str, _Loop]]:
+def _loops(partitioned: Module) -> Iterator[tuple[str, _StepLoop]]:
     for instruction in partitioned.of_kind("while"):
         for _, called in instruction.called:
             if match := _BODY.match(called):
-                loop = _Loop(partitioned.graph_of(instruction), instruction, match[1] == "ag")
+                loop = _StepLoop(partitioned.graph_of(instruction), instruction, match[1] == "ag")
                 yield called, loop
-                branches = _branches(partitioned.computations[called])
-                yield from ((branch, loop) for branch in branches)
-
-
-def _branches(body: Graph) -> Iterator[str]:
-    """Give what a loop of two steps does in one of them alone: the last one sends nothing."""
-    conditions = (one for one in body.body if one.opcode == "conditional")
-    return (called for one in conditions for _, called in one.called)
-
-
-def _dims(product: Instruction) -> tuple[str | None, ...]:
-    """Give the dimensions that a product sums over and goes along."""
-    sides, kinds = ("lhs", "rhs"), ("contracting", "batch")
-    return tuple(product.attribute(f"{side}_{kind}_dims") for side in sides for kind in kinds)
+                # A loop of two steps sends in a branch alone: its last step sends nothing.
+                conditions = partitioned.computations[called].body
+                yield from (
+                    (branch, loop)
+                    for node in conditions
+                    if node.opcode == "conditional"
+                    for _, branch in node.called
+                )
 
 
 def _bare(shape: tuple[int, ...]) -> tuple[int, ...]:
