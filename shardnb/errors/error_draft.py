@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,8 +12,7 @@ from jax.sharding import NamedSharding
 
 from shardnb.compiler import placement
 from shardnb.compiler.arrays import dtype_name
-from shardnb.errors.evidence import Evidence
-from shardnb.mesh import Grid
+from shardnb.errors.evidence import ErrorEvidence
 from shardnb.report.model import Axis, Location, Mesh, Value
 from shardnb.report.types import Candidate, SpecProblem
 
@@ -40,35 +39,29 @@ class Draft:
     expression: str = ""
 
 
+def value_on(name: str, array: Any, spec: Any, sizes: Mapping[str, int]) -> Value:
+    """Give an array, or a type, as it lies with a spec on a mesh of these axis sizes."""
+    shape = tuple(array.shape)
+    entries = tuple(placement.entries(spec))[: len(shape)]
+    entries += ((),) * (len(shape) - len(entries))
+    parts = [math.prod(sizes.get(axis, 1) for axis in axes) for axes in entries]
+    local = tuple(-(-size // part) for size, part in zip(shape, parts, strict=True))
+    unreduced = tuple(sorted(spec.unreduced))
+    return Value(name, dtype_name(array.dtype), shape, entries, local, unreduced=unreduced)
+
+
 def value_of(name: str, aval: Any) -> Value:
     """Give a type as a value that can be drawn."""
-    sharding, shape = aval.sharding, tuple(aval.shape)
-    entries = tuple(placement.entries(sharding.spec))
-    spec = entries + ((),) * (len(shape) - len(entries))
-    sizes = dict(sharding.mesh.shape)
-    parts = [math.prod(sizes.get(axis, 1) for axis in axes) for axes in spec]
-    return Value(
-        name=name,
-        dtype=dtype_name(aval.dtype),
-        shape=shape,
-        spec=spec,
-        shard_shape=tuple(-(-size // part) for size, part in zip(shape, parts, strict=True)),
-        unreduced=tuple(sorted(sharding.spec.unreduced)),
-    )
+    return value_on(name, aval, aval.sharding.spec, aval.sharding.mesh.shape)
 
 
 def value_of_array(name: str, array: Any) -> Value:
     """Give an array with its own sharding as a value that can be drawn."""
-    shape, sharding = tuple(array.shape), array.sharding
-    named = isinstance(sharding, NamedSharding)
-    entries = tuple(placement.entries(sharding.spec)) if named else ()
-    return Value(
-        name=name,
-        dtype=dtype_name(array.dtype),
-        shape=shape,
-        spec=entries + ((),) * (len(shape) - len(entries)),
-        shard_shape=tuple(sharding.shard_shape(shape)),
-    )
+    if isinstance(array.sharding, NamedSharding):
+        return value_of(name, array)
+    shape = tuple(array.shape)
+    local = tuple(array.sharding.shard_shape(shape))
+    return Value(name, dtype_name(array.dtype), shape, ((),) * len(shape), local)
 
 
 def mesh_of(mesh: Any) -> Mesh | None:
@@ -92,14 +85,4 @@ class Explainer(NamedTuple):
     """Explains exceptions of a class, and gives None for those that it does not know."""
 
     error: str
-    explain: Callable[[Evidence, Grid | None], Draft | None]
-
-
-def value_on(name: str, aval: Any, spec: Any, mesh: Any) -> Value:
-    """Give an array as a spec says that it lies on a mesh."""
-    shape = tuple(aval.shape)
-    entries = tuple(placement.entries(spec))[: len(shape)]
-    entries += ((),) * (len(shape) - len(entries))
-    parts = [math.prod(mesh.shape.get(axis, 1) for axis in axes) for axes in entries]
-    cut = tuple(-(-size // part) for size, part in zip(shape, parts, strict=True))
-    return Value(name, dtype_name(aval.dtype), shape, entries, cut)
+    explain: Callable[[ErrorEvidence], Draft | None]

@@ -6,11 +6,11 @@ only where all that it calls is JAX.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 from jax.sharding import PartitionSpec
@@ -18,6 +18,7 @@ from jax.sharding import PartitionSpec
 from shardnb.bugs import Inconclusive, refusable
 from shardnb.jax_compat.frames import bound_primitives
 from shardnb.jax_compat.tracing import full_tracebacks, mesh_context, traced_apart
+from shardnb.mesh import Grid
 from shardnb.report.model import Location
 from shardnb.rewrite.expression import Expression
 from shardnb.rewrite.source_expressions import expression_at
@@ -52,9 +53,14 @@ class Operation:
         """The primitive's name."""
         return str(self.primitive.name)
 
+    @property
+    def meshes(self) -> list[Any]:
+        """The meshes of the operands, each once."""
+        meshes = [aval.sharding.mesh for aval in self.avals]
+        return list(dict.fromkeys(mesh for mesh in meshes if not mesh.empty))
 
-@dataclass(frozen=True)
-class _Function:
+
+class _Function(NamedTuple):
     """A function of arrays in the place of a primitive."""
 
     name: str
@@ -62,21 +68,17 @@ class _Function:
 
 
 @dataclass
-class Evidence:
-    """What is known of an exception."""
+class ErrorEvidence:
+    """What is known of an exception; `grid` is the mesh that the program was to run on."""
 
     error: BaseException
     sources: Sources
+    grid: Grid | None = None
 
     @cached_property
-    def _stack(self) -> list[tuple[FrameType, Position]]:
-        """The frames of the exception and of what it came from, innermost first."""
-        return [pair for error in _chain(self.error) for pair in _frames(error)]
-
-    @property
     def frames(self) -> list[FrameType]:
         """The frames of the exception and of what it came from, innermost first."""
-        return [frame for frame, _ in self._stack]
+        return [frame for error in _chain(self.error) for frame, _ in _frames(error)]
 
     @property
     def message(self) -> str:
@@ -91,10 +93,10 @@ class Evidence:
     @cached_property
     def user(self) -> tuple[FrameType, Position, Location] | None:
         """The innermost frame of the user's own code, with its place."""
-        for frame, position in (*_frames(self.error), *self._stack):
-            found = self.sources.locate((position.frame,))
-            if found:
-                return frame, position, found[0]
+        for error in (self.error, *_chain(self.error)):
+            for frame, position in _frames(error):
+                if places := self.sources.locate((position.frame,)):
+                    return frame, position, places[0]
         return None
 
     @cached_property
@@ -118,20 +120,23 @@ class Evidence:
         """The part of the user's line that raised."""
         return expression_at(self.user[1], self.sources, self.names) if self.user else None
 
+    @property
+    def named(self) -> Mapping[str, Any]:
+        """What the parts of the user's expression hold, by their text."""
+        return self.expression.named if self.expression else {}
+
     @cached_property
     def arrays(self) -> dict[str, Any]:
         """The types of the arrays that the user's expression names, by their text."""
-        named = self.expression.named if self.expression else {}
-        avals = {text: aval_of(value) for text, value in named.items()}
+        avals = {text: aval_of(value) for text, value in self.named.items()}
         return {text: aval for text, aval in avals.items() if aval is not None}
 
     @cached_property
     def placed(self) -> dict[str, jax.Array]:
         """The arrays with devices that the user's expression names, by their text."""
-        named = self.expression.named if self.expression else {}
         return {
             text: value
-            for text, value in named.items()
+            for text, value in self.named.items()
             if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
         }
 
@@ -147,41 +152,37 @@ class Evidence:
     @property
     def bound(self) -> Operation | None:
         """The primitive that raised, where the traceback has JAX's own frames."""
-        found = (_operation(*bound) for bound in bound_primitives(self.frames))
-        return next((one for one in found if one is not None), None)
+        for primitive, operands, params in bound_primitives(self.frames):
+            avals = tuple(map(aval_of, operands))
+            if None not in avals:
+                return Operation(primitive, avals, dict(params))
+        return None
 
     def _again(self) -> Operation | None:
         function = self.expression.as_function() if self.expression else None
         avals = [self.arrays.get(name) for name in function[0]] if function else []
-        if function is None or not avals or any(aval is None for aval in avals):
+        if function is None or not avals or None in avals:
             return None
-        error = _raised_by(function[1], avals)
-        if error is None:
-            return None
-        again = Evidence(error, self.sources).bound
-        return again or Operation(_Function("it", function[1]), tuple(avals), {}, self.expression)
-
-
-def _raised_by(call: Any, avals: list[Any]) -> BaseException | None:
-    """Trace a function on types and give what it raises."""
-    mesh = next((aval.sharding.mesh for aval in avals if not aval.sharding.mesh.empty), None)
-    shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=a.sharding) for a in avals]
-    try:
-        with refusable(), full_tracebacks(), mesh_context(mesh), traced_apart():
-            jax.eval_shape(call, *shapes)
-    except Inconclusive as refusal:
-        return refusal.__cause__
-    return None
+        alone = Operation(_Function("it", function[1]), tuple(avals), {}, self.expression)
+        mesh = next(iter(alone.meshes), None)
+        shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=a.sharding) for a in alone.avals]
+        try:
+            with refusable(), full_tracebacks(), mesh_context(mesh), traced_apart():
+                jax.eval_shape(function[1], *shapes)
+        except Inconclusive as refusal:
+            if refusal.__cause__ is not None:
+                return ErrorEvidence(refusal.__cause__, self.sources).bound or alone
+        return None
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
     """Give an exception and those that it came from, the first of them first."""
-    seen: list[BaseException] = []
-    one: BaseException | None = error
-    while one is not None and one not in seen:
-        seen.append(one)
-        one = one.__cause__ or one.__context__
-    yield from reversed(seen)
+    chain: list[BaseException] = []
+    current: BaseException | None = error
+    while current is not None and current not in chain:
+        chain.append(current)
+        current = current.__cause__ or current.__context__
+    yield from reversed(chain)
 
 
 def _frames(error: BaseException) -> list[tuple[FrameType, Position]]:
@@ -190,12 +191,6 @@ def _frames(error: BaseException) -> list[tuple[FrameType, Position]]:
         frames.append(tb.tb_frame)
         tb = tb.tb_next
     return list(zip(reversed(frames), of_exception(error), strict=True))
-
-
-def _operation(primitive: Any, operands: Sequence[Any], params: Any) -> Operation | None:
-    avals = tuple(aval_of(value) for value in operands)
-    known = all(aval is not None for aval in avals)
-    return Operation(primitive, avals, dict(params)) if known else None
 
 
 def aval_of(value: Any) -> Any:

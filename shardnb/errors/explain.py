@@ -6,12 +6,11 @@ from shardnb.bugs import contained
 from shardnb.compiler import SourceTexts
 from shardnb.errors import manual, placing, sharding, uneven
 from shardnb.errors.error_draft import Draft
-from shardnb.errors.evidence import Evidence
+from shardnb.errors.evidence import ErrorEvidence
 from shardnb.jax_compat import error_wordings as wordings
 from shardnb.jax_compat.parts import lost
 from shardnb.mesh import Grid
 from shardnb.report.types import ErrorReport
-from shardnb.sources.source_texts import Sources
 
 
 def explain_error(
@@ -27,42 +26,36 @@ def explain_error(
     explaining it fails there is no report.
     """
     with contained("the explanation of an error"):
-        return _report(error, (texts or SourceTexts()).located(), grid)
+        located = (texts or SourceTexts()).located()
+        evidence = ErrorEvidence(error, located, grid)
+        draft = _draft(evidence)
+        if draft is None:
+            return None
+        expression = evidence.expression
+        return ErrorReport(
+            kind=draft.kind,
+            error=type(error).__name__,
+            message=str(error),
+            sentence=draft.sentence,
+            cause=" ".join((draft.cause, *(f"{part}." for part in lost("error")))).strip(),
+            values=draft.values,
+            mesh=draft.mesh or (grid.describe() if grid else None),
+            other_mesh=draft.other_mesh,
+            location=draft.location or evidence.location,
+            expression=draft.expression or (expression.text if expression else ""),
+            fixes=draft.fixes,
+            candidates=draft.candidates,
+            checked=draft.checked,
+            sources=located.texts(),
+            problems=draft.problems,
+        )
     return None
 
 
-def _report(error: BaseException, located: Sources, grid: Grid | None) -> ErrorReport | None:
-    evidence = Evidence(error, located)
-    draft = _draft(evidence, grid)
-    if draft is None:
-        return None
-    expression = evidence.expression
-    return ErrorReport(
-        kind=draft.kind,
-        error=type(error).__name__,
-        message=str(error),
-        sentence=draft.sentence,
-        cause=" ".join((draft.cause, *(f"{what}." for what in lost("error")))).strip(),
-        values=draft.values,
-        mesh=draft.mesh or (grid.describe() if grid else None),
-        other_mesh=draft.other_mesh,
-        location=draft.location or evidence.location,
-        expression=draft.expression or (expression.text if expression else ""),
-        fixes=draft.fixes,
-        candidates=draft.candidates,
-        checked=draft.checked,
-        sources=located.texts(),
-        problems=draft.problems,
-    )
-
-
-def _draft(evidence: Evidence, grid: Grid | None) -> Draft | None:
-    names = {kind.__name__ for kind in type(evidence.error).__mro__}
-    if wordings.SHARDING_TYPE_ERROR in names:
-        return sharding.explain(evidence, grid)
-    for explainer in (*uneven.EXPLAINERS, *placing.EXPLAINERS, *manual.EXPLAINERS):
-        if explainer.error in names:
-            draft = explainer.explain(evidence, grid)
-            if draft is not None:
-                return draft
-    return None
+def _draft(evidence: ErrorEvidence) -> Draft | None:
+    classes = {kind.__name__ for kind in type(evidence.error).__mro__}
+    if wordings.SHARDING_TYPE_ERROR in classes:
+        return sharding.explain(evidence)
+    explainers = (*uneven.EXPLAINERS, *placing.EXPLAINERS, *manual.EXPLAINERS)
+    drafts = (each.explain(evidence) for each in explainers if each.error in classes)
+    return next((draft for draft in drafts if draft is not None), None)

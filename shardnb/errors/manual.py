@@ -5,184 +5,182 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
 from shardnb.bugs import Inconclusive, refusable
-from shardnb.collectives.find import find_collectives
 from shardnb.compiler import placement
 from shardnb.compiler.divisibility import text as spec_text
 from shardnb.compiler.dumps import captured_fd2
 from shardnb.errors.error_draft import Draft, Explainer, listed, mesh_of, value_on
-from shardnb.errors.evidence import Evidence
+from shardnb.errors.evidence import ErrorEvidence
+from shardnb.errors.reshard_candidates import collectives_of
 from shardnb.jax_compat import error_wordings as wordings
 from shardnb.jax_compat.compilation_cache import without_compilation_cache
 from shardnb.jax_compat.error_wordings import spec_in_type, varying_in_type
 from shardnb.jax_compat.frames import SHARD_MAP_BODY, is_jaxs_own
 from shardnb.jax_compat.jaxprs import as_function
 from shardnb.jax_compat.tracing import traced_apart
-from shardnb.manual.missing_collective import missing_collective, state_of
+from shardnb.manual.missing_collective import missing_collective, result_name, state_of
+from shardnb.manual.varying import State
 from shardnb.mesh import Grid, make_grid
 from shardnb.propagation.typed_view import ordered
 from shardnb.report.model import Value
-from shardnb.report.types import Candidate
+from shardnb.report.types import Candidate, MissingCollective
 from shardnb.rewrite.source_expressions import expression_of
 from shardnb.terms.primitives import FUNCTIONS
-from shardnb.texts import hlo
 
 _INIT = {"scan": (1, "init"), "while_loop": (2, "init_val"), "fori_loop": (3, "init_val")}
 
 
-def _unproven(evidence: Evidence, grid: Grid | None) -> Draft | None:
+def _unproven(evidence: ErrorEvidence) -> Draft | None:
     """A result that may differ along an axis that its out_spec omits."""
     by_class = wordings.REPLICATION_ERROR in evidence.classes
     if not by_class and not wordings.NOT_REPLICATED.search(evidence.message):
         return None
-    found = SHARD_MAP_BODY.find(evidence.frames)
-    if found is not None and _is_jaxs_own(found["jaxpr"]):
-        found = None  # outside of jit JAX maps a body of its own over the finished results
     sentence = "a result of the shard_map may differ along an axis that out_specs leaves out"
     cause = (
         "Leaving an axis out of out_specs says that the devices along it hold the same result. "
         "The body does not make it so."
     )
-    if found is None or not hasattr(found["jaxpr"], "outvars"):
+    names = SHARD_MAP_BODY.find(evidence.frames)
+    # Outside of jit JAX maps a body of its own over the finished results.
+    if names is None or _is_jaxs_own(names["jaxpr"]) or not hasattr(names["jaxpr"], "outvars"):
         return Draft("missing-collective", sentence, cause)
-    missing = list(_missing(evidence, found))
-    fixes = tuple(dict.fromkeys(fix for one in missing for fix in one[1]))
-    axes = dict.fromkeys(axis for one in missing for axis in one[0].axes)
-    told = [f"{one[0].why}." for one in missing]
+    found = list(_missing(evidence, names))
+    fixes = tuple(dict.fromkeys(edit for each in found for edit in each.edits))
+    collectives = [each.collective for each in found]
+    axes = dict.fromkeys(axis for collective in collectives for axis in collective.axes)
+    located = next((collective for collective in collectives if collective.location), None)
     return Draft(
         kind="missing-collective",
         sentence=f"a result of the shard_map may differ along {listed(axes)}, which out_specs "
-        f"{', '.join(spec_text(s) for s in found['out_specs'])} leaves out",
-        cause=" ".join((cause, *dict.fromkeys(told))),
-        values=tuple(_body_values(found)),
+        f"{', '.join(spec_text(s) for s in names['out_specs'])} leaves out",
+        cause=" ".join((cause, *dict.fromkeys(f"{each.why}." for each in collectives))),
+        values=tuple(_body_values(names)),
         fixes=fixes,
-        candidates=tuple(_compiled(found, missing, grid)),
+        candidates=_candidates(names, found, evidence.grid),
         checked=all(map(_is_code, fixes)),
-        mesh=mesh_of(found["mesh"]),
-        location=next((one[0].location for one in missing if one[0].location), None),
-        expression=next((one[0].expression for one in missing if one[0].location), ""),
+        mesh=mesh_of(names["mesh"]),
+        location=located.location if located else None,
+        expression=located.expression if located else "",
     )
 
 
-def _missing(evidence: Evidence, found: dict[str, Any]) -> Iterator[tuple[Any, list[str], int]]:
-    """Give each missing collective with its edits and the number of the result."""
-    jaxpr, mesh = found["jaxpr"], found["mesh"]
-    entries = [list(placement.entries(spec)) for spec in found["in_specs"]]
-    for number, (variable, spec) in enumerate(zip(jaxpr.outvars, found["out_specs"], strict=True)):
-        said = {axis for axes in placement.entries(spec) for axis in axes}
-        for axis in ordered(variable.aval.manual_axis_type.varying - said, mesh):
+class _Missing(NamedTuple):
+    """A missing collective, the edits that put it in, and the number of the result."""
+
+    collective: MissingCollective
+    edits: list[str]
+    number: int
+
+
+def _missing(evidence: ErrorEvidence, names: dict[str, Any]) -> Iterator[_Missing]:
+    jaxpr, mesh = names["jaxpr"], names["mesh"]
+    entries = [list(placement.entries(spec)) for spec in names["in_specs"]]
+    for number, (variable, spec) in enumerate(zip(jaxpr.outvars, names["out_specs"], strict=True)):
+        in_spec = {axis for axes in placement.entries(spec) for axis in axes}
+        for axis in ordered(variable.aval.manual_axis_type.varying - in_spec, mesh):
             state = state_of(jaxpr, number, axis, entries)
-            name = "result" if len(jaxpr.outvars) == 1 else f"result[{number}]"
-            one = missing_collective(
-                name, axis, state, spec, names=evidence.names, sources=evidence.sources
+            missing = missing_collective(
+                result_name(number, len(jaxpr.outvars)),
+                axis,
+                state,
+                spec,
+                names=evidence.names,
+                sources=evidence.sources,
             )
-            yield one, list(_edits(evidence, one, state, axis)), number
+            yield _Missing(missing, list(_edits(evidence, missing, state, axis)), number)
 
 
-def _edits(evidence: Evidence, one: Any, state: Any, axis: str) -> Iterator[str]:
+def _edits(
+    evidence: ErrorEvidence, missing: MissingCollective, state: State, axis: str
+) -> Iterator[str]:
     if state.kind in ("partial", "spent") and state.reducer and state.origin is not None:
         expression = expression_of(state.origin, evidence.sources, evidence.names)
         if expression is not None and isinstance(expression.node, ast.expr):
             pieces = expression.wrapped(expression.node, f"lax.{state.reducer}", repr(axis))
             yield expression.edited(pieces)
             return
-    yield one.fix
-    if one.other_fix:
-        yield one.other_fix
+    yield missing.fix
+    if missing.other_fix:
+        yield missing.other_fix
 
 
-def _body_values(found: dict[str, Any]) -> Iterator[Value]:
+def _body_values(names: dict[str, Any]) -> Iterator[Value]:
     """Give the arguments as the whole arrays that in_specs cut."""
-    names = getattr(found.get("debug_info"), "arg_names", None) or ()
-    for number, (aval, spec) in enumerate(zip(found["in_avals"], found["in_specs"], strict=True)):
-        name = names[number] if number < len(names) else f"argument {number}"
-        yield value_on(name, aval, spec, found["mesh"])
+    given = getattr(names.get("debug_info"), "arg_names", None) or ()
+    for number, (aval, spec) in enumerate(zip(names["in_avals"], names["in_specs"], strict=True)):
+        name = given[number] if number < len(given) else f"argument {number}"
+        yield value_on(name, aval, spec, names["mesh"].shape)
 
 
-def _compiled(
-    found: dict[str, Any], missing: list[tuple[Any, list[str], int]], grid: Grid | None
-) -> Iterator[Candidate]:
-    """Compile the body with what it lacks at its results, and count what it sends."""
-    where = grid if grid and grid.mesh.shape == found["mesh"].shape else _emulated(found["mesh"])
-    for one, edits, number in missing:
-        function = FUNCTIONS[one.collective] if one.collective else None
-        if function is None or not function.reduces or len(missing) > 1:
-            continue
-        call = getattr(jax.lax, function.name)
+def _candidates(
+    names: dict[str, Any], found: list[_Missing], grid: Grid | None
+) -> tuple[Candidate, ...]:
+    """Compile the body with the collective that its result lacks, and count what it sends.
 
-        def body(*args: Any, call: Any = call, one: Any = one, number: int = number) -> Any:
-            results = list(as_function(found["jaxpr"])(*args))
-            results[number] = call(results[number], one.axes)
-            return tuple(results)
+    Where several are missing, one alone would not be accepted.
+    """
+    if len(found) != 1:
+        return ()
+    (missing, edits, number), *_ = found
+    function = FUNCTIONS[missing.collective] if missing.collective else None
+    if function is None or not function.reduces:
+        return ()
+    call = getattr(jax.lax, function.name)
+    mesh = names["mesh"]
+    if grid is None or grid.mesh.shape != mesh.shape:
+        grid = make_grid(",".join(map("{}={}".format, mesh.axis_names, mesh.axis_sizes)))
 
-        collectives = _collectives(body, found, where)
-        if collectives is not None:
-            yield Candidate(
+    def body(*args: Any) -> Any:
+        results = list(as_function(names["jaxpr"])(*args))
+        results[number] = call(results[number], missing.axes)
+        return tuple(results)
+
+    in_specs, out_specs = tuple(names["in_specs"]), tuple(names["out_specs"])
+    mapped = jax.shard_map(body, mesh=grid.mesh, in_specs=in_specs, out_specs=out_specs)
+    shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in names["in_avals"]]
+    with suppress(Inconclusive), captured_fd2(), without_compilation_cache():
+        with refusable(), jax.set_mesh(grid.mesh), traced_apart():
+            traced = jax.jit(mapped).trace(*shapes)
+        collectives = collectives_of(traced, grid)
+        return (
+            Candidate(
                 edit=edits[0],
-                spec=spec_text(found["out_specs"][number]),
+                spec=spec_text(out_specs[number]),
                 collectives=tuple((c.kind, c.axes or ()) for c in collectives),
                 wire_bytes=sum(c.wire_bytes for c in collectives),
-            )
+            ),
+        )
+    return ()
 
 
-def _collectives(body: Any, found: dict[str, Any], grid: Grid) -> Any:
-    mapped = jax.shard_map(
-        body, mesh=grid.mesh, in_specs=tuple(found["in_specs"]), out_specs=tuple(found["out_specs"])
-    )
-    shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in found["in_avals"]]
-    text = None
-    with (
-        suppress(Inconclusive),
-        refusable(),
-        jax.set_mesh(grid.mesh),
-        traced_apart(),
-        captured_fd2(),
-        without_compilation_cache(),
-    ):
-        text = jax.jit(mapped).lower(*shapes).compile().as_text()
-    if text is None:
-        return None
-    return find_collectives(hlo.parse(text), grid.describe(), lambda _: ())
-
-
-def _emulated(mesh: Any) -> Grid:
-    axes = zip(mesh.axis_names, mesh.axis_sizes, strict=True)
-    return make_grid(",".join(f"{name}={size}" for name, size in axes))
-
-
-def _carry(evidence: Evidence, grid: Grid | None) -> Draft | None:
-    """A loop whose carry changes its type."""
-    del grid
+def _carry(evidence: ErrorEvidence) -> Draft | None:
+    """A loop whose carry changes its type: along which axes it varies, or its sharding."""
     found = wordings.CARRY_CHANGES_TYPE.search(evidence.message)
     if found is None:
         return None
     name, before, after = found.groups()
     axes = sorted(varying_in_type(after) - varying_in_type(before))
-    if not axes:
-        return _moved_carry(evidence, name, before, after)
-    to = f"{axes[0]!r}" if len(axes) == 1 else repr(tuple(axes))
-    fix = _at_init(evidence, "lax.pcast", f"{to}, to='varying'")
-    return Draft(
-        kind="carry",
-        sentence=f"the carry {name!r} starts the same along {listed(axes)} and is made to differ",
-        cause=f"A loop's carry has one type: it goes in as {before} and comes out as {after}. "
-        "The body adds to it what differs between devices, so it has to be typed as differing "
-        "from the start. pcast changes the type only; nothing is sent.",
-        fixes=(fix or f"jax.lax.pcast(..., {to}, to='varying') on the initial carry",),
-    )
-
-
-def _moved_carry(evidence: Evidence, name: str, before: str, after: str) -> Draft | None:
+    if axes:
+        cast = f"{_axis_argument(axes)}, to='varying'"
+        fix = _at_init(evidence, "lax.pcast", cast)
+        return Draft(
+            kind="carry",
+            sentence=f"the carry {name!r} starts the same along {listed(axes)} and is made to "
+            "differ",
+            cause=f"A loop's carry has one type: it goes in as {before} and comes out as {after}. "
+            "The body adds to it what differs between devices, so it has to be typed as differing "
+            "from the start. pcast changes the type only; nothing is sent.",
+            fixes=(fix or f"jax.lax.pcast(..., {cast}) on the initial carry",),
+        )
     if "@" not in before + after:
         return None
-    spec = spec_text(spec_in_type(after))
-    fix = _at_init(evidence, "sharding.reshard", spec) if spec else None
+    fix = _at_init(evidence, "sharding.reshard", spec_text(spec_in_type(after)))
     back = spec_text(spec_in_type(before))
     return Draft(
         kind="carry",
@@ -195,26 +193,29 @@ def _moved_carry(evidence: Evidence, name: str, before: str, after: str) -> Draf
     )
 
 
-def _at_init(evidence: Evidence, function: str, further: str) -> str | None:
+def _axis_argument(axes: Sequence[str]) -> str:
+    return repr(axes[0] if len(axes) == 1 else tuple(axes))
+
+
+def _at_init(evidence: ErrorEvidence, function: str, further: str) -> str | None:
     """Write a call around the initial carry of the loop at the user's line."""
     expression = evidence.expression
     node = expression.node if expression else None
     if expression is None or not isinstance(node, ast.Call):
         return None
-    place = _INIT.get(node.func.attr if isinstance(node.func, ast.Attribute) else "")
-    if place is None:
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    if name not in _INIT:
         return None
-    number, keyword = place
-    named = next((k.value for k in node.keywords if k.arg == keyword), None)
-    init = node.args[number] if len(node.args) > number else named
+    number, keyword = _INIT[name]
+    by_name = next((k.value for k in node.keywords if k.arg == keyword), None)
+    init = node.args[number] if len(node.args) > number else by_name
     if init is None or isinstance(init, ast.Tuple | ast.List | ast.Dict):
         return None
     return expression.edited(expression.wrapped(init, function, further))
 
 
-def _branches(evidence: Evidence, grid: Grid | None) -> Draft | None:
+def _branches(evidence: ErrorEvidence) -> Draft | None:
     """Branches of a cond whose results have different types."""
-    del grid
     found = wordings.BRANCHES_DIFFER.search(evidence.message)
     if found is None:
         return None
@@ -224,29 +225,32 @@ def _branches(evidence: Evidence, grid: Grid | None) -> Draft | None:
     if not short:
         return None
     names = sorted(short)
-    to = f"{names[0]!r}" if len(names) == 1 else repr(tuple(names))
     return Draft(
         kind="branches",
         sentence=f"the result of {lacking} is the same along {listed(names)}, and that of the "
         "other branch may differ",
         cause=f"A cond has one type: {one} gives {kind} and {other} gives {other_kind}. pcast "
         "changes the type only; nothing is sent.",
-        fixes=(f"in {lacking}, return jax.lax.pcast(..., {to}, to='varying')",),
+        fixes=(f"in {lacking}, return jax.lax.pcast(..., {_axis_argument(names)}, to='varying')",),
     )
 
 
-def _unbound(evidence: Evidence, grid: Grid | None) -> Draft | None:
+def _unbound(evidence: ErrorEvidence) -> Draft | None:
     """A collective over a name that is no manual axis here."""
     found = wordings.AXIS_UNBOUND.search(evidence.message)
-    axes = _axes_of(evidence, grid)
+    meshes = [aval.sharding.mesh for aval in evidence.arrays.values()]
+    grid = evidence.grid
+    known = [grid.mesh] if grid else [*meshes, jax.sharding.get_abstract_mesh()]
+    axes = next((tuple(mesh.axis_names) for mesh in known if not mesh.empty), ())
     axis = found[1] if found else _strange_axis(evidence, axes)
     if axis is None:
         return None
-    said = evidence.expression.text if evidence.expression else "the collective"
+    expression = evidence.expression
+    text = expression.text if expression else "the collective"
     if axis in axes:
         return Draft(
             kind="unbound-axis",
-            sentence=f"{said} is a collective over {axis!r} outside of shard_map",
+            sentence=f"{text} is a collective over {axis!r} outside of shard_map",
             cause=f"{axis!r} is an axis of the mesh, and outside of shard_map the program is "
             "written for whole arrays: no device is told apart, and there is nothing to combine.",
             fixes=(
@@ -261,13 +265,12 @@ def _unbound(evidence: Evidence, grid: Grid | None) -> Draft | None:
             ),
         )
     near = difflib.get_close_matches(axis, axes, 1)
-    expression = evidence.expression
     edit: tuple[str, ...] = ()
-    if near and expression and repr(axis)[1:-1] in expression.text:
-        edit = (re.sub(rf"(['\"]){axis}\1", rf"\g<1>{near[0]}\g<1>", expression.text),)
+    if near and axis in text:
+        edit = (re.sub(rf"(['\"]){axis}\1", rf"\g<1>{near[0]}\g<1>", text),)
     return Draft(
         kind="unbound-axis",
-        sentence=f"{said} names the axis {axis!r}, which is none here",
+        sentence=f"{text} names the axis {axis!r}, which is none here",
         cause=f"The mesh has the axes {listed(axes)}."
         if axes
         else "A collective's axis has to be one of the mesh of a shard_map around it.",
@@ -275,7 +278,7 @@ def _unbound(evidence: Evidence, grid: Grid | None) -> Draft | None:
     )
 
 
-def _strange_axis(evidence: Evidence, axes: tuple[str, ...]) -> str | None:
+def _strange_axis(evidence: ErrorEvidence, axes: tuple[str, ...]) -> str | None:
     """Find an axis that a collective names and the mesh has not; JAX asserts without a text."""
     node = evidence.expression.node if evidence.expression else None
     if evidence.message or not isinstance(node, ast.Call):
@@ -286,30 +289,21 @@ def _strange_axis(evidence: Evidence, axes: tuple[str, ...]) -> str | None:
     return strange[0] if name in FUNCTIONS and strange and axes else None
 
 
-def _axes_of(evidence: Evidence, grid: Grid | None) -> tuple[str, ...]:
-    """Give the axes of the mesh: of the grid, of the arrays at the line, or of the one set."""
-    meshes = [aval.sharding.mesh for aval in evidence.arrays.values()]
-    known = [grid.mesh] if grid else [*meshes, jax.sharding.get_abstract_mesh()]
-    return next((tuple(mesh.axis_names) for mesh in known if not mesh.empty), ())
-
-
-def _not_varying(evidence: Evidence, grid: Grid | None) -> Draft | None:
+def _not_varying(evidence: ErrorEvidence) -> Draft | None:
     """A collective over an axis along which its operand is the same."""
-    del grid
     if not wordings.NOT_VARYING.search(evidence.message):
         return None
-    said = evidence.expression.text if evidence.expression else "the collective"
+    text = evidence.expression.text if evidence.expression else "the collective"
     return Draft(
         kind="not-varying",
-        sentence=f"{said} combines a value along an axis along which it is the same already",
+        sentence=f"{text} combines a value along an axis along which it is the same already",
         cause="A collective needs its axis in the varying set of its operand.",
         fixes=("jax.lax.pcast(..., to='varying') on the operand, or no collective",),
     )
 
 
-def _unreduced_out(evidence: Evidence, grid: Grid | None) -> Draft | None:
+def _unreduced_out(evidence: ErrorEvidence) -> Draft | None:
     """Specs of a shard_map whose unreduced or reduced set is not that of the value."""
-    del grid
     if not wordings.OTHER_UNREDUCED.search(evidence.message):
         return None
     return Draft(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
 from dataclasses import replace
 from typing import Any
@@ -24,74 +25,74 @@ from shardnb.errors.error_draft import (
     value_of_array,
     value_on,
 )
-from shardnb.errors.evidence import Evidence
+from shardnb.errors.evidence import ErrorEvidence
 from shardnb.jax_compat import error_wordings as wordings
 from shardnb.jax_compat import frames
 from shardnb.jax_compat.error_wordings import names, numbers, read_spec
-from shardnb.mesh import Grid
+from shardnb.report.model import Axis, Mesh
 
 
-def _constraint(evidence: Evidence, grid: Grid | None) -> Draft | None:
+def _constraint(evidence: ErrorEvidence) -> Draft | None:
     """`with_sharding_constraint` under Explicit axes with another spec than the type has."""
     if not wordings.CONSTRAINT_ASSERTS.search(evidence.message):
         return None
     expression = evidence.expression
-    said = expression.text if expression else "with_sharding_constraint"
-    values = tuple(value_of(name, aval) for name, aval in evidence.arrays.items())
+    text = expression.text if expression else "with_sharding_constraint"
     fixes = ("jax.sharding.reshard in the place of with_sharding_constraint",)
-    if expression is not None and "with_sharding_constraint" in said:
-        fixes = (re.sub(r"[\w.]*with_sharding_constraint", "jax.sharding.reshard", said, count=1),)
+    if expression is not None and "with_sharding_constraint" in text:
+        fixes = (re.sub(r"[\w.]*with_sharding_constraint", "jax.sharding.reshard", text, count=1),)
     meshes = [a.sharding.mesh for a in evidence.arrays.values()]
     return Draft(
         kind="constraint",
-        sentence=f"{said} asks for another placement than the type has",
+        sentence=f"{text} asks for another placement than the type has",
         cause="With Explicit axes the placement is in the type: a constraint only asserts it and "
         "moves nothing. reshard moves.",
-        values=values,
+        values=tuple(value_of(name, aval) for name, aval in evidence.arrays.items()),
         fixes=fixes,
-        mesh=mesh_of(meshes[0]) if meshes else grid.describe() if grid else None,
+        mesh=mesh_of(meshes[0]) if meshes else None,
     )
 
 
-def _committed(evidence: Evidence, grid: Grid | None) -> Draft | None:
+def _committed(evidence: ErrorEvidence) -> Draft | None:
     """An argument whose sharding is not the one that in_shardings states."""
-    del grid
     specs = wordings.SPEC.findall(evidence.message)
     if not wordings.NOT_IN_SHARDINGS.search(evidence.message) or len(specs) < 2:
         return None
     wanted, own = (read_spec(spec) for spec in specs[:2])
-    name, array = _lying_as(evidence, own)
-    if array is None:
+    entries = list(placement.entries(own))
+    named = [
+        (name, array, array.sharding)
+        for name, array in evidence.placed.items()
+        if isinstance(array.sharding, NamedSharding)
+        and list(placement.entries(array.sharding.spec)) == entries
+    ]
+    if not named:
         return Draft("committed", "an argument lies otherwise than in_shardings says")
-    goal = NamedSharding(array.sharding.mesh, wanted)
-    sent = moved_bytes(tuple(array.shape), dtype_name(array.dtype), array.sharding, goal)
+    name, array, sharding_now = named[0]
+    goal = NamedSharding(sharding_now.mesh, wanted)
+    sent = moved_bytes(tuple(array.shape), dtype_name(array.dtype), sharding_now, goal)
     return Draft(
         kind="committed",
         sentence=f"{name} lies as {spec_text(own)}, and in_shardings says {spec_text(wanted)}",
         cause="jit moves an argument by itself only where the user has not said where it lies. "
         f"This one was placed on purpose; moving it sends {sent} bytes in all.",
-        values=(value_of_array(name, array), value_on("in_shardings", array, wanted, goal.mesh)),
+        values=(
+            value_of_array(name, array),
+            value_on("in_shardings", array, wanted, goal.mesh.shape),
+        ),
         fixes=(f"{name} = jax.device_put({name}, NamedSharding(mesh, {spec_text(wanted)}))",),
-        mesh=mesh_of(array.sharding.mesh),
+        mesh=mesh_of(goal.mesh),
     )
 
 
-def _lying_as(evidence: Evidence, spec: PartitionSpec) -> tuple[str, Any]:
-    for name, array in evidence.placed.items():
-        own = getattr(array.sharding, "spec", None)
-        if own is not None and list(placement.entries(own)) == list(placement.entries(spec)):
-            return name, array
-    return "the argument", None
-
-
-def _devices(evidence: Evidence, grid: Grid | None) -> Draft | None:
+def _devices(evidence: ErrorEvidence) -> Draft | None:
     """Arguments on different devices, or on the same in another order."""
-    del grid
     if not wordings.OTHER_DEVICES.search(evidence.message):
         return None
     lists = [numbers(text) for text in wordings.DEVICE_IDS.findall(evidence.message)]
     same = len(lists) == 2 and sorted(lists[0]) == sorted(lists[1])
-    two = _two(evidence)
+    pairs = itertools.combinations(evidence.placed.items(), 2)
+    two = next((pair for pair in pairs if _order(pair[0][1]) != _order(pair[1][1])), None)
     sentence = (
         "two arguments are on the same devices in another order"
         if same
@@ -103,34 +104,20 @@ def _devices(evidence: Evidence, grid: Grid | None) -> Draft | None:
     )
     if two is None:
         return Draft("devices", sentence, cause)
-    (name, one), (other_name, other) = two
-    sent = (
-        moved_bytes(tuple(other.shape), dtype_name(other.dtype), other.sharding, one.sharding)
-        if one.shape == other.shape
-        else None
-    )
-    price = (
-        f" Moving {other_name} to where {name} is sends {sent} bytes." if sent is not None else ""
-    )
+    (name, array), (other_name, other) = two
+    if array.shape == other.shape:
+        dtype = dtype_name(other.dtype)
+        sent = moved_bytes(tuple(other.shape), dtype, other.sharding, array.sharding)
+        cause += f" Moving {other_name} to where {name} is sends {sent} bytes."
     return Draft(
         kind="devices",
         sentence=f"{sentence}: {name} and {other_name}",
-        cause=cause + price,
-        values=(value_of_array(name, one), value_of_array(other_name, other)),
+        cause=cause,
+        values=(value_of_array(name, array), value_of_array(other_name, other)),
         fixes=(f"{other_name} = jax.device_put({other_name}, {name}.sharding)",),
-        mesh=_mesh_of_array(one),
+        mesh=_mesh_of_array(array),
         other_mesh=_mesh_of_array(other),
     )
-
-
-def _two(evidence: Evidence) -> tuple[tuple[str, Any], tuple[str, Any]] | None:
-    """Find two arrays at the user's line whose devices or their order differ."""
-    arrays = list(evidence.placed.items())
-    for number, (name, one) in enumerate(arrays):
-        for other_name, other in arrays[number + 1 :]:
-            if _order(one) != _order(other):
-                return (name, one), (other_name, other)
-    return None
 
 
 def _order(array: Any) -> tuple[int, ...]:
@@ -141,8 +128,6 @@ def _order(array: Any) -> tuple[int, ...]:
 
 
 def _mesh_of_array(array: Any) -> Any:
-    from shardnb.report.model import Axis, Mesh
-
     mesh = getattr(array.sharding, "mesh", None)
     if mesh is not None:
         return mesh_of(mesh)
@@ -150,9 +135,8 @@ def _mesh_of_array(array: Any) -> Any:
     return Mesh((Axis("device", len(ids)),), ids)
 
 
-def _too_large(evidence: Evidence, grid: Grid | None) -> Draft | None:
+def _too_large(evidence: ErrorEvidence) -> Draft | None:
     """A mesh larger than the machine, or a number of devices set too late."""
-    del grid
     text = evidence.expression.text if evidence.expression else ""
     late = wordings.TOO_LATE_FOR_DEVICES.search(evidence.message)
     shape = wordings.MESH_TOO_LARGE.search(evidence.message)
@@ -160,17 +144,14 @@ def _too_large(evidence: Evidence, grid: Grid | None) -> Draft | None:
         shape = wordings.DEVICES_DO_NOT_RESHAPE.search(evidence.message)
     if not late and not shape:
         return None
-    sentence = (
-        "the number of CPU devices cannot change once JAX has started"
-        if late
-        else f"the mesh needs more devices than the machine has ({jax.device_count()})"
-    )
+    sentence = f"the mesh needs more devices than the machine has ({jax.device_count()})"
+    if late:
+        sentence = "the number of CPU devices cannot change once JAX has started"
     sizes = numbers(shape[1]) if shape else ()
     found = frames.MESH_AXIS_NAMES.find(evidence.frames) or {}
     given = [str(name) for name in found.get("axis_names") or ()]
     named = given if len(given) == len(sizes) else [f"axis{i}" for i in range(len(sizes))]
-    pairs = (f"{name}={size}" for name, size in zip(named, sizes, strict=True))
-    axes = ",".join(pairs) or "data=4,model=2"
+    axes = ",".join(map("{}={}".format, named, sizes)) or "data=4,model=2"
     return Draft(
         kind="devices-missing",
         sentence=sentence,
@@ -180,7 +161,7 @@ def _too_large(evidence: Evidence, grid: Grid | None) -> Draft | None:
     )
 
 
-def _unknown_axis(evidence: Evidence, grid: Grid | None) -> Draft | None:
+def _unknown_axis(evidence: ErrorEvidence) -> Draft | None:
     """A spec that names no axis of its mesh."""
     found = wordings.AXIS_NOT_IN_MESH.search(evidence.message)
     found = found or wordings.AXIS_NOT_MANUAL.search(evidence.message)
@@ -195,17 +176,16 @@ def _unknown_axis(evidence: Evidence, grid: Grid | None) -> Draft | None:
         sentence=f"a spec names the mesh axis {axis!r}, which the mesh does not have",
         cause=f"The axes are {listed(axes)}." if axes else "",
         fixes=(edit,) if edit and edit != text else (),
-        mesh=grid.describe() if grid else None,
     )
 
 
-def _twice(evidence: Evidence, grid: Grid | None) -> Draft | None:
+def _twice(evidence: ErrorEvidence) -> Draft | None:
     """A spec that uses an axis twice: one that the user wrote, or one of a result."""
     found = wordings.AXIS_TWICE.search(evidence.message)
     if found is None:
         return None
     if evidence.operation is not None:
-        return replace(sharding.explain(evidence, grid), kind="axis-twice")
+        return replace(sharding.explain(evidence), kind="axis-twice")
     return Draft(
         kind="axis-twice",
         sentence=f"a spec uses the mesh axis {found[1]!r} twice",
@@ -213,12 +193,10 @@ def _twice(evidence: Evidence, grid: Grid | None) -> Draft | None:
     )
 
 
-def _too_long(evidence: Evidence, grid: Grid | None) -> Draft | None:
+def _too_long(evidence: ErrorEvidence) -> Draft | None:
     """A spec with more entries than the array has dimensions."""
-    del grid
-    found = wordings.SPEC_TOO_LONG.search(evidence.message)
     mapped = wordings.SHARD_MAP_SPEC_TOO_LONG.search(evidence.message)
-    match = found or mapped
+    match = wordings.SPEC_TOO_LONG.search(evidence.message) or mapped
     if match is None:
         return None
     spec, rank = mapped or wordings.SPEC.search(evidence.message), int(match["rank"])
@@ -231,17 +209,15 @@ def _too_long(evidence: Evidence, grid: Grid | None) -> Draft | None:
     )
 
 
-def _broadcast(evidence: Evidence, grid: Grid | None) -> Draft | None:
+def _broadcast(evidence: ErrorEvidence) -> Draft | None:
     """Explicit types that do not meet in a broadcast, or a function that wants out_sharding."""
-    del grid
     if not wordings.SHARDINGS_DO_NOT_MEET.search(evidence.message):
         return None
-    return sharding.explain(evidence, None)
+    return sharding.explain(evidence)
 
 
-def _arguments(evidence: Evidence, grid: Grid | None) -> Draft | None:
+def _arguments(evidence: ErrorEvidence) -> Draft | None:
     """in_specs of a shard_map that are not the placements in the arguments' Explicit types."""
-    del grid
     found = wordings.OTHER_TYPE_THAN_IN_SPECS.search(evidence.message)
     if found is None:
         return None

@@ -1,6 +1,6 @@
-"""Ways out of a placement that an operation refuses, each tried and compiled.
+"""Remedies for a sharding that an operation refuses, each tried and compiled.
 
-Which placements an operation takes is not written down here: JAX is asked.
+Which shardings an operation takes is not written down here: JAX is asked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from shardnb.bugs import Inconclusive, refusable
 from shardnb.collectives.find import find_collectives
-from shardnb.compiler import placement
+from shardnb.compiler.arrays import spec_of
 from shardnb.compiler.dumps import captured_fd2
 from shardnb.errors.evidence import Operation
 from shardnb.jax_compat.compilation_cache import without_compilation_cache
@@ -26,221 +26,198 @@ from shardnb.mesh import Grid, make_grid, retyped
 from shardnb.report.model import Collective
 from shardnb.texts import hlo
 
-_TRIED = 5
+_COMPILED = 5  # of the stated results, and of the moves: a compile takes 20 to 50 ms
 Entries = tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
-class Way:
-    """Operands that are moved, by number, or a stated placement of the result."""
+class Remedy:
+    """Operands that are resharded, by number, or a stated sharding of the result."""
 
     moves: tuple[tuple[int, PartitionSpec], ...] = ()
     result: PartitionSpec | None = None
 
+    @property
+    def leaves_sum_pending(self) -> bool:
+        """Whether the result is a partial sum on each device."""
+        return self.result is not None and bool(self.result.unreduced)
+
 
 @dataclass(frozen=True)
-class Measured:
-    """A way that JAX takes, with the collectives that it compiles to."""
+class CompiledRemedy:
+    """A remedy that JAX takes, with the collectives that it compiles to.
 
-    way: Way
+    `chosen` says that propagation with Auto axes gives the result this sharding.
+    """
+
+    remedy: Remedy
     collectives: tuple[Collective, ...]
     chosen: bool = False
 
     @property
     def wire_bytes(self) -> int:
         """Bytes that one device sends."""
-        return sum(one.wire_bytes for one in self.collectives)
+        return sum(collective.wire_bytes for collective in self.collectives)
 
 
-class Trial:
-    """An operation on the types that it was refused on, to be tried in other ways."""
+class OperationTrial:
+    """An operation on the types that it was refused on, to be tried with remedies."""
 
     def __init__(self, operation: Operation, grid: Grid | None = None) -> None:
         """Take an operation; `grid` gives the devices, emulated ones where it is None."""
         self.operation = operation
-        self.grid = grid if grid is not None else _emulated(operation)
+        self.grid = grid if grid is not None else _emulated(operation.meshes[0])
         self.sizes = dict(self.grid.mesh.shape)
         self.specs = [entries_of(aval) for aval in operation.avals]
+        self._is_indexed = operation.name.startswith(("gather", "scatter"))
+        keys = ("out_sharding", "sharding")
+        self._sharding_key = next((key for key in keys if key in operation.params), None)
 
-    def ways(self) -> list[Measured]:
-        """Give the ways that JAX takes, those that send least first."""
-        return self.measured([*self._first(self._stated()), *self.taken_moves()])
+    def remedies(self) -> list[CompiledRemedy]:
+        """Give the remedies that JAX takes, those that send least first."""
+        results = []
+        if self.states_result:
+            results = self._first(map(_stating, _results(self, self.result_shape())))
+        return self.compiled([*results, *self.taken_moves()])
 
-    def taken_moves(self) -> list[Way]:
-        """Give the moves of operands that JAX takes."""
-        return self._first(self._moved())
+    def taken_moves(self) -> list[Remedy]:
+        """Give the moves of operands that JAX takes, where the result's sharding would not do."""
+        if self._is_indexed or axes_summed_in_both(self.operation):
+            return []
+        unreduced = [bool(aval.sharding.spec.unreduced) for aval in self.operation.avals]
+        summed = tuple((i, as_spec(self.specs[i])) for i, yes in enumerate(unreduced) if yes)
+        first = [Remedy(summed)] if summed else []
+        return self._first(itertools.chain(first, _moves(self)))
 
-    def _first(self, ways: Iterator[Way]) -> list[Way]:
+    def _first(self, remedies: Iterator[Remedy]) -> list[Remedy]:
         with captured_fd2():
-            return list(itertools.islice(filter(self.is_taken, dict.fromkeys(ways)), _TRIED))
+            taken = filter(self.is_taken, dict.fromkeys(remedies))
+            return list(itertools.islice(taken, _COMPILED))
 
-    def measured(self, ways: Sequence[Way]) -> list[Measured]:
-        """Compile ways, and give those that send least first."""
+    def compiled(self, remedies: Sequence[Remedy]) -> list[CompiledRemedy]:
+        """Compile remedies, and give those that send least first."""
         with captured_fd2(), without_compilation_cache():
             auto = self._chosen_by_auto()
-            measured = [self._measured(way, auto) for way in ways]
-        measured.sort(key=lambda one: (one.wire_bytes, len(one.collectives)))
-        return measured
+            compiled = [
+                CompiledRemedy(
+                    remedy,
+                    collectives_of(self._trace(self._call(remedy), self.grid), self.grid),
+                    chosen=auto is not None and remedy.result == auto,
+                )
+                for remedy in remedies
+            ]
+        return sorted(compiled, key=lambda each: (each.wire_bytes, len(each.collectives)))
 
     def sent_by_auto(self) -> tuple[Collective, ...] | None:
         """Give what the operation alone compiles to with Auto axes, where it compiles."""
-        params, bind = self._unstated(), self.operation.primitive.bind
-        auto = retyped(self.grid, "auto")
         with suppress(Inconclusive), captured_fd2(), without_compilation_cache():
-            return self._sent(lambda *xs: bind(*xs, **params), auto)
+            auto = retyped(self.grid, "auto")
+            return collectives_of(self._trace(self._without_result_sharding, auto), auto)
         return None
 
-    def _unstated(self) -> dict[str, Any]:
-        """Give the operation's parameters without a placement of its result."""
-        params = dict(self.operation.params)
-        if self._sharding_parameter:
-            params[self._sharding_parameter] = None
-        return params
-
-    def result_of(self, way: Way) -> Entries:
+    def result_of(self, remedy: Remedy) -> Entries:
         """Give the axes of each dimension of what the operation results in."""
-        traced = self._trace(self._call(way), self.grid)
+        traced = self._trace(self._call(remedy), self.grid)
         return entries_of(jax.tree_util.tree_leaves(traced.out_info)[0])
-
-    def _measured(self, way: Way, auto: PartitionSpec | None) -> Measured:
-        return Measured(way, self._compiled(way), auto is not None and way.result == auto)
-
-    def _stated(self) -> Iterator[Way]:
-        """Give placements of the result, where the operation takes one."""
-        if self.states_result:
-            for spec in _results(self.operation, self.specs, self.shape(), self.sizes):
-                yield Way(result=spec)
-
-    def _moved(self) -> Iterator[Way]:
-        """Give placements of the operands, where the result's would not do."""
-        if not self._is_indexed and not is_ambiguous(self.operation):
-            yield from self._finished()
-            yield from _moves(self.operation, self.specs, self.sizes)
 
     @property
     def states_result(self) -> bool:
-        """Whether the placement of the result can be stated."""
-        known = self._sharding_parameter is not None or self._is_indexed
+        """Whether the sharding of the result can be stated."""
+        known = self._sharding_key is not None or self._is_indexed
         return known or self.operation.stating(PartitionSpec()) is not None
 
-    @property
-    def _is_indexed(self) -> bool:
-        return self.operation.name.startswith(("gather", "scatter"))
+    def _without_result_sharding(self, *operands: Any) -> Any:
+        params = dict(self.operation.params)
+        if self._sharding_key:
+            params[self._sharding_key] = None
+        return self.operation.primitive.bind(*operands, **params)
 
-    def _finished(self) -> Iterator[Way]:
-        """Give the operands with their pending sums done, and otherwise as they lie."""
-        pending = [bool(spec_of(aval).unreduced) for aval in self.operation.avals]
-        moves = tuple((i, as_spec(self.specs[i])) for i, sums in enumerate(pending) if sums)
-        if moves:
-            yield Way(moves)
-
-    @property
-    def _sharding_parameter(self) -> str | None:
-        keys = ("out_sharding", "sharding")
-        return next((key for key in keys if key in self.operation.params), None)
-
-    def shape(self) -> tuple[int, ...]:
+    def result_shape(self) -> tuple[int, ...]:
         """Give the shape of the result."""
         bare = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in self.operation.avals]
-        params, bind = self._unstated(), self.operation.primitive.bind
         with refusable(), jax.set_mesh(retyped(self.grid, "auto").mesh), traced_apart():
-            result = jax.eval_shape(lambda *xs: bind(*xs, **params), *bare)
+            result = jax.eval_shape(self._without_result_sharding, *bare)
         return tuple(jax.tree_util.tree_leaves(result)[0].shape)
 
-    def _call(self, way: Way) -> Callable[..., Any]:
-        moves, params = dict(way.moves), dict(self.operation.params)
-        bind, key = self.operation.primitive.bind, self._sharding_parameter
+    def _call(self, remedy: Remedy) -> Callable[..., Any]:
+        moves, result, params = dict(remedy.moves), remedy.result, dict(self.operation.params)
+        bind, key = self.operation.primitive.bind, self._sharding_key
 
         def call(*operands: Any) -> Any:
             moved = [
                 jax.sharding.reshard(x, moves[number]) if number in moves else x
                 for number, x in enumerate(operands)
             ]
-            if way.result is None:
+            if result is None:
                 return bind(*moved, **params)
-            if (stating := self.operation.stating(way.result)) is not None:
+            if (stating := self.operation.stating(result)) is not None:
                 return stating(*moved)
             if key is None:
-                free = jax.sharding.auto_axes(
-                    lambda *xs: bind(*xs, **params), out_sharding=way.result
-                )
-                return free(*moved)
-            stated = NamedSharding(self.grid.mesh.abstract_mesh, way.result)
+                auto = jax.sharding.auto_axes(lambda *xs: bind(*xs, **params), out_sharding=result)
+                return auto(*moved)
+            stated = NamedSharding(self.grid.mesh.abstract_mesh, result)
             return bind(*moved, **{**params, key: stated})
 
         return call
 
     def _trace(self, call: Callable[..., Any], grid: Grid) -> Any:
         args = [
-            jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=NamedSharding(grid.mesh, spec))
-            for aval, spec in zip(
-                self.operation.avals, map(spec_of, self.operation.avals), strict=True
+            jax.ShapeDtypeStruct(
+                aval.shape, aval.dtype, sharding=NamedSharding(grid.mesh, aval.sharding.spec)
             )
+            for aval in self.operation.avals
         ]
         with refusable(), jax.set_mesh(grid.mesh), traced_apart():
             return jax.jit(call).trace(*args)
 
-    def is_taken(self, way: Way) -> bool:
-        """Whether JAX takes an operation in this way."""
+    def is_taken(self, remedy: Remedy) -> bool:
+        """Whether JAX takes an operation with this remedy."""
         with suppress(Inconclusive):
-            self._trace(self._call(way), self.grid)
+            self._trace(self._call(remedy), self.grid)
             return True
         return False
 
-    def _compiled(self, way: Way) -> tuple[Collective, ...]:
-        return self._sent(self._call(way), self.grid)
-
-    def _sent(self, call: Callable[..., Any], grid: Grid) -> tuple[Collective, ...]:
-        traced = self._trace(call, grid)
-        with refusable(), jax.set_mesh(grid.mesh), traced_apart():
-            text = traced.lower().compile().as_text()
-        return find_collectives(hlo.parse(text), grid.describe(), lambda _: ())
-
     def _chosen_by_auto(self) -> PartitionSpec | None:
-        """Give the result's placement that propagation leads to, for this operation alone."""
-        if self._sharding_parameter is None and not self.operation.name.startswith("gather"):
+        """Give the result's sharding that propagation leads to, for this operation alone."""
+        if self._sharding_key is None and not self.operation.name.startswith("gather"):
             return None
-        params, bind = self._unstated(), self.operation.primitive.bind
         auto = retyped(self.grid, "auto")
-        shardings = None
         with suppress(Inconclusive), refusable(), jax.set_mesh(auto.mesh):
-            traced = self._trace(lambda *xs: bind(*xs, **params), auto)
+            traced = self._trace(self._without_result_sharding, auto)
             shardings = traced.lower().compile().output_shardings
-        if shardings is None:
-            return None
-        leaf = jax.tree_util.tree_leaves(shardings)[0]
-        if not isinstance(leaf, NamedSharding):
-            return None
-        entries = list(placement.entries(leaf.spec))
-        return as_spec([*entries, *[()] * (len(self.shape()) - len(entries))])
+            leaf = jax.tree_util.tree_leaves(shardings)[0]
+            spec = spec_of(leaf, len(self.result_shape()))
+            return as_spec(spec) if spec is not None else None
+        return None
 
 
-def _emulated(operation: Operation) -> Grid:
-    mesh = next(a.sharding.mesh for a in operation.avals if not a.sharding.mesh.empty)
+def collectives_of(traced: Any, grid: Grid) -> tuple[Collective, ...]:
+    """Compile what was traced for a mesh, and give what it sends; `Inconclusive` if refused."""
+    with refusable(), jax.set_mesh(grid.mesh), traced_apart():
+        text = traced.lower().compile().as_text()
+    return find_collectives(hlo.parse(text), grid.describe(), lambda _: ())
+
+
+def _emulated(mesh: Any) -> Grid:
+    """Give emulated devices for a mesh of JAX's, with its names, sizes and types of axes."""
     kinds = [kind.name.lower() for kind in mesh.axis_types]
     axes = zip(mesh.axis_names, mesh.axis_sizes, kinds, strict=True)
     return make_grid(",".join(f"{name}={size}:{kind}" for name, size, kind in axes))
 
 
-def is_ambiguous(operation: Operation) -> bool:
-    """Whether it is a product whose operands are both split along what it sums."""
+def axes_summed_in_both(operation: Operation) -> tuple[str, ...]:
+    """Give the axes over which a product sums where both of its operands are sharded along it."""
     if operation.name != "dot_general":
-        return False
+        return ()
     (left, right), _ = operation.params["dimension_numbers"]
-    one, other = (entries_of(aval) for aval in operation.avals[:2])
-    return any(one[i] and other[j] for i, j in zip(left, right, strict=True))
+    of_left, of_right = (entries_of(aval) for aval in operation.avals[:2])
+    pairs = [(of_left[i], of_right[j]) for i, j in zip(left, right, strict=True)]
+    return tuple(dict.fromkeys(axis for axes, others in pairs if others for axis in axes))
 
 
 def entries_of(aval: Any) -> Entries:
     """Give the axes of each dimension of a type."""
-    entries = tuple(placement.entries(aval.sharding.spec))
-    return entries + ((),) * (len(aval.shape) - len(entries))
-
-
-def spec_of(aval: Any) -> PartitionSpec:
-    """Give the spec in a type."""
-    spec: PartitionSpec = aval.sharding.spec
-    return spec
+    return spec_of(aval.sharding, len(aval.shape)) or ()
 
 
 def as_spec(entries: Sequence[tuple[str, ...]], **pending: Any) -> PartitionSpec:
@@ -258,55 +235,47 @@ def fits(shape: Sequence[int], entries: Sequence[tuple[str, ...]], sizes: dict[s
     )
 
 
-def _results(
-    operation: Operation, specs: Sequence[Entries], shape: tuple[int, ...], sizes: dict[str, int]
-) -> Iterator[PartitionSpec]:
-    if operation.name == "dot_general":
-        yield from _product_results(operation, specs, shape, sizes)
+def _stating(spec: PartitionSpec) -> Remedy:
+    return Remedy(result=spec)
+
+
+def _results(trial: OperationTrial, shape: tuple[int, ...]) -> Iterator[PartitionSpec]:
+    """Give shardings of the result, first those that keep most dimensions as an operand's are."""
+    if trial.operation.name == "dot_general":
+        yield from _product_results(trial, shape)
         return
-    groups = list(dict.fromkeys(axes for spec in specs for axes in spec if axes))
-    found = []
+    groups = list(dict.fromkeys(axes for spec in trial.specs for axes in spec if axes))
+    before = {
+        (size, axes)
+        for aval, spec in zip(trial.operation.avals, trial.specs, strict=True)
+        for size, axes in zip(aval.shape, spec, strict=True)
+    }
+    found = set()
     for places in itertools.product(range(-1, len(shape)), repeat=len(groups)):
         entries: list[tuple[str, ...]] = [()] * len(shape)
         for axes, place in zip(groups, places, strict=True):
             if place >= 0:
                 entries[place] += axes
-        if fits(shape, entries, sizes):
-            found.append((-_kept(operation, specs, shape, entries), tuple(entries)))
-    yield from (as_spec(entries) for _, entries in sorted(set(found))[: _TRIED + 2])
+        if fits(shape, entries, trial.sizes):
+            split = [pair for pair in zip(shape, entries, strict=True) if pair[1]]
+            kept = len(split) + sum(pair in before for pair in split)
+            found.add((-kept, tuple(entries)))
+    # Two more than are compiled, for those that JAX does not take; replicated always does.
+    yield from (as_spec(entries) for _, entries in sorted(found)[: _COMPILED + 2])
     yield as_spec([()] * len(shape))
 
 
-def _kept(
-    operation: Operation,
-    specs: Sequence[Entries],
-    shape: tuple[int, ...],
-    entries: Sequence[tuple[str, ...]],
-) -> int:
-    """Count the dimensions that stay split as an operand's dimension of the same size was."""
-    before = {
-        (size, axes)
-        for aval, spec in zip(operation.avals, specs, strict=True)
-        for size, axes in zip(aval.shape, spec, strict=True)
-    }
-    return sum(
-        bool(axes) + ((size, axes) in before)
-        for size, axes in zip(shape, entries, strict=True)
-        if axes
-    )
-
-
-def _product_results(
-    operation: Operation, specs: Sequence[Entries], shape: tuple[int, ...], sizes: dict[str, int]
-) -> Iterator[PartitionSpec]:
-    (left, right), (left_batch, right_batch) = operation.params["dimension_numbers"]
-    one, other = specs[:2]
-    rest = [one[i] for i in range(len(one)) if i not in left and i not in left_batch]
-    rest += [other[i] for i in range(len(other)) if i not in right and i not in right_batch]
-    natural = [*(one[i] for i in left_batch), *rest]
-    summed = tuple(
-        dict.fromkeys(a for i, j in zip(left, right, strict=True) for a in one[i] if a in other[j])
-    )
+def _product_results(trial: OperationTrial, shape: tuple[int, ...]) -> Iterator[PartitionSpec]:
+    """Give what follows from the operands' free dimensions, with the axes summed over anywhere."""
+    (left, right), (left_batch, right_batch) = trial.operation.params["dimension_numbers"]
+    one, other = trial.specs[:2]
+    natural = [
+        *(one[i] for i in left_batch),
+        *(one[i] for i in range(len(one)) if i not in left and i not in left_batch),
+        *(other[i] for i in range(len(other)) if i not in right and i not in right_batch),
+    ]
+    pairs = zip(left, right, strict=True)
+    summed = tuple(dict.fromkeys(axis for i, j in pairs for axis in one[i] if axis in other[j]))
     for entries in _without_repeats(natural):
         yield as_spec(entries)
         if summed:
@@ -314,7 +283,7 @@ def _product_results(
         for dim in range(len(shape)):
             split = [*entries]
             split[dim] += summed
-            if summed and fits(shape, split, sizes):
+            if summed and fits(shape, split, trial.sizes):
                 yield as_spec(split)
     yield as_spec([()] * len(shape))
 
@@ -334,30 +303,29 @@ def _without_repeats(entries: list[tuple[str, ...]]) -> Iterator[list[tuple[str,
         yield from _without_repeats(kept)
 
 
-def _moves(operation: Operation, specs: Sequence[Entries], sizes: dict[str, int]) -> Iterator[Way]:
-    """Give moves of one operand, then those that bring all operands to the placement of one."""
-    shapes = [tuple(aval.shape) for aval in operation.avals]
-    yield from _single(shapes, specs, sizes)
-    yield from _all_alike(shapes, specs)
-
-
-def _single(
-    shapes: Sequence[tuple[int, ...]], specs: Sequence[Entries], sizes: dict[str, int]
-) -> Iterator[Way]:
+def _moves(trial: OperationTrial) -> Iterator[Remedy]:
+    """Give moves of one operand, then those that bring all operands to the sharding of one."""
+    shapes, specs = [tuple(aval.shape) for aval in trial.operation.avals], trial.specs
     for number, (shape, spec) in enumerate(zip(shapes, specs, strict=True)):
-        alike = [s for s in specs if len(s) == len(shape) and s != spec]
-        others = [other for other in alike if fits(shape, other, sizes)]
-        yield from (Way(((number, as_spec(other)),)) for other in others)
-        for entries in _lighter(shape, spec, sizes):
-            yield Way(((number, as_spec(entries)),))
+        alike = [other for other in specs if len(other) == len(shape) and other != spec]
+        others = [other for other in alike if fits(shape, other, trial.sizes)]
+        for entries in [*others, *_lighter(shape, spec, trial.sizes)]:
+            yield Remedy(((number, as_spec(entries)),))
+    for wanted in dict.fromkeys((*specs, *(((),) * len(shape) for shape in shapes))):
+        moves = tuple(
+            (number, as_spec(wanted))
+            for number, (shape, spec) in enumerate(zip(shapes, specs, strict=True))
+            if spec != wanted and len(shape) == len(wanted)
+        )
+        if len(moves) > 1:
+            yield Remedy(moves)
 
 
 def _lighter(
     shape: tuple[int, ...], spec: Entries, sizes: dict[str, int]
 ) -> Iterator[list[tuple[str, ...]]]:
     """Give a spec with the axes of one dimension elsewhere or gone, then with none at all."""
-    split = [dim for dim, axes in enumerate(spec) if axes]
-    for dim in split:
+    for dim in [dim for dim, axes in enumerate(spec) if axes]:
         without = [() if i == dim else axes for i, axes in enumerate(spec)]
         for place in range(len(shape)):
             moved = [*without]
@@ -366,14 +334,3 @@ def _lighter(
                 yield moved
         yield without
     yield [()] * len(shape)
-
-
-def _all_alike(shapes: Sequence[tuple[int, ...]], specs: Sequence[Entries]) -> Iterator[Way]:
-    for wanted in dict.fromkeys((*specs, *(((),) * len(shape) for shape in shapes))):
-        moves = tuple(
-            (number, as_spec(wanted))
-            for number, (shape, spec) in enumerate(zip(shapes, specs, strict=True))
-            if spec != wanted and len(shape) == len(wanted)
-        )
-        if len(moves) > 1:
-            yield Way(moves)

@@ -1,19 +1,25 @@
-"""`ShardingTypeError`: placements in types that do not meet, and the ways out, each compiled."""
+"""`ShardingTypeError`: shardings in types that do not fit together, and the remedies, compiled."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
 from shardnb.bugs import Inconclusive, refusable
 from shardnb.compiler.divisibility import text as spec_text
 from shardnb.errors.error_draft import Draft, listed, mesh_of, value_of
-from shardnb.errors.evidence import Evidence, Operation
-from shardnb.errors.reshard_candidates import Measured, Trial, Way, entries_of, is_ambiguous
+from shardnb.errors.evidence import ErrorEvidence, Operation
+from shardnb.errors.reshard_candidates import (
+    CompiledRemedy,
+    OperationTrial,
+    Remedy,
+    axes_summed_in_both,
+    entries_of,
+)
 from shardnb.jax_compat import error_wordings as wordings
 from shardnb.jax_compat.error_wordings import first_sentence
 from shardnb.jax_compat.tracing import mesh_context, traced_apart
@@ -23,56 +29,48 @@ from shardnb.report.types import Candidate
 from shardnb.rewrite.expression import Expression
 from shardnb.rewrite.text_edits import Piece
 
-_SHOWN = 6
+_SHOWN = 6  # as many as fit on a screen beside the drawn arrays
 _IN_WORDS = "(inside this line)"
 
 
-def explain(evidence: Evidence, grid: Grid | None) -> Draft:
+def explain(evidence: ErrorEvidence) -> Draft:
     """Explain a `ShardingTypeError`, whatever its text."""
     operation = evidence.operation
-    kind, sentence, cause = _told(evidence, operation)
+    kind, sentence, cause = _diagnosis(evidence, operation)
     values = _values(evidence, operation)
-    mesh = _mesh(evidence, operation)
     if operation is None or not _can_be_tried(operation):
+        types = operation.avals if operation else evidence.arrays.values()
+        meshes = [aval.sharding.mesh for aval in types if not aval.sharding.mesh.empty]
+        mesh = mesh_of(meshes[0]) if meshes else None
         return Draft(kind, sentence, cause, values, mesh=mesh)
-    trial = Trial(operation, grid if _is_of(grid, operation) else None)
-    measured = trial.ways()
-    shown = [(one, _edit(evidence, operation, one.way)) for one in measured]
-    candidates = tuple(_candidate(one, edit[0]) for one, edit in shown[:_SHOWN])
+    trial = OperationTrial(operation, evidence.grid if _is_of(evidence.grid, operation) else None)
+    shown = [(each, _edit(evidence, operation, each.remedy)) for each in trial.remedies()]
     return Draft(
         kind=kind,
         sentence=sentence,
         cause=cause,
         values=values,
         fixes=_best(shown),
-        candidates=candidates,
+        candidates=tuple(_candidate(each, edit[0]) for each, edit in shown[:_SHOWN]),
         checked=True,
         mesh=trial.grid.describe(),
     )
 
 
 def _can_be_tried(operation: Operation) -> bool:
-    """Whether the operation stands outside of `shard_map` and its arrays are on one mesh."""
-    meshes = {a.sharding.mesh for a in operation.avals if not a.sharding.mesh.empty}
-    manual = any(a.manual_axis_type.varying for a in operation.avals)
-    return len(meshes) == 1 and not manual and not next(iter(meshes)).manual_axes
+    """Whether the operation is outside of `shard_map` and its arrays are on one mesh."""
+    manual = any(aval.manual_axis_type.varying for aval in operation.avals)
+    return len(operation.meshes) == 1 and not manual and not operation.meshes[0].manual_axes
 
 
 def _is_of(grid: Grid | None, operation: Operation) -> bool:
-    meshes = [a.sharding.mesh for a in operation.avals if not a.sharding.mesh.empty]
     return grid is not None and all(
         mesh.shape_tuple == grid.mesh.shape_tuple and mesh.axis_types == grid.mesh.axis_types
-        for mesh in meshes
+        for mesh in operation.meshes
     )
 
 
-def _mesh(evidence: Evidence, operation: Operation | None) -> Any:
-    avals = operation.avals if operation else evidence.arrays.values()
-    meshes = [aval.sharding.mesh for aval in avals if not aval.sharding.mesh.empty]
-    return mesh_of(meshes[0]) if meshes else None
-
-
-def _values(evidence: Evidence, operation: Operation | None) -> tuple[Value, ...]:
+def _values(evidence: ErrorEvidence, operation: Operation | None) -> tuple[Value, ...]:
     """Give the arrays at the user's line, else the operands, by name where the line shows them.
 
     A name may hold another array by now: then its type has no mesh.
@@ -89,224 +87,183 @@ def _are_stale(avals: Iterable[Any]) -> bool:
     return any(aval.sharding.mesh.empty for aval in avals)
 
 
-def _told(evidence: Evidence, operation: Operation | None) -> tuple[str, str, str]:
+class Diagnosis(NamedTuple):
+    """What is wrong with an operation."""
+
+    kind: str
+    sentence: str
+    cause: str
+
+
+def _diagnosis(evidence: ErrorEvidence, operation: Operation | None) -> Diagnosis:
     """Give the kind, the sentence and the cause."""
-    said = evidence.expression.text if evidence.expression else "this operation"
-    if operation is not None:
-        for tell in (_pending, _product, _indexed, _reshape, _meshes):
-            told = tell(said, operation)
-            if told is not None:
-                return told
-        twice = wordings.DUPLICATE_SPEC_ERROR in evidence.classes
-        return _twice(said, operation) if twice else _unlike(said, operation, evidence)
-    return "other", first_sentence(evidence.message) or "the placements do not meet", ""
-
-
-def _pending(said: str, operation: Operation) -> tuple[str, str, str] | None:
-    axes = sorted({axis for aval in operation.avals for axis in aval.sharding.spec.unreduced})
-    if not axes:
-        return None
-    return (
-        "unreduced",
-        f"{said} takes a sum that is still pending over {listed(axes)}",
-        (
-            f"Each device holds a part of the sum. {operation.name} of the parts is not "
-            f"{operation.name} of the sum, so the sum has to be done first, by a reshard to a spec "
-            "without unreduced."
-        ),
-    )
-
-
-def _product(said: str, operation: Operation) -> tuple[str, str, str] | None:
-    if operation.name != "dot_general":
-        return None
-    (left, right), (left_batch, right_batch) = operation.params["dimension_numbers"]
-    one, other = (entries_of(aval) for aval in operation.avals[:2])
-    if is_ambiguous(operation):
-        axes = dict.fromkeys(
-            a for i, j in zip(left, right, strict=True) for a in one[i] if other[j]
+    if operation is None:
+        sentence = first_sentence(evidence.message) or "the placements do not meet"
+        return Diagnosis("other", sentence, "")
+    text = evidence.expression.text if evidence.expression else "this operation"
+    name = operation.name
+    pending = sorted({axis for aval in operation.avals for axis in aval.sharding.spec.unreduced})
+    if pending:
+        return Diagnosis(
+            "unreduced",
+            f"{text} takes a sum that is still pending over {listed(pending)}",
+            f"Each device holds a part of the sum. {name} of the parts is not {name} of the sum, "
+            "so the sum has to be done first, by a reshard to a spec without unreduced.",
         )
-        return (
-            "ambiguous-contraction",
-            f"{said} sums over a dimension that is split over {listed(axes)} in both operands",
-            (
-                "Each device holds a part of the sum. With Explicit axes the result's placement is "
-                "part of its type, and there are several: whole on every device of the axis, split "
-                "once more, or left as a pending sum. JAX does not choose between them."
-            ),
+    of_name = _of_product if name == "dot_general" else _of_moved_elements
+    if diagnosis := of_name(text, operation):
+        return diagnosis
+    if len(operation.meshes) > 1:
+        return Diagnosis(
+            "mesh",
+            f"the operands of {text} are on different meshes",
+            "One program runs on one mesh. An array of another mesh has to be moved by "
+            "jax.device_put first.",
         )
-    if any(one[i] != other[j] for i, j in zip(left_batch, right_batch, strict=True)):
-        return (
-            "batch",
-            f"the operands of {said} are split differently along a dimension that they share",
-            (
-                "A batch dimension is worked on block by block, so both operands have to be cut "
-                "into the same blocks."
-            ),
+    if wordings.DUPLICATE_SPEC_ERROR not in evidence.classes:
+        return _of_other(text, operation, evidence.message)
+    return _of_axis_twice(text, operation)
+
+
+def _of_moved_elements(text: str, operation: Operation) -> Diagnosis | None:
+    """Say of an operation that moves elements between blocks why its result's sharding is open."""
+    name = operation.name
+    if name == "gather" or name.startswith("scatter"):
+        return Diagnosis(
+            "gather" if name == "gather" else "scatter",
+            f"{text} {'reads' if name == 'gather' else 'writes'} rows that may lie on any device",
+            "Which device has a row is known only when the program runs. The result's placement "
+            "does not follow from the operands', so it has to be stated.",
         )
-    return _twice(said, operation)
-
-
-def _twice(said: str, operation: Operation) -> tuple[str, str, str]:
-    used = [axis for aval in operation.avals for axes in entries_of(aval) for axis in axes]
-    axes = [axis for axis in dict.fromkeys(used) if used.count(axis) > 1] or used
-    return (
-        "axis-twice",
-        f"the result of {said} would be split over {listed(axes[:1])} along two dimensions",
-        (
-            "An axis can split one dimension of an array only, so one operand has to give it up "
-            "before."
-        ),
-    )
-
-
-def _indexed(said: str, operation: Operation) -> tuple[str, str, str] | None:
-    if operation.name == "gather":
-        return (
-            "gather",
-            f"{said} reads rows that may lie on any device",
-            (
-                "Which device has a row is known only when the program runs. The result's "
-                "placement does not follow from the operands', so it has to be stated."
-            ),
-        )
-    if operation.name.startswith("scatter"):
-        return (
-            "scatter",
-            f"{said} writes rows that may lie on any device",
-            (
-                "Which device has a row is known only when the program runs. The result's "
-                "placement does not follow from the operands', so it has to be stated."
-            ),
+    if name == "reshape":
+        shape, new = list(operation.avals[0].shape), list(operation.params["new_sizes"])
+        return Diagnosis(
+            "reshape",
+            f"the blocks of {shape} are no blocks of {new} in {text}",
+            "A dimension that is split is cut or joined so that a device's block does not stay one "
+            "block. Where the elements go has to be stated.",
         )
     return None
 
 
-def _reshape(said: str, operation: Operation) -> tuple[str, str, str] | None:
-    if operation.name != "reshape":
-        return None
-    shape, new = tuple(operation.avals[0].shape), operation.params["new_sizes"]
-    return (
-        "reshape",
-        f"the blocks of {list(shape)} are no blocks of {list(new)} in {said}",
-        (
-            "A dimension that is split is cut or joined so that a device's block does not stay one "
-            "block. Where the elements go has to be stated."
-        ),
+def _of_product(text: str, operation: Operation) -> Diagnosis:
+    """Say what is wrong with a matrix product: its sums, its batch, or else its result."""
+    _, batch = operation.params["dimension_numbers"]
+    left, right = (entries_of(aval) for aval in operation.avals[:2])
+    if axes := axes_summed_in_both(operation):
+        return Diagnosis(
+            "ambiguous-contraction",
+            f"{text} sums over a dimension that is split over {listed(axes)} in both operands",
+            "Each device holds a part of the sum. With Explicit axes the result's placement is "
+            "part of its type, and there are several: whole on every device of the axis, split "
+            "once more, or left as a pending sum. JAX does not choose between them.",
+        )
+    if any(left[i] != right[j] for i, j in zip(*batch, strict=True)):
+        return Diagnosis(
+            "batch",
+            f"the operands of {text} are split differently along a dimension that they share",
+            "A batch dimension is worked on block by block, so both operands have to be cut into "
+            "the same blocks.",
+        )
+    return _of_axis_twice(text, operation)
+
+
+def _of_axis_twice(text: str, operation: Operation) -> Diagnosis:
+    used = [axis for aval in operation.avals for axes in entries_of(aval) for axis in axes]
+    axes = [axis for axis in dict.fromkeys(used) if used.count(axis) > 1] or used
+    return Diagnosis(
+        "axis-twice",
+        f"the result of {text} would be split over {listed(axes[:1])} along two dimensions",
+        "An axis can split one dimension of an array only, so one operand has to give it up "
+        "before.",
     )
 
 
-def _meshes(said: str, operation: Operation) -> tuple[str, str, str] | None:
-    meshes = {a.sharding.mesh for a in operation.avals if not a.sharding.mesh.empty}
-    if len(meshes) < 2:
-        return None
-    return (
-        "mesh",
-        f"the operands of {said} are on different meshes",
-        (
-            "One program runs on one mesh. An array of another mesh has to be moved by "
-            "jax.device_put first."
-        ),
-    )
-
-
-def _unlike(said: str, operation: Operation, evidence: Evidence) -> tuple[str, str, str]:
-    specs = {entries_of(aval) for aval in operation.avals if aval.shape}
+def _of_other(text: str, operation: Operation, message: str) -> Diagnosis:
     name = operation.name
-    if wordings.NOT_DIVISIBLE.search(evidence.message):
-        return (
+    if wordings.NOT_DIVISIBLE.search(message):
+        return Diagnosis(
             "uneven",
-            f"the result of {said} has a size that its axis does not divide",
-            (
-                "The dimension is split, and the result's blocks would not be of one size. "
-                "Explicit types have no uneven blocks."
-            ),
+            f"the result of {text} has a size that its axis does not divide",
+            "The dimension is split, and the result's blocks would not be of one size. Explicit "
+            "types have no uneven blocks.",
         )
-    if wordings.NOT_IMPLEMENTED.search(evidence.message):
-        return (
+    if wordings.NOT_IMPLEMENTED.search(message):
+        return Diagnosis(
             "no-rule",
-            f"JAX has no rule for the placement of {said}",
-            (
-                f"The result of {name} can be left to propagation: jax.sharding.auto_axes with an "
-                "out_sharding."
-            ),
+            f"JAX has no rule for the placement of {text}",
+            f"The result of {name} can be left to propagation: jax.sharding.auto_axes with an "
+            "out_sharding.",
         )
-    if len(specs) > 1:
-        return (
+    if len({entries_of(aval) for aval in operation.avals if aval.shape}) > 1:
+        return Diagnosis(
             "conflict",
-            f"the operands of {said} lie differently",
-            (
-                f"{name} works on blocks that lie alike, and an Explicit axis moves nothing by "
-                "itself. One of the operands has to be moved first."
-            ),
+            f"the operands of {text} lie differently",
+            f"{name} works on blocks that lie alike, and an Explicit axis moves nothing by itself. "
+            "One of the operands has to be moved first.",
         )
-    return (
+    return Diagnosis(
         "whole-axis",
-        f"{said} needs whole a dimension that is split",
-        (
-            f"{name} looks at all elements along a dimension, and an Explicit axis gathers nothing "
-            "by itself. The array has to be moved first."
-        ),
+        f"{text} needs whole a dimension that is split",
+        f"{name} looks at all elements along a dimension, and an Explicit axis gathers nothing by "
+        "itself. The array has to be moved first.",
     )
 
 
-def _candidate(one: Measured, edit: str) -> Candidate:
-    way = one.way
-    specs = [way.result] if way.result is not None else [spec for _, spec in way.moves]
-    pending = way.result is not None and way.result.unreduced
+def _candidate(compiled: CompiledRemedy, edit: str) -> Candidate:
+    result, moves = compiled.remedy.result, compiled.remedy.moves
+    specs = [result] if result is not None else [spec for _, spec in moves]
     return Candidate(
         edit=edit,
         spec=", ".join(map(spec_text, specs)),
-        collectives=tuple((c.kind, c.axes or ()) for c in one.collectives),
-        wire_bytes=one.wire_bytes,
-        note="the sum stays pending" if pending else "",
-        chosen=one.chosen,
+        collectives=tuple((c.kind, c.axes or ()) for c in compiled.collectives),
+        wire_bytes=compiled.wire_bytes,
+        note="the sum stays pending" if compiled.remedy.leaves_sum_pending else "",
+        chosen=compiled.chosen,
     )
 
 
-def _best(shown: Sequence[tuple[Measured, tuple[str, str]]]) -> tuple[str, ...]:
-    """Give the fixes, what Auto chooses first, a pending sum last."""
+def _best(shown: Sequence[tuple[CompiledRemedy, tuple[str, str]]]) -> tuple[str, ...]:
+    """Give the fixes, what Auto chooses first, a pending sum last.
 
-    def merit(item: tuple[Measured, tuple[str, str]]) -> tuple[bool, bool]:
-        result = item[0].way.result
-        return not item[0].chosen, bool(result is not None and result.unreduced)
+    A pending sum sends nothing, so it would win by its bytes, but it only puts the sum off.
+    """
+
+    def rank(item: tuple[CompiledRemedy, tuple[str, str]]) -> tuple[bool, bool]:
+        return not item[0].chosen, item[0].remedy.leaves_sum_pending
 
     written = [item for item in shown if not item[1][1].endswith(_IN_WORDS)]
-    return tuple(line for _, (_, line) in sorted(written or shown, key=merit)[:_SHOWN])
+    return tuple(line for _, (_, line) in sorted(written or shown, key=rank)[:_SHOWN])
 
 
-def _edit(evidence: Evidence, operation: Operation, way: Way) -> tuple[str, str]:
-    """Write a way as an expression and into the user's line, or say it where that is no line."""
+def _edit(evidence: ErrorEvidence, operation: Operation, remedy: Remedy) -> tuple[str, str]:
+    """Write a remedy as an expression and into the user's line; in words where it is no edit."""
     expression = evidence.expression
-    pieces = pieces_for(evidence, operation, way) if expression else None
-    if expression is None or pieces is None:
-        return (_in_words(operation, way),) * 2
-    alone = expression.alone(pieces)
-    if _traces(alone, evidence, operation) is False:
-        return (_in_words(operation, way),) * 2
-    line = expression.edited(pieces)
-    return alone.text if alone else line, line
+    pieces = pieces_for(evidence, operation, remedy)
+    if expression is not None and pieces is not None:
+        alone = expression.alone(pieces)
+        if _traces(alone, evidence, operation) is not False:
+            line = expression.edited(pieces)
+            return alone.text if alone else line, line
+    if remedy.result is not None:
+        words = f"out_sharding={spec_text(remedy.result)} for {operation.name} {_IN_WORDS}"
+        return words, words
+    moves = (f"jax.sharding.reshard(operand {i}, {spec_text(spec)})" for i, spec in remedy.moves)
+    words = f"{', '.join(moves)} before {operation.name} {_IN_WORDS}"
+    return words, words
 
 
-def _in_words(operation: Operation, way: Way) -> str:
-    """Say a way where the line does not show the operands."""
-    if way.result is not None:
-        return f"out_sharding={spec_text(way.result)} for {operation.name} {_IN_WORDS}"
-    moves = (f"jax.sharding.reshard(operand {i}, {spec_text(spec)})" for i, spec in way.moves)
-    return f"{', '.join(moves)} before {operation.name} {_IN_WORDS}"
-
-
-def pieces_for(evidence: Evidence, operation: Operation, way: Way) -> list[Piece] | None:
-    """Write a way into the user's expression; None where that does not show the operands."""
+def pieces_for(evidence: ErrorEvidence, operation: Operation, remedy: Remedy) -> list[Piece] | None:
+    """Write a remedy into the user's expression; None where that does not show the operands."""
     expression = evidence.expression
     if expression is None:
         return None
-    if way.result is not None:
-        stated = expression.with_out_sharding(way.result)
-        stated = stated or expression.with_auto_axes(way.result)
+    if remedy.result is not None:
+        stated = expression.with_out_sharding(remedy.result)
+        stated = stated or expression.with_auto_axes(remedy.result)
         return list(stated) if stated else None
     pieces: list[Piece] = []
-    for number, spec in way.moves:
+    for number, spec in remedy.moves:
         part = part_of(evidence, operation, number)
         if part is None:
             return None
@@ -314,7 +271,7 @@ def pieces_for(evidence: Evidence, operation: Operation, way: Way) -> list[Piece
     return pieces
 
 
-def part_of(evidence: Evidence, operation: Operation, number: int) -> ast.expr | None:
+def part_of(evidence: ErrorEvidence, operation: Operation, number: int) -> ast.expr | None:
     """Find the part of the user's expression that an operand is: by its type, else its place."""
     expression = evidence.expression
     if expression is None:
@@ -333,24 +290,18 @@ def part_of(evidence: Evidence, operation: Operation, number: int) -> ast.expr |
 
 
 def _same(one: Any, other: Any) -> bool:
-    return one is not None and (one.shape, one.dtype, one.sharding) == (
-        other.shape,
-        other.dtype,
-        other.sharding,
-    )
+    kind = (other.shape, other.dtype, other.sharding)
+    return one is not None and (one.shape, one.dtype, one.sharding) == kind
 
 
-def _traces(alone: Expression | None, evidence: Evidence, operation: Operation) -> bool | None:
+def _traces(alone: Expression | None, evidence: ErrorEvidence, operation: Operation) -> bool | None:
     """Whether an edited expression traces; None where it calls what is not JAX."""
     function = alone.as_function() if alone else None
     avals = [evidence.arrays.get(name) for name in function[0]] if function else []
-    if function is None or not avals or any(aval is None for aval in avals):
-        return None
-    if _are_stale(aval for aval in avals if aval):
+    if function is None or not avals or None in avals or _are_stale(avals):
         return None
     shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=a.sharding) for a in avals if a]
-    mesh = next(a.sharding.mesh for a in operation.avals if not a.sharding.mesh.empty)
-    with suppress(Inconclusive), refusable(), mesh_context(mesh), traced_apart():
+    with suppress(Inconclusive), refusable(), mesh_context(operation.meshes[0]), traced_apart():
         jax.eval_shape(function[1], *shapes)
         return True
     return False

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import jax
 import numpy as np
@@ -13,142 +12,122 @@ from shardnb.compiler import divisibility
 from shardnb.compiler.arrays import dtype_name
 from shardnb.compiler.divisibility import Stated
 from shardnb.errors.error_draft import Draft, Explainer, value_on
-from shardnb.errors.evidence import Evidence
+from shardnb.errors.evidence import ErrorEvidence
 from shardnb.jax_compat import error_wordings as wordings
 from shardnb.jax_compat import frames
 from shardnb.jax_compat.error_wordings import names, numbers, read_spec
-from shardnb.mesh import Grid
 from shardnb.report.types import SpecProblem
 
 _INNER = "an array inside this line"
 
 
-def _uneven(evidence: Evidence, grid: Grid | None) -> Draft | None:
+def _uneven(evidence: ErrorEvidence) -> Draft | None:
     """A dimension that the mesh axes do not divide."""
-    del grid
     stated, sizes = _stated(evidence)
-    problems = divisibility.check(stated, sizes) if sizes else ()
-    problems = tuple(one for one in problems if one.kind == "uneven")
+    problems = [p for p in divisibility.check(stated, sizes) if p.kind == "uneven"] if sizes else []
     if not problems and not wordings.FULL_SHAPE.search(evidence.message):
         return None
-    return _divided(problems, stated, sizes, evidence)
+    return _draft(problems, stated, sizes, evidence)
 
 
-def _stated(evidence: Evidence) -> tuple[list[Stated], dict[str, int]]:
+def _stated(evidence: ErrorEvidence) -> tuple[list[Stated], dict[str, int]]:
     """Find the array's shape, its spec and the mesh: in the frames, else in the text."""
     found = frames.ARRAY_AND_SHARDING.find(evidence.frames)
     shape = wordings.FULL_SHAPE.search(evidence.message)
-    if found is not None and isinstance(found["self"], NamedSharding):
-        sharding = found["self"]
-        one = _one(evidence, tuple(found["global_shape"]), sharding.spec)
-        return [one], dict(sharding.mesh.shape)
+    if found is not None and isinstance(sharding := found["self"], NamedSharding):
+        stated = _named(evidence, tuple(found["global_shape"]), sharding.spec)
+        return [stated], dict(sharding.mesh.shape)
     spec = wordings.SPEC.search(evidence.message)
     if shape is None or spec is None:
         return [], {}
     sizes = {name: int(size) for name, size in wordings.AXIS_SIZES.findall(evidence.message)}
-    return [_one(evidence, numbers(shape[1]), read_spec(spec[1]))], sizes
+    return [_named(evidence, numbers(shape[1]), read_spec(spec[1]))], sizes
 
 
-def _one(evidence: Evidence, shape: tuple[int, ...], spec: PartitionSpec) -> Stated:
-    """Name the array by the user's expression where that has one of this shape."""
-    known = {**evidence.arrays, **_hosts(evidence)}
-    name = next((text for text, one in known.items() if tuple(one.shape) == shape), "")
-    dtype = dtype_name(known[name].dtype) if name in known else "f32"
-    called = _called(evidence)
-    name = name or (_INNER if called in known else called)
+def _named(evidence: ErrorEvidence, shape: tuple[int, ...], spec: PartitionSpec) -> Stated:
+    """Name the array by the user's expression where that has one of this shape.
+
+    Else by JAX's own path, or by the first argument of the user's call: unless that is an array of
+    another shape, since the one that does not divide is then made inside the call.
+    """
+    hosts = np.ndarray | jax.ShapeDtypeStruct | jax.Array
+    arrays = {text: value for text, value in evidence.named.items() if isinstance(value, hosts)}
+    arrays = {**evidence.arrays, **arrays}
+    name = next((text for text, array in arrays.items() if tuple(array.shape) == shape), "")
+    dtype = dtype_name(arrays[name].dtype) if name else "f32"
+    if not name:
+        path = wordings.KEY_PATH.search(evidence.message)
+        expression = evidence.expression
+        first = expression.parts[0] if expression and expression.parts else None
+        text = expression.text_of(first) if expression and first else "the array"
+        name = path[1] if path else text
+        name = _INNER if name in arrays else name
     return Stated("input", name, shape, dtype, spec)
 
 
-def _called(evidence: Evidence) -> str:
-    """Name the array by JAX's own path, else by the first argument of the user's call."""
-    path = wordings.KEY_PATH.search(evidence.message)
-    expression = evidence.expression
-    first = expression.parts[0] if expression and expression.parts else None
-    return path[1] if path else expression.text_of(first) if expression and first else "the array"
-
-
-def _hosts(evidence: Evidence) -> dict[str, Any]:
-    named = evidence.expression.named if evidence.expression else {}
-    arrays = np.ndarray | jax.ShapeDtypeStruct | jax.Array
-    return {text: value for text, value in named.items() if isinstance(value, arrays)}
-
-
-def _divided(
-    problems: Iterable[SpecProblem],
+def _draft(
+    problems: Sequence[SpecProblem],
     stated: list[Stated],
     sizes: dict[str, int],
-    evidence: Evidence,
+    evidence: ErrorEvidence,
 ) -> Draft:
-    problems = tuple(problems)
-    first = problems[0] if problems else None
-    sentence = first.message if first else evidence.message.partition("\n")[0]
     return Draft(
         kind="uneven",
-        sentence=sentence,
+        sentence=problems[0].message if problems else evidence.message.partition("\n")[0],
         cause="A split cuts a dimension into equal blocks, one for each device along its axes. "
         "The same holds under Auto and Explicit, and no type can say it: it is checked where the "
         "array is made.",
-        values=tuple(value_on(s.name, s, s.spec, _Sizes(sizes)) for s in stated if sizes),
-        fixes=tuple(dict.fromkeys(_ways(problems))),
-        problems=problems,
+        values=tuple(value_on(s.name, s, s.spec, sizes) for s in stated if sizes),
+        fixes=tuple(dict.fromkeys(_fixes(problems))),
+        problems=tuple(problems),
     )
 
 
-class _Sizes:
-    """The sizes of a mesh, where the mesh itself is not at hand."""
-
-    def __init__(self, shape: dict[str, int]) -> None:
-        self.shape = shape
-
-
-def _ways(problems: tuple[SpecProblem, ...]) -> Iterable[str]:
-    for one in problems:
-        if one.dim is None or one.divides is None or one.name == _INNER:
+def _fixes(problems: Sequence[SpecProblem]) -> Iterator[str]:
+    for problem in problems:
+        if problem.dim is None or problem.divides is None or problem.name == _INNER:
             continue
-        widths = [
-            f"(0, {one.padding})" if i == one.dim else "(0, 0)" for i in range(len(one.shape))
-        ]
-        yield f"jnp.pad({one.name}, [{', '.join(widths)}])"
-        if one.fitting:
-            yield f"a mesh of {', '.join(f'{name}={size}' for name, size in one.fitting)}"
-        if one.divides[0]:
-            yield f"{one.divides[0]} or {one.divides[1]} instead of {one.shape[one.dim]}"
+        widths = ["(0, 0)"] * len(problem.shape)
+        widths[problem.dim] = f"(0, {problem.padding})"
+        yield f"jnp.pad({problem.name}, [{', '.join(widths)}])"
+        if problem.fitting:
+            yield f"a mesh of {', '.join(f'{name}={size}' for name, size in problem.fitting)}"
+        below, above = problem.divides
+        if below:
+            yield f"{below} or {above} instead of {problem.shape[problem.dim]}"
 
 
-def _mapped(evidence: Evidence, grid: Grid | None) -> Draft | None:
+def _mapped(evidence: ErrorEvidence) -> Draft | None:
     """An argument of a shard_map that its in_specs do not divide."""
-    del grid
     if not wordings.SHARD_MAP_UNEVEN.search(evidence.message):
         return None
     found = frames.SHARD_MAP_ARGUMENTS.find(evidence.frames)
     if found is not None:
-        arguments = getattr(found.get("dbg"), "arg_names", None) or ()
+        given = getattr(found.get("dbg"), "arg_names", None) or ()
+        arguments = zip(found["dyn_args"], found["in_specs_flat"], strict=True)
         stated = [
-            Stated("in_spec", _name(arguments, i), tuple(a.shape), dtype_name(a.dtype), spec)
-            for i, (a, spec) in enumerate(
-                zip(found["dyn_args"], found["in_specs_flat"], strict=True)
+            Stated(
+                "in_spec",
+                given[number] if number < len(given) else f"argument {number}",
+                tuple(array.shape),
+                dtype_name(array.dtype),
+                spec,
             )
+            for number, (array, spec) in enumerate(arguments)
         ]
         sizes = dict(found["mesh"].shape)
     else:
-        mapped = wordings.SHARD_MAP_ARGUMENT.findall(evidence.message)
         stated = [
             Stated(
                 "in_spec", name or f"args{key}", numbers(shape), dtype_name(dtype), read_spec(spec)
             )
-            for key, dtype, shape, name, spec in mapped
+            for key, dtype, shape, name, spec in wordings.SHARD_MAP_ARGUMENT.findall(
+                evidence.message
+            )
         ]
-        sizes = _mesh_in(evidence.message)
-    return _divided(divisibility.check(stated, sizes), stated, sizes, evidence)
-
-
-def _name(names: Any, number: int) -> str:
-    return names[number] if number < len(names) else f"argument {number}"
-
-
-def _mesh_in(message: str) -> dict[str, int]:
-    found = wordings.SHARD_MAP_MESH.search(message)
-    return dict(zip(names(found[2]), numbers(found[1]), strict=True)) if found else {}
+        mesh = wordings.SHARD_MAP_MESH.search(evidence.message)
+        sizes = dict(zip(names(mesh[2]), numbers(mesh[1]), strict=True)) if mesh else {}
+    return _draft(divisibility.check(stated, sizes), stated, sizes, evidence)
 
 
 EXPLAINERS = (

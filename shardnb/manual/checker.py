@@ -17,7 +17,7 @@ from shardnb.compiler.divisibility import Stated
 from shardnb.jax_compat.error_wordings import OTHER_TYPE_THAN_IN_SPECS
 from shardnb.jax_compat.jaxprs import PartialJaxpr, bare
 from shardnb.jax_compat.tracing import traced_apart
-from shardnb.manual.missing_collective import missing_collective, state_of
+from shardnb.manual.missing_collective import missing_collective, result_name, state_of
 from shardnb.mesh import Grid
 from shardnb.propagation.typed_view import ordered, typed_program
 from shardnb.report.types import CheckStep, MissingCollective, Shard, ShardMapCheck, SpecProblem
@@ -272,17 +272,13 @@ def _outputs(call: ShardMapCall, results: list[Any]) -> Iterator[Shard]:
         parts += [1] * (len(local) - len(parts))
         whole = tuple(size * part for size, part in zip(local, parts, strict=True))
         yield Shard(
-            name=_result_name(number, len(results)),
+            name=result_name(number, len(results)),
             spec=divisibility.text(spec) if isinstance(spec, PartitionSpec) else str(spec),
             shape=whole if fits and known else None,
             local_shape=local,
             dtype=dtype_name(aval.dtype),
             varying=ordered(aval.manual_axis_type.varying, call.grid.mesh),
         )
-
-
-def _result_name(number: int, count: int) -> str:
-    return "result" if count == 1 else f"result[{number}]"
 
 
 def _unproven(call: ShardMapCall, aval: Any, spec: Any) -> tuple[str, ...]:
@@ -374,5 +370,5 @@ def _missing(
         for axis in _unproven(call, aval, spec):
             state = state_of(jaxpr, number, axis, [one.entries for one in stated])
             names = getattr(call.function, "__globals__", {})
-            name = _result_name(number, len(results))
+            name = result_name(number, len(results))
             yield missing_collective(name, axis, state, spec, names=names, sources=sources)

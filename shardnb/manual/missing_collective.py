@@ -28,6 +28,11 @@ def state_of(
     return varying.follow(jaxpr, axis, states)[number]
 
 
+def result_name(number: int, count: int) -> str:
+    """Give what a sentence calls one of a body's results."""
+    return "result" if count == 1 else f"result[{number}]"
+
+
 def _entry_state(entries: Sequence[tuple[str, ...]], axis: str) -> varying.State:
     dims = [dim for dim, axes in enumerate(entries) if axis in axes]
     return varying.State("split", dims[0]) if dims else varying.SAME

@@ -7,7 +7,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from shardnb.errors import explain_error
-from shardnb.errors.evidence import Evidence
+from shardnb.errors.evidence import ErrorEvidence
 from shardnb.jax_compat import error_wordings as wordings
 from shardnb.jax_compat import frames
 from shardnb.jax_compat.error_wordings import WORDINGS, Wording
@@ -103,7 +103,7 @@ def test_varying_axes_are_read_out_of_a_type(kind, axes):
 def frames_of(call):
     with pytest.raises(Exception) as caught, full_tracebacks():  # noqa: PT011 - each call has its own
         call()
-    return Evidence(caught.value, Sources()).frames
+    return ErrorEvidence(caught.value, Sources()).frames
 
 
 def divided(mesh):

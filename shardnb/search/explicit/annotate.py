@@ -15,8 +15,8 @@ from shardnb.compiler import Program, Request, build
 from shardnb.compiler.comparison import diff, same_collectives
 from shardnb.compiler.divisibility import text as spec_text
 from shardnb.errors import explain_error
-from shardnb.errors.evidence import Evidence, Operation
-from shardnb.errors.reshard_candidates import Trial, Way, as_spec
+from shardnb.errors.evidence import ErrorEvidence, Operation
+from shardnb.errors.reshard_candidates import OperationTrial, Remedy, as_spec
 from shardnb.errors.sharding import pieces_for
 from shardnb.findings import report_of_program
 from shardnb.jax_compat.tracing import full_tracebacks
@@ -190,7 +190,7 @@ class _Pass:
 
     def _annotate(self, error: Exception) -> bool:
         """Write an annotation where JAX refused; False where none is found."""
-        evidence = Evidence(error, self.located)
+        evidence = ErrorEvidence(error, self.located)
         place = self._place(evidence)
         if place is None:
             return False
@@ -213,7 +213,7 @@ class _Pass:
         self.last = None
         return False
 
-    def _edits(self, evidence: Evidence, key: _Key) -> Iterator[_Edit]:
+    def _edits(self, evidence: ErrorEvidence, key: _Key) -> Iterator[_Edit]:
         """Give the edits that may do, those first that lead to what propagation chose."""
         expression = evidence.expression
         if expression is None:
@@ -238,7 +238,7 @@ class _Pass:
 
     def _of_operation(
         self,
-        evidence: Evidence,
+        evidence: ErrorEvidence,
         operation: Operation,
         expression: Expression,
         key: _Key,
@@ -260,7 +260,7 @@ class _Pass:
             written.remove(piece)
         self.annotations.pop()
 
-    def _place(self, evidence: Evidence) -> tuple[str, Span, Text, Expression] | None:
+    def _place(self, evidence: ErrorEvidence) -> tuple[str, Span, Text, Expression] | None:
         """Find the expression that raised, in the text as the user wrote it."""
         if evidence.user is None:
             return None
@@ -282,7 +282,7 @@ class _Pass:
 
         Where JAX raised before it came to a primitive, the last one there gives the result.
         """
-        shape = Trial(operation, self.request.grid).shape()
+        shape = OperationTrial(operation, self.request.grid).result_shape()
         here = [c for c in self._at_place(key) if c.shape == shape and c.spec is not None]
         if operation.expression is not None:
             return here[-1].spec if here else None
@@ -300,29 +300,29 @@ class _Pass:
 
     def _ways(
         self, operation: Operation, spec: Spec | None
-    ) -> Iterator[tuple[Way, PartitionSpec | None, bool]]:
+    ) -> Iterator[tuple[Remedy, PartitionSpec | None, bool]]:
         """Give the ways out, each with a placement to move its result to, and whether it is Auto's.
 
         First those that result in what propagation chose, then those that send what it sends.
         """
-        trial = Trial(operation, self.request.grid)
+        trial = OperationTrial(operation, self.request.grid)
         if spec is not None and trial.states_result:
-            stated = Way(result=as_spec(spec))
+            stated = Remedy(result=as_spec(spec))
             if trial.is_taken(stated):
                 yield stated, None, True
         sent = trial.sent_by_auto()
         if spec is not None:
             alike = [way for way in trial.taken_moves() if trial.result_of(way) == spec]
-            for move in trial.measured(alike):
+            for move in trial.compiled(alike):
                 if _alike(move.collectives, sent):
-                    yield move.way, None, True
-        measured = [m for m in trial.ways() if not (m.way.result and m.way.result.unreduced)]
-        # A placement that JAX's message names is the likeliest one; then what Auto axes send.
-        measured.sort(key=lambda m: (not m.chosen, not _alike(m.collectives, sent)))
-        for move in measured:
-            same = _alike(move.collectives, sent) and move.way.result is None
-            moves = same and spec is not None and trial.result_of(move.way) != spec
-            yield move.way, as_spec(spec) if moves and spec is not None else None, same
+                    yield move.remedy, None, True
+        compiled = [m for m in trial.remedies() if not m.remedy.leaves_sum_pending]
+        # The result's sharding that Auto axes choose is the likeliest; then what Auto axes send.
+        compiled.sort(key=lambda m: (not m.chosen, not _alike(m.collectives, sent)))
+        for move in compiled:
+            same = _alike(move.collectives, sent) and move.remedy.result is None
+            moves = same and spec is not None and trial.result_of(move.remedy) != spec
+            yield move.remedy, as_spec(spec) if moves and spec is not None else None, same
 
     def _write(
         self,
