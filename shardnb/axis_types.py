@@ -117,5 +117,5 @@ def compare_modes(
         except Exception as error:  # of any class of JAX's: whether it is explained decides
             if failures.report_of(error) is None:
                 raise
-            columns.append(Column(mode, error=failures.told(error)))
+            columns.append(Column(mode, error=failures.report_or_words(error)))
     return compare(columns)

@@ -13,7 +13,6 @@ from shardnb.errors import NAMES, explain_error
 from shardnb.errors.precheck import precheck
 from shardnb.report.types import ErrorReport, SpecProblem
 from shardnb.rewrite.retrace import quiet_retrace
-from shardnb.sources.source_texts import Sources
 
 
 @contextmanager
@@ -26,9 +25,10 @@ def explained(request: Request) -> Iterator[None]:
         yield
     except Exception as error:  # any: it goes on
         report = explain_error(error, texts=request.texts, grid=request.grid)
-        if report is not None or _is_of_a_spec(error):
-            located = request.texts.located()
-            report = _with_problems(error, report, _problems(request, located), located)
+        frames = traceback.extract_tb(error.__traceback__)
+        # Where our own check of a spec raised, there may be more specs that do not fit.
+        if report is not None or (frames and frames[-1].filename == placement.__file__):
+            report = _with_problems(request, error, report)
         if report is not None:
             error.__shardnb__ = report  # type: ignore[attr-defined]
         vars(error).pop(NAMES, None)
@@ -48,32 +48,20 @@ def add_note(error: BaseException) -> None:
         error.add_note(str(report))
 
 
-def told(error: BaseException) -> ErrorReport:
+def report_or_words(error: BaseException) -> ErrorReport:
     """Give what was put on an exception, or what it says itself."""
-    said = str(error).partition("\n")[0] or type(error).__name__
-    untold = ErrorReport("other", type(error).__name__, str(error), said)
-    return report_of(error) or untold
-
-
-def _is_of_a_spec(error: Exception) -> bool:
-    """Whether our own check of the specs raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return bool(frames) and frames[-1].filename == placement.__file__
-
-
-def _problems(request: Request, located: Sources) -> tuple[SpecProblem, ...]:
-    with contained("what is wrong with the specs"), quiet_retrace():
-        return tuple(problem for problem in precheck(request, located) if problem.fatal)
-    return ()
+    words = str(error).partition("\n")[0] or type(error).__name__
+    return report_of(error) or ErrorReport("other", type(error).__name__, str(error), words)
 
 
 def _with_problems(
-    error: Exception,
-    report: ErrorReport | None,
-    problems: tuple[SpecProblem, ...],
-    located: Sources,
+    request: Request, error: Exception, report: ErrorReport | None
 ) -> ErrorReport | None:
     """Add the problems where there are more than the one that the error names already."""
+    located = request.texts.located()
+    problems: tuple[SpecProblem, ...] = ()
+    with contained("what is wrong with the specs"), quiet_retrace():
+        problems = tuple(problem for problem in precheck(request, located) if problem.fatal)
     if len(problems) < 2:
         return report
     if report is not None:

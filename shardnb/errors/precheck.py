@@ -32,52 +32,42 @@ def precheck(request: Request, sources: Sources | None = None) -> tuple[SpecProb
     """
     sources = sources or Sources()
     mesh, sizes = request.mesh, dict(request.mesh.shape)
-    inputs = list(_inputs(request.arguments, request.in_specs, mesh))
-    problems = [*_mesh_problems(inputs, mesh)]
-    good = [one for one in inputs if isinstance(one.spec, PartitionSpec)]
-    stated = list(good)
+    inputs = []
+    for name, leaf, spec in placement.stated(request.arguments, request.in_specs):
+        own = placement.own_sharding(leaf, mesh).spec if spec is None else spec
+        dtype = dtype_name(placement.dtype_of(leaf))
+        inputs.append(Stated("input", name, tuple(leaf.shape), dtype, bare_spec(own, mesh)))
+    problems = list(_no_specs(inputs, mesh))
+    stated = [each for each in inputs if isinstance(each.spec, PartitionSpec)]
     if not request.grid.manual:
-        bad = {problem.name for problem in divisibility.check(good, sizes)}
-        specs = {one.name: PartitionSpec() if one.name in bad else one.spec for one in good}
-        stated += _traced(request, _shapes(request.arguments, specs, mesh), sources)
+        bad = {problem.name for problem in divisibility.check(stated, sizes)}
+        specs = {one.name: PartitionSpec() if one.name in bad else one.spec for one in stated}
+        stated += _traced(request, specs, sources)
     problems += divisibility.check(stated, sizes)
     problems += committed(request)
     return tuple(dict.fromkeys(problems))
 
 
-def _inputs(
-    args: dict[str, Tree], specs: dict[str, Tree], mesh: jax.sharding.Mesh
-) -> Iterator[Stated]:
-    for name, leaf, spec in placement.stated(args, specs):
-        own = placement.own_sharding(leaf, mesh).spec if spec is None else spec
-        shape = tuple(leaf.shape)
-        yield Stated(
-            "input", name, shape, dtype_name(placement.dtype_of(leaf)), bare_spec(own, mesh)
-        )
-
-
-def _mesh_problems(inputs: list[Stated], mesh: jax.sharding.Mesh) -> Iterator[SpecProblem]:
-    for one in inputs:
-        if isinstance(one.spec, PartitionSpec):
-            continue
-        if isinstance(one.spec, NamedSharding):
+def _no_specs(inputs: list[Stated], mesh: jax.sharding.Mesh) -> Iterator[SpecProblem]:
+    for given in inputs:
+        if isinstance(given.spec, NamedSharding):
             message = (
-                f"the sharding given for {one.name} is on the mesh {dict(one.spec.mesh.shape)}, "
-                f"and the program is on {dict(mesh.shape)}"
+                f"the sharding given for {given.name} is on the mesh {dict(given.spec.mesh.shape)},"
+                f" and the program is on {dict(mesh.shape)}"
             )
-            yield SpecProblem("mesh", one.where, one.name, message, one.shape)
-        else:
-            message = f"the placement of {one.name} is {one.spec!r}"
+            yield SpecProblem("mesh", given.where, given.name, message, given.shape)
+        elif not isinstance(given.spec, PartitionSpec):
+            message = f"the placement of {given.name} is {given.spec!r}"
             fix = "say P('data', ...) or a NamedSharding"
-            yield SpecProblem("no-spec", one.where, one.name, message, one.shape, fix=fix)
+            yield SpecProblem("no-spec", given.where, given.name, message, given.shape, fix=fix)
 
 
-def _traced(request: Request, shapes: list[Tree], sources: Sources) -> list[Stated]:
+def _traced(request: Request, specs: dict[str, Any], sources: Sources) -> list[Stated]:
     """Trace on the inputs that fit, and give the specs that the trace meets."""
     calls: list[tuple[Any, Any, tuple[Frame, ...]]] = []
 
-    def note(specs: Any, values: Any) -> None:
-        calls.append((specs, values, positions.of_here()))
+    def note(in_specs: Any, values: Any) -> None:
+        calls.append((in_specs, values, positions.of_here()))
 
     traced = None
     # The user's code runs here. The trace that the program is compiled from raises it again.
@@ -88,21 +78,22 @@ def _traced(request: Request, shapes: list[Tree], sources: Sources) -> list[Stat
         shard_map_arguments_checked_by(note),
         traced_apart(),
     ):
-        traced = jax.jit(request.function).trace(*shapes)
-    met = [one for call in calls for one in _mapped(*call, sources)]
+        traced = jax.jit(request.function).trace(*_shapes(request.arguments, specs, request.mesh))
+    met = [
+        Stated(
+            "in_spec",
+            f"argument {number} of shard_map",
+            tuple(value.shape),
+            dtype_name(value.dtype),
+            spec,
+            next(iter(sources.locate(stack)), None),
+        )
+        for in_specs, values, stack in calls
+        for number, (spec, value) in enumerate(zip(in_specs, values, strict=True))
+    ]
     if traced is None:
         return met
     return [*met, *constraints(traced.jaxpr, sources), *_outputs(traced, request.out_specs)]
-
-
-def _mapped(
-    specs: Any, values: Any, stack: tuple[Frame, ...], sources: Sources
-) -> Iterator[Stated]:
-    """Give the arguments of a shard_map with the specs that its in_specs state."""
-    here = next(iter(sources.locate(stack)), None)
-    for number, (spec, value) in enumerate(zip(specs, values, strict=True)):
-        name, kind = f"argument {number} of shard_map", dtype_name(value.dtype)
-        yield Stated("in_spec", name, tuple(value.shape), kind, spec, here)
 
 
 def _shapes(args: dict[str, Tree], specs: dict[str, Any], mesh: jax.sharding.Mesh) -> list[Tree]:

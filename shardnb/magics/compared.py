@@ -65,7 +65,7 @@ class _Try:
     def column(self) -> Column:
         if self.error is None:
             return Column(self.mode, self.report)
-        return Column(self.mode, error=failures.told(self.error))
+        return Column(self.mode, error=failures.report_or_words(self.error))
 
 
 def _tried(session: Session, text: Text, line: Line, mode: str, *, run: bool) -> _Try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
-from jax.sharding import PartitionSpec
+from jax.sharding import AxisType, PartitionSpec
 
 from shardnb.compiler import Request, SourceTexts, divisibility, placement
 from shardnb.compiler.arrays import dtype_name
@@ -59,6 +59,18 @@ class ShardMapCall:
         """The axes over which the function is the body of one device."""
         return self.axis_names or frozenset(self.grid.mesh.axis_names)
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes of the manual axes."""
+        return {a: size for a, size in self.grid.mesh.shape.items() if a in self.manual}
+
+    @property
+    def names(self) -> list[str]:
+        """What the function calls its arguments."""
+        code, count = getattr(self.function, "__code__", None), len(self.arguments)
+        given = list(code.co_varnames[: code.co_argcount]) if code is not None else []
+        return [*given, *(f"arg{i}" for i in range(len(given), count))][:count]
+
     def of_shapes(self) -> ShardMapCall:
         """Give the call on shapes, each with its own sharding if that is on the grid's mesh."""
 
@@ -93,9 +105,8 @@ def check_shard_map(call: ShardMapCall) -> ShardMapCheck:
     collectives that results lack. The function is traced once more where JAX refuses it.
     """
     sources = call.texts.located()
-    names = _names(call.function, len(call.arguments))
-    stated, structure = _stated(call, names)
-    problems = (*divisibility.check(stated, _sizes(call)), *_outer_axes(call))
+    stated, structure = _stated(call)
+    problems = (*divisibility.check(stated, call.sizes), *_outer_axes(call))
     error, jaxpr, results = _traced(call)
     outputs = list(_outputs(call, results)) if results is not None else []
     missing = tuple(_missing(call, jaxpr, results, stated, sources)) if jaxpr is not None else ()
@@ -119,7 +130,7 @@ def check_shard_map(call: ShardMapCall) -> ShardMapCheck:
 
 def request_of(call: ShardMapCall) -> Request:
     """Give the request to compile an accepted `shard_map`."""
-    names = _names(call.function, len(call.arguments))
+    names = call.names
     one_for_all = isinstance(call.in_specs, PartitionSpec)
     specs = [call.in_specs] * len(names) if one_for_all else call.in_specs
     return Request(
@@ -137,19 +148,9 @@ def region_of(text: str) -> str:
     return opening.strip() or "no region: every manual axis has size 1, the body stands inline"
 
 
-def _sizes(call: ShardMapCall) -> dict[str, int]:
-    return {axis: size for axis, size in call.grid.mesh.shape.items() if axis in call.manual}
-
-
-def _names(fn: Callable[..., Tree], count: int) -> list[str]:
-    code = getattr(fn, "__code__", None)
-    given = list(code.co_varnames[: code.co_argcount]) if code is not None else []
-    return [*given, *(f"arg{i}" for i in range(len(given), count))][:count]
-
-
-def _stated(call: ShardMapCall, names: list[str]) -> tuple[list[Stated], str]:
+def _stated(call: ShardMapCall) -> tuple[list[Stated], str]:
     """Give each argument with its spec, or what is wrong with the structure of in_specs."""
-    specs = call.in_specs
+    specs, names = call.in_specs, call.names
     one_for_all = isinstance(specs, PartitionSpec)
     if not one_for_all and (not isinstance(specs, tuple | list) or len(specs) != len(names)):
         given = len(specs) if isinstance(specs, tuple | list) else specs
@@ -168,7 +169,7 @@ def _stated(call: ShardMapCall, names: list[str]) -> tuple[list[Stated], str]:
 
 def _outer_axes(call: ShardMapCall) -> Iterator[SpecProblem]:
     """Find axes in out_specs that are not there to be joined over."""
-    sizes = _sizes(call)
+    sizes = call.sizes
     for spec in jax.tree_util.tree_leaves(call.out_specs, is_leaf=placement.is_spec):
         if isinstance(spec, PartitionSpec):
             endless = Stated("out_spec", "a result", (0,) * len(spec), "f32", spec)
@@ -230,25 +231,27 @@ def _cut(jaxpr: Any) -> Any:
 def _inputs(
     call: ShardMapCall, stated: list[Stated], problems: Sequence[SpecProblem]
 ) -> Iterator[Shard]:
-    sizes = _sizes(call)
     bad = {problem.name for problem in problems}
-    for one in stated:
-        axes = frozenset(itertools.chain(*one.entries))
-        local = None if one.name in bad else _local(one, sizes)
+    for given in stated:
+        axes = frozenset(itertools.chain(*given.entries))
+        local = None
+        if given.name not in bad:
+            parts = _parts(given.entries, len(given.shape), call.sizes)
+            local = tuple(size // part for size, part in zip(given.shape, parts, strict=True))
         yield Shard(
-            name=one.name,
-            spec=divisibility.text(one.spec),
-            shape=one.shape,
+            name=given.name,
+            spec=divisibility.text(given.spec),
+            shape=given.shape,
             local_shape=local,
-            dtype=one.dtype,
+            dtype=given.dtype,
             varying=ordered(axes, call.grid.mesh) if call.check_vma else (),
         )
 
 
-def _local(one: Stated, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    parts = [math.prod(sizes[axis] for axis in axes) for axes in one.entries]
-    parts += [1] * (len(one.shape) - len(parts))
-    return tuple(size // part for size, part in zip(one.shape, parts, strict=True))
+def _parts(entries: Sequence[tuple[str, ...]], rank: int, sizes: Mapping[str, int]) -> list[int]:
+    """Give into how many blocks a spec divides each dimension."""
+    parts = [math.prod(sizes[axis] for axis in axes) for axes in entries]
+    return parts + [1] * (rank - len(parts))
 
 
 def _out_specs(call: ShardMapCall, count: int) -> list[Any]:
@@ -260,21 +263,18 @@ def _out_specs(call: ShardMapCall, count: int) -> list[Any]:
 
 
 def _outputs(call: ShardMapCall, results: list[Any]) -> Iterator[Shard]:
-    sizes = _sizes(call)
-    for number, (aval, spec) in enumerate(
-        zip(results, _out_specs(call, len(results)), strict=True)
-    ):
-        local = tuple(aval.shape)
-        fits = isinstance(spec, PartitionSpec) and len(spec) <= len(local)
-        entries = list(placement.entries(spec)) if fits else []
-        known = all(axis in sizes for axes in entries for axis in axes)
-        parts = [math.prod(sizes[axis] for axis in axes) for axes in entries] if known else []
-        parts += [1] * (len(local) - len(parts))
-        whole = tuple(size * part for size, part in zip(local, parts, strict=True))
+    specs = _out_specs(call, len(results))
+    for number, (aval, spec) in enumerate(zip(results, specs, strict=True)):
+        local, whole = tuple(aval.shape), None
+        if isinstance(spec, PartitionSpec) and len(spec) <= len(local):
+            entries = list(placement.entries(spec))
+            if call.sizes.keys() >= set(itertools.chain(*entries)):
+                parts = _parts(entries, len(local), call.sizes)
+                whole = tuple(size * part for size, part in zip(local, parts, strict=True))
         yield Shard(
             name=result_name(number, len(results)),
             spec=divisibility.text(spec) if isinstance(spec, PartitionSpec) else str(spec),
-            shape=whole if fits and known else None,
+            shape=whole,
             local_shape=local,
             dtype=dtype_name(aval.dtype),
             varying=ordered(aval.manual_axis_type.varying, call.grid.mesh),
@@ -285,8 +285,8 @@ def _unproven(call: ShardMapCall, aval: Any, spec: Any) -> tuple[str, ...]:
     """Give the axes along which a result may differ and its spec says that it does not."""
     if not call.check_vma or not isinstance(spec, PartitionSpec):
         return ()
-    said = set(itertools.chain(*placement.entries(spec)))
-    differs = aval.manual_axis_type.varying - said
+    named = set(itertools.chain(*placement.entries(spec)))
+    differs = aval.manual_axis_type.varying - named
     return ordered(frozenset(differs & call.manual), call.grid.mesh)
 
 
@@ -320,40 +320,33 @@ def _wrongs(
     for kind in ("unknown-axis", "axis-twice", "rank", "uneven"):
         yield kind, "; ".join(p.message for p in met if p.kind == kind)
     before = bool(structure or met)
-    explicit = _mismatched(call, error) if results is None and not before else ""
+    explicit = ""
+    if results is None and not before and OTHER_TYPE_THAN_IN_SPECS.search(str(error)):
+        kinds = call.grid.mesh.axis_types
+        explicit = _words(error) if all(kind == AxisType.Explicit for kind in kinds) else ""
     yield "type", explicit
     fails = error is not None and results is None and not before and not explicit
-    yield "body", _said(error) if fails else ""
+    yield "body", _words(error) if fails else ""
     if results is None:
         yield from ((key, "") for key in ("out-structure", "out-rank", "replication", "lower"))
         return
     specs = _out_specs(call, len(results))
     yield "out-structure", "" if None not in specs else f"{len(results)} results"
-    long = [_rank(i, a, s) for i, (a, s) in enumerate(zip(results, specs, strict=True))]
-    yield "out-rank", "; ".join(filter(None, long))
+    long = [
+        f"result {number} has {len(aval.shape)} dimensions, and {divisibility.text(spec)} is longer"
+        for number, (aval, spec) in enumerate(zip(results, specs, strict=True))
+        if isinstance(spec, PartitionSpec) and len(spec) > len(aval.shape)
+    ]
+    yield "out-rank", "; ".join(long)
     unproven = {a for r, s in zip(results, specs, strict=True) for a in _unproven(call, r, s)}
     yield "replication", f"may differ along {', '.join(sorted(unproven))}" if unproven else ""
-    told = before or unproven or any(long) or None in specs
-    yield "lower", "" if told else _said(error)
+    explained = before or unproven or long or None in specs
+    yield "lower", "" if explained else _words(error)
 
 
-def _said(error: Exception | None) -> str:
+def _words(error: Exception | None) -> str:
     """Give the first line of an exception, or its class where it says nothing."""
     return "" if error is None else str(error).partition("\n")[0] or type(error).__name__
-
-
-def _mismatched(call: ShardMapCall, error: Exception | None) -> str:
-    explicit = all("Explicit" in str(kind) for kind in call.grid.mesh.axis_types)
-    mismatch = OTHER_TYPE_THAN_IN_SPECS.search(str(error))
-    return str(error).partition("\n")[0] if explicit and mismatch else ""
-
-
-def _rank(number: int, aval: Any, spec: Any) -> str:
-    if not isinstance(spec, PartitionSpec) or len(spec) <= len(aval.shape):
-        return ""
-    return (
-        f"result {number} has {len(aval.shape)} dimensions, and {divisibility.text(spec)} is longer"
-    )
 
 
 def _missing(
@@ -364,11 +357,11 @@ def _missing(
     sources: Sources,
 ) -> Iterator[MissingCollective]:
     results = results or []
-    for number, (aval, spec) in enumerate(
-        zip(results, _out_specs(call, len(results)), strict=True)
-    ):
+    names = getattr(call.function, "__globals__", {})
+    entries = [given.entries for given in stated]
+    specs = _out_specs(call, len(results))
+    for number, (aval, spec) in enumerate(zip(results, specs, strict=True)):
         for axis in _unproven(call, aval, spec):
-            state = state_of(jaxpr, number, axis, [one.entries for one in stated])
-            names = getattr(call.function, "__globals__", {})
+            state = state_of(jaxpr, number, axis, entries)
             name = result_name(number, len(results))
             yield missing_collective(name, axis, state, spec, names=names, sources=sources)

@@ -7,9 +7,10 @@ from typing import Any
 
 from jax.sharding import PartitionSpec
 
-from shardnb.compiler import divisibility, placement
+from shardnb.compiler import placement
 from shardnb.manual import varying
 from shardnb.propagation.typed_view import line_of
+from shardnb.report.spec import spec_text
 from shardnb.report.types import MissingCollective
 from shardnb.rewrite.source_expressions import expression_of
 from shardnb.sources.source_texts import Sources
@@ -48,35 +49,23 @@ def missing_collective(
     sources: Sources,
 ) -> MissingCollective:
     """Say what would make a result the same along an axis that its spec omits."""
-    text, place = "...", None
+    text, location = "", None
     if state.origin is not None:
         expression = expression_of(state.origin, sources, names)
-        text = expression.text if expression else text
-        place = line_of(state.origin, sources)
-        if state.spender is not None and _within(state.spender, expression, sources, names):
-            return _inside(output, axis, state, text, place)
-    collective, why, fix, other = _ways(output, axis, state, spec, text)
-    said = "" if text == "..." else text
-    return MissingCollective(output, (axis,), collective, why, fix, other, place, said)
-
-
-def _within(spender: Any, expression: Any, sources: Sources, names: Mapping[str, Any]) -> bool:
-    """Whether a partial result is used in the same expression of the user's that makes it."""
-    used = expression_of(spender, sources, names)
-    return expression is not None and used is not None and used.text == expression.text
-
-
-def _inside(
-    output: str, axis: str, state: varying.State, text: str, place: Any
-) -> MissingCollective:
-    """Say what is missing inside an expression: around it would be too late."""
-    of = state.origin.primitive.name
-    why = (
-        f"{of} leaves each device along {axis!r} a partial result, and {text} uses it before it "
-        "is combined"
-    )
-    fix = f"{text} over all devices: combine the partial result of its {of} first"
-    return MissingCollective(output, (axis,), None, why, fix, "", place, text)
+        text = expression.text if expression else ""
+        location = line_of(state.origin, sources)
+        used = expression_of(state.spender, sources, names) if state.spender is not None else None
+        if text and used is not None and used.text == text:
+            # A collective around the expression that makes and uses it would be too late.
+            of = state.origin.primitive.name
+            why = (
+                f"{of} leaves each device along {axis!r} a partial result, and {text} uses it "
+                "before it is combined"
+            )
+            fix = f"{text} over all devices: combine the partial result of its {of} first"
+            return MissingCollective(output, (axis,), None, why, fix, "", location, text)
+    collective, why, fix, other = _ways(output, axis, state, spec, text or "...")
+    return MissingCollective(output, (axis,), collective, why, fix, other, location, text)
 
 
 def _ways(
@@ -90,16 +79,18 @@ def _ways(
         late = "; it is used before it is combined" if state.kind == "spent" else ""
         return state.reducer, why + late, call, ""
     if state.kind == "split" and state.dim is not None:
-        joined = _joined_spec(spec, state.dim, axis)
+        entries = [*placement.entries(spec)]
+        entries += [()] * (state.dim + 1 - len(entries))
+        entries[state.dim] = (*entries[state.dim], axis)
         call = (
             f"jax.lax.all_gather({output}, {axis!r}, axis={state.dim}, tiled=True, to='invarying')"
         )
         why = f"each device along {axis!r} has its own block of dimension {state.dim}"
-        return "all_gather", why, f"out_specs {joined}", call
+        return "all_gather", why, f"out_specs {spec_text(tuple(entries))}", call
     if state.kind == "gathered":
         why = "all_gather gives the same to all, and its type says that it may differ"
         start = (
-            text.removesuffix(")").rstrip(", ") if text != "..." else f"all_gather(..., {axis!r}"
+            f"all_gather(..., {axis!r}" if text == "..." else text.removesuffix(")").rstrip(", ")
         )
         return "all_gather", why, f"{start}, to='invarying')", ""
     if state.kind == "same":
@@ -108,11 +99,3 @@ def _ways(
     why = f"it may differ along {axis!r}" + (f" since {of}" if of else "")
     call = f"jax.lax.psum({output}, {axis!r})"
     return None, why, f"{call}, or pmean, pmax, pmin: which one is meant, the body does not say", ""
-
-
-def _joined_spec(spec: PartitionSpec, dim: int, axis: str) -> str:
-    entries = [*placement.entries(spec)]
-    entries += [()] * (dim + 1 - len(entries))
-    entries[dim] = (*entries[dim], axis)
-    parts = [e[0] if len(e) == 1 else e or None for e in entries]
-    return divisibility.text(PartitionSpec(*parts))

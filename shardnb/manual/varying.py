@@ -55,20 +55,15 @@ def follow(jaxpr: Any, axis: str, states: Sequence[State]) -> list[State]:
 
 
 def _step(equation: Any, axis: str, given: list[State]) -> list[State]:
-    name = equation.primitive.name
-    if axis in _axes(equation):
-        return [_collective(name, equation, given)] * len(equation.outvars)
+    name, outvars = equation.primitive.name, equation.outvars
+    axes = equation.params.get("axis_name", equation.params.get("axes", ()))
+    if axis in (axes if isinstance(axes, tuple) else (axes,)):
+        return [_collective(name, equation, given)] * len(outvars)
     if all(state.kind == "same" for state in given):
-        return [SAME] * len(equation.outvars)
-    special = _SPECIAL.get(name)
-    if special is not None:
-        return special(equation, axis, given)
-    return [_elementwise(equation, given, variable) for variable in equation.outvars]
-
-
-def _axes(equation: Any) -> tuple[str, ...]:
-    named = equation.params.get("axis_name", equation.params.get("axes", ()))
-    return named if isinstance(named, tuple) else (named,)
+        return [SAME] * len(outvars)
+    if name in _SPECIAL:
+        return _SPECIAL[name](equation, axis, given)
+    return [_elementwise(equation, given, variable) for variable in outvars]
 
 
 def _collective(name: str, equation: Any, given: list[State]) -> State:
@@ -95,8 +90,9 @@ def _elementwise(equation: Any, given: list[State], result: Any) -> State:
     if any(_key(state) != _key(first) for state, _ in changed):
         return State("differs", origin=equation)
     if first.kind == "split":
-        whole = all(_keeps(first.dim, shape, result.aval.shape) for _, shape in changed)
-        return first if whole else State("differs", origin=equation)
+        dim, new = first.dim or 0, result.aval.shape
+        kept = all(len(old) == len(new) and old[dim] == new[dim] for _, old in changed)
+        return first if kept else State("differs", origin=equation)
     if first.kind != "partial":
         return first
     scaled = name in _SCALED and len(changed) == 1 and given[0].kind == "partial"
@@ -104,11 +100,6 @@ def _elementwise(equation: Any, given: list[State], result: Any) -> State:
     if scaled:
         return _divided(first, equation, given[1])
     return first if name in _LINEAR or both else _spent(first, equation)
-
-
-def _keeps(dim: int | None, old: tuple[int, ...], new: tuple[int, ...]) -> bool:
-    """Whether a dimension is handed on as it is."""
-    return dim is not None and len(old) == len(new) and old[dim] == new[dim]
 
 
 def _spent(state: State, equation: Any) -> State:
@@ -160,12 +151,12 @@ def _placed(equation: Any, side: int, dim: int | None, contracting: Any, batch: 
         return None
     if dim in batch[side]:
         return list(batch[side]).index(dim)
-    free = [_free(equation.invars[s].aval.ndim, contracting[s], batch[s]) for s in (0, 1)]
-    return len(batch[0]) + (len(free[0]) if side else 0) + free[side].index(dim)
-
-
-def _free(rank: int, contracting: Sequence[int], batch: Sequence[int]) -> list[int]:
-    return [dim for dim in range(rank) if dim not in contracting and dim not in batch]
+    left, right = (
+        [d for d in range(equation.invars[s].aval.ndim) if d not in (*contracting[s], *batch[s])]
+        for s in (0, 1)
+    )
+    free = len(left) + right.index(dim) if side else left.index(dim)
+    return len(batch[0]) + free
 
 
 def _reduction(equation: Any, axis: str, given: list[State]) -> list[State]:
@@ -200,31 +191,11 @@ def _moved(find: Callable[[Any, int], int | None]) -> Callable[..., list[State]]
 def _reshaped(equation: Any, dim: int) -> int | None:
     """Give the dimension that starts where an old one starts and is not cut within a block."""
     old, new = equation.invars[0].aval.shape, equation.outvars[0].aval.shape
-    before, at = _product(old[:dim]), 0
-    while at < len(new) and _product(new[:at]) < before:
+    before, at = math.prod(old[:dim]), 0
+    while at < len(new) and math.prod(new[:at]) < before:
         at += 1
-    fits = at < len(new) and _product(new[:at]) == before
+    fits = at < len(new) and math.prod(new[:at]) == before
     return at if fits and (new[at] % old[dim] == 0 or old[dim] % max(new[at], 1) == 0) else None
-
-
-def _product(sizes: Sequence[int]) -> int:
-    total = 1
-    for size in sizes:
-        total *= size
-    return total
-
-
-def _squeezed(equation: Any, dim: int) -> int | None:
-    gone: Sequence[int] = equation.params["dimensions"]
-    return dim - sum(one < dim for one in gone)
-
-
-def _transposed(equation: Any, dim: int) -> int | None:
-    return list(equation.params["permutation"]).index(dim)
-
-
-def _broadcast(equation: Any, dim: int) -> int | None:
-    return int(equation.params["broadcast_dimensions"][dim])
 
 
 def _call(equation: Any, axis: str, given: list[State]) -> list[State]:
@@ -242,9 +213,15 @@ def _scan(equation: Any, axis: str, given: list[State]) -> list[State]:
     consts = len(given) - scanned - carried
     head, carry = given[:consts], given[consts : consts + carried]
     rows = [_shifted(state, -1) for state in given[consts + carried :]]
+    # From the same to what the body makes of it, then to "differs": three turns reach the end.
     for _ in range(3):
         out = follow(body, axis, [*head, *carry, *rows])
-        merged = [_joined(a, b, equation) for a, b in zip(carry, out[:carried], strict=True)]
+        merged = [
+            new
+            if old.kind == "same" or _key(old) == _key(new)
+            else State("differs", origin=equation)
+            for old, new in zip(carry, out[:carried], strict=True)
+        ]
         if [_key(state) for state in merged] == [_key(state) for state in carry]:
             break
         carry = merged
@@ -268,11 +245,6 @@ def _cond(equation: Any, axis: str, given: list[State]) -> list[State]:
     ]
 
 
-def _differs(equation: Any, axis: str, given: list[State]) -> list[State]:
-    del axis, given
-    return [State("differs", origin=equation)] * len(equation.outvars)
-
-
 def _shifted(state: State, by: int) -> State:
     if state.kind != "split" or state.dim is None:
         return state
@@ -280,21 +252,16 @@ def _shifted(state: State, by: int) -> State:
     return State("split", dim, origin=state.origin) if dim >= 0 else State("differs")
 
 
-def _joined(before: State, after: State, equation: Any) -> State:
-    if before.kind == "same" or _key(before) == _key(after):
-        return after
-    return State("differs", origin=equation)
-
-
 _SPECIAL: dict[str, Callable[[Any, str, list[State]], list[State]]] = {
     "dot_general": _dot_general,
     "reshape": _moved(_reshaped),
-    "squeeze": _moved(_squeezed),
-    "transpose": _moved(_transposed),
-    "broadcast_in_dim": _moved(_broadcast),
+    "squeeze": _moved(lambda e, dim: dim - sum(gone < dim for gone in e.params["dimensions"])),
+    "transpose": _moved(lambda e, dim: list(e.params["permutation"]).index(dim)),
+    "broadcast_in_dim": _moved(lambda e, dim: e.params["broadcast_dimensions"][dim]),
     "scan": _scan,
     "cond": _cond,
-    "while": _differs,
+    # A while loop may run for another number of turns on each device.
+    "while": lambda e, _axis, _given: [State("differs", origin=e)] * len(e.outvars),
     **dict.fromkeys(("jit", "pjit", "closed_call", "remat", "checkpoint", "remat2"), _call),
     **dict.fromkeys(("custom_jvp_call", "custom_vjp_call"), _call),
     **dict.fromkeys(_REDUCERS, _reduction),
