@@ -219,9 +219,11 @@ def _branches(evidence: ErrorEvidence) -> Draft | None:
     found = wordings.BRANCHES_DIFFER.search(evidence.message)
     if found is None:
         return None
-    one, kind, other, other_kind = found.groups()
+    branch, kind, other, other_kind = found.groups()
     axes, other_axes = varying_in_type(kind), varying_in_type(other_kind)
-    lacking, short = (other, axes - other_axes) if axes - other_axes else (one, other_axes - axes)
+    lacking, short = (
+        (other, axes - other_axes) if axes - other_axes else (branch, other_axes - axes)
+    )
     if not short:
         return None
     names = sorted(short)
@@ -229,7 +231,7 @@ def _branches(evidence: ErrorEvidence) -> Draft | None:
         kind="branches",
         sentence=f"the result of {lacking} is the same along {listed(names)}, and that of the "
         "other branch may differ",
-        cause=f"A cond has one type: {one} gives {kind} and {other} gives {other_kind}. pcast "
+        cause=f"A cond has one type: {branch} gives {kind} and {other} gives {other_kind}. pcast "
         "changes the type only; nothing is sent.",
         fixes=(f"in {lacking}, return jax.lax.pcast(..., {_axis_argument(names)}, to='varying')",),
     )

@@ -41,7 +41,7 @@ def precheck(request: Request, sources: Sources | None = None) -> tuple[SpecProb
     stated = [each for each in inputs if isinstance(each.spec, PartitionSpec)]
     if not request.grid.manual:
         bad = {problem.name for problem in divisibility.check(stated, sizes)}
-        specs = {one.name: PartitionSpec() if one.name in bad else one.spec for one in stated}
+        specs = {s.name: PartitionSpec() if s.name in bad else s.spec for s in stated}
         stated += _traced(request, specs, sources)
     problems += divisibility.check(stated, sizes)
     problems += committed(request)

@@ -267,15 +267,17 @@ def _results(trial: OperationTrial, shape: tuple[int, ...]) -> Iterator[Partitio
 
 def _product_results(trial: OperationTrial, shape: tuple[int, ...]) -> Iterator[PartitionSpec]:
     """Give what follows from the operands' free dimensions, with the axes summed over anywhere."""
-    (left, right), (left_batch, right_batch) = trial.operation.params["dimension_numbers"]
-    one, other = trial.specs[:2]
-    natural = [
-        *(one[i] for i in left_batch),
-        *(one[i] for i in range(len(one)) if i not in left and i not in left_batch),
-        *(other[i] for i in range(len(other)) if i not in right and i not in right_batch),
+    (summed_left, summed_right), (left_batch, right_batch) = trial.operation.params[
+        "dimension_numbers"
     ]
-    pairs = zip(left, right, strict=True)
-    summed = tuple(dict.fromkeys(axis for i, j in pairs for axis in one[i] if axis in other[j]))
+    left, right = trial.specs[:2]
+    natural = [
+        *(left[i] for i in left_batch),
+        *(left[i] for i in range(len(left)) if i not in summed_left and i not in left_batch),
+        *(right[i] for i in range(len(right)) if i not in summed_right and i not in right_batch),
+    ]
+    pairs = zip(summed_left, summed_right, strict=True)
+    summed = tuple(dict.fromkeys(axis for i, j in pairs for axis in left[i] if axis in right[j]))
     for entries in _without_repeats(natural):
         yield as_spec(entries)
         if summed:

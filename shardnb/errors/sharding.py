@@ -289,9 +289,9 @@ def part_of(evidence: ErrorEvidence, operation: Operation, number: int) -> ast.e
     return part if known is None or known.shape == aval.shape else None
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(known: Any, other: Any) -> bool:
     kind = (other.shape, other.dtype, other.sharding)
-    return one is not None and (one.shape, one.dtype, one.sharding) == kind
+    return known is not None and (known.shape, known.dtype, known.sharding) == kind
 
 
 def _traces(alone: Expression | None, evidence: ErrorEvidence, operation: Operation) -> bool | None:

@@ -111,7 +111,9 @@ def check_shard_map(call: ShardMapCall) -> ShardMapCheck:
     outputs = list(_outputs(call, results)) if results is not None else []
     missing = tuple(_missing(call, jaxpr, results, stated, sources)) if jaxpr is not None else ()
     view = (
-        typed_program(jaxpr, sources, [one.name for one in stated]) if jaxpr is not None else None
+        typed_program(jaxpr, sources, [given.name for given in stated])
+        if jaxpr is not None
+        else None
     )
     return ShardMapCheck(
         accepted=error is None,

@@ -38,6 +38,13 @@ def line_on(file: TextIO | None = None) -> Iterator[Callable[[str], None]]:
             line.clear()
 
 
+@contextmanager
+def bar_on(name: str, file: TextIO | None = None) -> Iterator[Callable[[str, int, int], None]]:
+    """Give a function that draws a bar, with what it counts, on a line as `line_on` does."""
+    with line_on(file) as draw:
+        yield lambda what, done, total: draw(f"{bar(name, done, total)} {what}")
+
+
 class _Line(Protocol):
     def write(self, text: str) -> None: ...
 

@@ -6,8 +6,8 @@ import jax
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from shardnb.search.plans.choices import Space, factorisations
 from shardnb.search.plans.patterns import Pattern, patterns_of
+from shardnb.search.plans.space import Space, factorisations
 from tests.search.models import f32, transformer_arguments
 
 

@@ -5,7 +5,6 @@ import io
 import pytest
 
 from shardnb.search import progress
-from shardnb.search.plans.progress import shown
 
 
 @pytest.fixture
@@ -44,7 +43,7 @@ def test_a_line_is_not_drawn_more_often_than_anybody_can_see(clock):
 
 def test_the_search_for_plans_says_what_it_does(clock):
     out = io.StringIO()
-    with shown(out) as tell:
+    with progress.bar_on("plan", out) as tell:
         clock[0] = 2.0
         tell("plans compiled", 6, 24)
     assert "plan [#####               ] 6 of 24 plans compiled" in out.getvalue()

@@ -17,7 +17,6 @@ from shardnb.bugs import Inconclusive
 from shardnb.collectives.wire_bytes import wire_bytes
 from shardnb.compiler import Program
 from shardnb.compiler.shardy_passes import PIPELINE, stated_module
-from shardnb.report.cost import Work
 from shardnb.report.dtypes import size_in_bytes
 from shardnb.report.model import Collective, Groups, Spec
 from shardnb.terms.collectives import KINDS, Kind, kind_of
@@ -39,11 +38,6 @@ class Estimate:
     wire_bytes: int
     flops: float
     collectives: tuple[Collective, ...] = ()
-
-    @property
-    def work(self) -> Work:
-        """The work, as a report has it."""
-        return Work(self.flops, 0.0)
 
 
 class Estimator:

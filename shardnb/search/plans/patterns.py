@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 from jax.tree_util import SequenceKey
 
 from shardnb.compiler import placement
+from shardnb.compiler.arrays import dtype_name
 from shardnb.report import dtypes
 from shardnb.report.model import Spec
 
 Tree = Any
-_OWN = re.compile(r"[A-Z][A-Za-z]*_\d+")
+_MODULE = re.compile(r"[A-Z][A-Za-z]*_\d+")
 _NUMBER = re.compile(r"\d+")
 _SMALL = 0.002
 STAR = "*"
@@ -49,58 +50,45 @@ def patterns_of(args: Mapping[str, Tree], specs: Mapping[str, Tree]) -> tuple[Pa
     Those to which `specs` gives a placement keep it. Vectors that hold next to nothing of the
     bytes stay replicated.
     """
-    stated = [spec for _, _, spec in placement.stated(dict(args), dict(specs))]
-    found: dict[tuple[Any, ...], list[int]] = {}
-    for number, (name, path, leaf) in enumerate(_leaves(args)):
-        given = _given(stated[number], leaf)
-        dtype = _dtype(leaf)
-        key = name, path_pattern(path), dtype, tuple(leaf.shape), given
-        found.setdefault(key, []).append(number)
-    made = [
-        Pattern(name + path, dtype, shape, tuple(members), _tail(path), given, free=given is None)
-        for (name, path, dtype, shape, given), members in found.items()
-    ]
-    total = sum(pattern.bytes for pattern in made)
-    return tuple(_settled(pattern, total) for pattern in made)
-
-
-def _dtype(leaf: Any) -> str:
-    """Name an array's dtype as HLO does: `f32`; a random key is made of numbers."""
-    if _is_key(leaf):
-        return "u64"
-    name = str(placement.dtype_of(leaf))
-    for long, short in (("bfloat", "bf"), ("float", "f"), ("uint", "u"), ("int", "s")):
-        if name.startswith(long):
-            return name.replace(long, short, 1)
-    return {"bool": "pred", "complex64": "c64", "complex128": "c128"}.get(name, name)
-
-
-def _settled(pattern: Pattern, total: int) -> Pattern:
-    small = len(pattern.shape) < 2 and pattern.bytes < _SMALL * total
-    if not pattern.free or (pattern.shape and not small and pattern.bytes):
-        return pattern
-    replicated: Spec = ((),) * len(pattern.shape)
-    parts = pattern.name, pattern.dtype, pattern.shape, pattern.members, pattern.tail
-    return Pattern(*parts, replicated, free=False)
-
-
-def _leaves(args: Mapping[str, Tree]) -> list[tuple[str, tuple[Any, ...], Any]]:
-    return [
-        (name, path, leaf)
+    paths = [
+        (name, path)
         for name, tree in args.items()
-        for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]
+        for path, _ in jax.tree_util.tree_flatten_with_path(tree)[0]
     ]
+    members: dict[tuple[Any, ...], list[int]] = {}
+    stated = placement.stated(dict(args), dict(specs))
+    for number, ((name, path), (_, leaf, spec)) in enumerate(zip(paths, stated, strict=True)):
+        is_key = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended)
+        # A random key is two numbers: small, and there is nothing to shard.
+        dtype = "u64" if is_key else dtype_name(placement.dtype_of(leaf))
+        shape = tuple(leaf.shape)
+        replicated: Spec = ((),) * len(shape)
+        given: Spec | None = None
+        if spec is not None:
+            given = tuple(placement.entries(getattr(spec, "spec", spec)))
+            given = (*given, *replicated[len(given) :])
+        elif is_key:
+            given = replicated
+        key = name, path_pattern(path), dtype, shape, given
+        members.setdefault(key, []).append(number)
+    patterns = [
+        Pattern(name + path, dtype, shape, tuple(numbers), _tail(path), given, free=given is None)
+        for (name, path, dtype, shape, given), numbers in members.items()
+    ]
+    total = sum(pattern.bytes for pattern in patterns)
+    return tuple(
+        replace(pattern, fixed=((),) * len(pattern.shape), free=False)
+        if pattern.free and _is_small(pattern, total)
+        else pattern
+        for pattern in patterns
+    )
 
 
-def _is_key(leaf: Any) -> bool:
-    return bool(jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended))
-
-
-def _given(spec: Any, leaf: Any) -> Spec | None:
-    if spec is None:
-        return ((),) * len(leaf.shape) if _is_key(leaf) else None
-    entries = tuple(placement.entries(getattr(spec, "spec", spec)))
-    return (*entries, *((),) * (len(leaf.shape) - len(entries)))
+def _is_small(pattern: Pattern, total: int) -> bool:
+    """Whether an array is not worth a choice: biases and norms would multiply the space."""
+    if not pattern.shape or not pattern.bytes:
+        return True
+    return len(pattern.shape) < 2 and pattern.bytes < _SMALL * total
 
 
 def path_pattern(path: tuple[Any, ...]) -> str:
@@ -115,22 +103,18 @@ def path_pattern(path: tuple[Any, ...]) -> str:
     """
     if not path:
         return ""
-    *outer, last = path
-    own = outer[-1:] if outer and _OWN.fullmatch(str(getattr(outer[-1], "key", ""))) else []
-    layers = outer[: len(outer) - len(own)]
-    return "".join([*map(_starred, layers), *map(_written, own), _written(last)])
+    *outer, _ = path
+    kept = 2 if outer and _MODULE.fullmatch(str(getattr(outer[-1], "key", ""))) else 1
+    layers, rest = path[: len(path) - kept], path[len(path) - kept :]
+    starred = (
+        f"[{STAR}]"
+        if isinstance(key, SequenceKey)
+        else _NUMBER.sub(STAR, jax.tree_util.keystr((key,)))
+        for key in layers
+    )
+    return "".join(starred) + jax.tree_util.keystr(rest)
 
 
 def _tail(path: str) -> str:
     """Give the end of a path that a parameter shares with an optimizer's moments of it."""
     return path[path.find("['") :] if "['" in path else path
-
-
-def _starred(key: Any) -> str:
-    if isinstance(key, SequenceKey):
-        return f"[{STAR}]"
-    return _NUMBER.sub(STAR, _written(key))
-
-
-def _written(key: Any) -> str:
-    return str(jax.tree_util.keystr((key,)))

@@ -18,12 +18,12 @@ from shardnb.mesh import Grid, make_grid
 from shardnb.report.model import Report
 from shardnb.report.plans import Plan, Plans
 from shardnb.rewrite.program_edits import partition_spec
-from shardnb.search.plans.choices import Space, State, factorisations
 from shardnb.search.plans.code import written
 from shardnb.search.plans.front import front
 from shardnb.search.plans.patterns import Pattern, patterns_of
-from shardnb.search.plans.progress import Progress, shown
-from shardnb.search.plans.search import Field, Search
+from shardnb.search.plans.search import Field, PlanSearch, Progress
+from shardnb.search.plans.space import Space, State, factorisations
+from shardnb.search.progress import bar_on
 from shardnb.views.formatting import count, size
 
 Tree = Any
@@ -79,17 +79,20 @@ def plan(
     grids, notes = _grids(mesh, on, call.placed)
     request = call.request(grids[0], in_specs, out_specs)
     limit = None if memory is None else read_size(memory)
-    with shown() as bar:
+    with bar_on("plan") as bar:
         tell = progress or bar
         fields: list[Field] = []
         with _kept(fields) as stopped:
             for grid in grids:
                 tell("meshes compiled", len(fields), len(grids))
                 fields.append(_field(replace(request, grid=grid), hardware))
-        each = previews or _previews(fields)
-        search = Search(fields, limit, each, compiles, seed, tell, notes=notes)
+        # Shardy takes longer for a larger program: the time of the search stays about the same.
+        most = PREVIEWS if len(fields) == 1 else PREVIEWS_OF_MANY
+        lines = max(each.estimator.lines for each in fields)
+        each = previews or max(_FEWEST, min(most, most * _QUICK // lines))
+        search = PlanSearch(fields, limit, each, compiles, seed, tell, notes=notes)
         search.run(stopped=bool(stopped))
-    return _Found(request, fields).plans(search)
+    return _PlannedRequest(request, fields).plans(search)
 
 
 @contextmanager
@@ -102,13 +105,6 @@ def _kept(fields: Sequence[Field]) -> Iterator[list[KeyboardInterrupt]]:
         if not fields:
             raise
         held.append(interrupt)
-
-
-def _previews(fields: Sequence[Field]) -> int:
-    """Give how many placements to estimate on each mesh: the larger a program, the fewer."""
-    most = PREVIEWS if len(fields) == 1 else PREVIEWS_OF_MANY
-    lines = max(one.estimator.lines for one in fields)
-    return max(_FEWEST, min(most, most * _QUICK // lines))
 
 
 def read_size(text: int | str) -> int:
@@ -163,11 +159,11 @@ def _field(request: Request, hardware: str | None) -> Field:
     space = Space(patterns, tuple(mesh.shape.items()))
     program = build(replace(request, in_specs=trees(arguments, patterns, space.start)))
     names = tuple(name for name, _ in named_leaves(arguments))
-    one = Field(program, mesh, space, names, hardware)
+    field = Field(program, mesh, space, names, hardware)
     # Like axes may change names, unless the program or the hardware tells them apart.
-    told = one.estimator.names_axes or mesh.coords is not None or hardware is not None
-    one.space = replace(space, symmetric=not told)
-    return one
+    distinct = field.estimator.names_axes or mesh.coords is not None or hardware is not None
+    field.space = replace(space, symmetric=not distinct)
+    return field
 
 
 def trees(args: Mapping[str, Tree], patterns: Sequence[Pattern], state: State) -> dict[str, Tree]:
@@ -177,28 +173,31 @@ def trees(args: Mapping[str, Tree], patterns: Sequence[Pattern], state: State) -
         for pattern, spec in zip(patterns, state, strict=True)
         for member in pattern.members
     }
-    found, number = {}, 0
+    specs_of, number = {}, 0
     for name, tree in args.items():
         leaves, structure = jax.tree_util.tree_flatten(tree)
         specs = [by_number[number + at] for at in range(len(leaves))]
-        found[name] = jax.tree_util.tree_unflatten(structure, specs)
+        specs_of[name] = jax.tree_util.tree_unflatten(structure, specs)
         number += len(leaves)
-    return found
+    return specs_of
 
 
 @dataclass(frozen=True)
-class _Found:
+class _PlannedRequest:
     """What a search was asked, so that a plan can be explained later."""
 
     request: Request
     fields: list[Field]
 
-    def plans(self, search: Search) -> Plans:
+    def plans(self, search: PlanSearch) -> Plans:
         """Give the front of what was compiled, within the memory that is allowed."""
-        found = list(search.plans.values())
-        fitting = [p for p in found if search.limit is None or p.memory <= search.limit]
-        least = min(found, key=lambda p: (p.memory, p.value), default=None)
-        notes = [*search.notes, *self._closed_over()]
+        compiled = list(search.plans.values())
+        fitting = [p for p in compiled if search.limit is None or p.memory <= search.limit]
+        least = min(compiled, key=lambda p: (p.memory, p.value), default=None)
+        notes = [*search.notes]
+        if number := len(self.fields[0].program.closed_over):
+            arrays = f"{count(number, 'array')} that the function closes over took no part"
+            notes.append(f"{arrays}: what is an argument can be placed")
         if least is not None and not fitting and search.limit is not None:
             notes.append(
                 f"no plan that was compiled holds {size(search.limit)} or less a device: "
@@ -210,20 +209,15 @@ class _Found:
             least=least,
             limit=search.limit,
             looked=search.looked,
-            compiled=len(found),
+            compiled=len(compiled),
             notes=tuple(notes),
             _found=self,
         )
 
-    def _closed_over(self) -> list[str]:
-        number = len(self.fields[0].program.closed_over)
-        said = f"{count(number, 'array')} that the function closes over took no part"
-        return [f"{said}: what is an argument can be placed"] if number else []
-
     def trees(self, plan: Plan) -> dict[str, Tree]:
         """Give a plan's specs by argument."""
-        one = self._field(plan)
-        return trees(self.request.arguments, one.space.patterns, tuple(plan.specs.values()))
+        patterns = self._field(plan).space.patterns
+        return trees(self.request.arguments, patterns, tuple(plan.specs.values()))
 
     def explain(self, plan: Plan) -> Report:
         """Give a plan's report."""
@@ -237,4 +231,4 @@ class _Found:
         return written(self.request.arguments, self.trees(plan), plan.mesh)
 
     def _field(self, plan: Plan) -> Field:
-        return next(one for one in self.fields if one.mesh == plan.mesh)
+        return next(field for field in self.fields if field.mesh == plan.mesh)

@@ -15,14 +15,14 @@ from shardnb.compiler import Program
 from shardnb.cost import on_hardware, priced
 from shardnb.findings.memory import memory_of_compiled
 from shardnb.findings.work import work_of
-from shardnb.report.cost import Cost
+from shardnb.report.cost import Cost, Work
 from shardnb.report.model import Mesh, Report, Spec
 from shardnb.report.plans import Plan
 from shardnb.rewrite.program_edits import InputEdit
 from shardnb.search.fixes.trial import quiet_compiler
-from shardnb.search.plans.choices import Space, State
-from shardnb.search.plans.estimate import Estimate, Estimator
+from shardnb.search.plans.estimate import Estimator
 from shardnb.search.plans.front import Point, crowding, front, gain
+from shardnb.search.plans.space import Space, State
 from shardnb.texts import hlo
 from shardnb.views.words import over
 
@@ -32,7 +32,7 @@ _NEWEST = 0.5
 
 
 @dataclass(frozen=True)
-class Candidate:
+class EstimatedState:
     """A state of a field, with what it is reckoned to hold and to cost."""
 
     field: int
@@ -61,18 +61,14 @@ class Field:
         if state not in self.seen:
             with suppress(Inconclusive):
                 estimate = self.estimator.of(dict(self._specs(state)))
-                self.seen[state] = float(estimate.held), self._value(estimate)
+                work, sent = Work(estimate.flops, 0.0), estimate.collectives
+                cost = self.cost(Report("", self.mesh, collectives=sent, work=work))
+                self.seen[state] = float(estimate.held), value_of(estimate.wire_bytes, cost)
 
     def _specs(self, state: State) -> Iterator[tuple[int, Spec]]:
         for pattern, spec in zip(self.space.patterns, state, strict=True):
             for member in pattern.members:
                 yield member, spec
-
-    def _value(self, estimate: Estimate) -> float:
-        cost = self.cost(
-            Report("", self.mesh, collectives=estimate.collectives, work=estimate.work)
-        )
-        return value_of(estimate.wire_bytes, cost)
 
     def cost(self, report: Report) -> Cost | None:
         """Give the seconds of a report's work and collectives, where a hardware is known."""
@@ -86,19 +82,17 @@ class Field:
         left = dict(self.seen)
         while left:
             best = front(left, lambda state: left[state], _ALIKE)
-            order = {state: number for number, state in enumerate(self.seen)}
-            for state in self._order(best, order, random_of):
+            for state in self._order(best, random_of):
                 if (step := self._step(state, random_of)) is not None:
                     return step
             for state in best:
                 del left[state]
         return None
 
-    def _order(
-        self, best: list[State], order: Mapping[State, int], random_of: random.Random
-    ) -> list[State]:
+    def _order(self, best: list[State], random_of: random.Random) -> list[State]:
         """Give the states to go on from: the newest first, or those far from their neighbours."""
         if random_of.random() < _NEWEST:
+            order = {state: number for number, state in enumerate(self.seen)}
             return sorted(best, key=lambda state: -order[state])
         gaps = crowding([self.seen[state] for state in best])
         drawn = {s: random_of.random() ** (1 / gap) for s, gap in zip(best, gaps, strict=True)}
@@ -115,9 +109,9 @@ class Field:
         steps = self._ahead[state]
         while steps:
             step = steps.pop()
-            found = self._carried(*step) if isinstance(step[0], str) else step
-            if found is not None and found not in self.seen:
-                return found
+            state_after = self._carried(*step) if isinstance(step[0], str) else step
+            if state_after is not None and state_after not in self.seen:
+                return state_after
         return None
 
     def _carried(self, axis: str, state: State) -> State | None:
@@ -127,12 +121,11 @@ class Field:
             if pattern.free and not any(axis in axes for axes in spec)
             for member in pattern.members
         }
-        try:
-            found = self.estimator.carried(dict(self._specs(state)), free)
-        except Inconclusive:
-            return None
-        by_pattern = [found.get(pattern.members[0]) for pattern in self.space.patterns]
-        return self.space.carried(state, axis, by_pattern)
+        with suppress(Inconclusive):
+            placed = self.estimator.carried(dict(self._specs(state)), free)
+            by_pattern = [placed.get(pattern.members[0]) for pattern in self.space.patterns]
+            return self.space.carried(state, axis, by_pattern)
+        return None
 
     def compiled(self, state: State) -> Plan:
         """Compile a state, and give what the compiler says of it."""
@@ -177,7 +170,7 @@ def value_of(wire_bytes: int, cost: Cost | None) -> float:
 
 
 @dataclass
-class Search:
+class PlanSearch:
     """Looks at `previews` placements of each field, and compiles at most `compiles` of them all.
 
     The field's own program, which splits nothing, was compiled before and does not count.
@@ -189,7 +182,7 @@ class Search:
     compiles: int
     seed: int
     progress: Progress
-    plans: dict[Candidate, Plan] = field(default_factory=dict)
+    plans: dict[EstimatedState, Plan] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     looked: int = 0
 
@@ -199,12 +192,13 @@ class Search:
         Where it was `stopped` before, the fields' own programs are all that was found.
         """
         try:
-            for number, one in enumerate(self.fields):
-                one.look(one.space.start)
-                self._keep(number, one.space.start, one.plan(one.program.compiled, one.space.start))
-            for one in () if stopped else self.fields:
+            for number, mesh_field in enumerate(self.fields):
+                start = mesh_field.space.start
+                mesh_field.look(start)
+                self._keep(number, start, mesh_field.plan(mesh_field.program.compiled, start))
+            for mesh_field in () if stopped else self.fields:
                 with contained("what further placements would cost"):
-                    self._preview(one)
+                    self._preview(mesh_field)
             self._compile(0 if stopped else self.compiles)
         except KeyboardInterrupt:
             stopped = True
@@ -214,16 +208,16 @@ class Search:
                 f"{len(self.plans)} compiled"
             )
 
-    def _preview(self, one: Field) -> None:
+    def _preview(self, mesh_field: Field) -> None:
         random_of = random.Random(self.seed)  # noqa: S311 - a search, no secret
-        for state in one.space.starts():
-            one.look(state)
+        for state in mesh_field.space.starts():
+            mesh_field.look(state)
         total = self.previews * len(self.fields)
         for _ in range(self.previews):
-            fresh = one.next(random_of)
+            fresh = mesh_field.next(random_of)
             if fresh is None:
                 return
-            one.look(fresh)
+            mesh_field.look(fresh)
             self.looked += 1
             self.progress("placements estimated", self.looked, total)
 
@@ -233,45 +227,39 @@ class Search:
             if candidate is None:
                 return
             self.progress("plans compiled", done, most)
-            one, plan = self.fields[candidate.field], None
+            mesh_field, plan = self.fields[candidate.field], None
             with contained("a plan"):
-                plan = one.compiled(candidate.state)
+                plan = mesh_field.compiled(candidate.state)
             if plan is None:
-                del one.seen[candidate.state]
+                del mesh_field.seen[candidate.state]
             else:
                 self._keep(candidate.field, candidate.state, plan)
 
     def _keep(self, number: int, state: State, plan: Plan) -> None:
         point = self.fields[number].seen.get(state, (float(plan.memory), 0.0))
-        self.plans[Candidate(number, state, point)] = plan
+        self.plans[EstimatedState(number, state, point)] = plan
 
-    def _most_promising(self) -> Candidate | None:
+    def _most_promising(self) -> EstimatedState | None:
         """Choose what would add most to the plans that are known, if its estimate came true."""
         known = [
             (candidate.point[0], value_of(plan.wire_bytes, plan.cost))
             for candidate, plan in self.plans.items()
         ]
-        left = [
-            candidate
-            for number, one in enumerate(self.fields)
-            for state, point in one.seen.items()
-            if (candidate := Candidate(number, state, point)) not in self.plans
-            and (self.limit is None or point[0] <= self.limit)
+        seen = [
+            EstimatedState(number, state, point)
+            for number, mesh_field in enumerate(self.fields)
+            for state, point in mesh_field.seen.items()
+            if self.limit is None or point[0] <= self.limit
         ]
+        left = [candidate for candidate in seen if candidate not in self.plans]
         best = front(left, lambda candidate: candidate.point)
         worst = _worst([*known, *(candidate.point for candidate in best)])
         gains = [(gain(known, c.point, worst), -c.point[0], c) for c in best]
         most = max(gains, key=lambda item: item[:2], default=None)
-        return most[2] if most and most[0] > 1e-9 else self._next_of_front()
-
-    def _next_of_front(self) -> Candidate | None:
-        """Choose what the estimates alone hold for best: they may have been too high."""
-        seen = [
-            Candidate(number, state, point)
-            for number, one in enumerate(self.fields)
-            for state, point in one.seen.items()
-            if self.limit is None or point[0] <= self.limit
-        ]
+        if most and most[0] > 1e-9:
+            return most[2]
+        # By the estimates nothing is gained any more. They may be too high: what they alone hold
+        # for best, whatever was compiled, comes next.
         best = front(seen, lambda candidate: candidate.point)
         return next((candidate for candidate in best if candidate not in self.plans), None)
 

@@ -66,19 +66,16 @@ class Space:
 
     def carried(self, state: State, axis: str, carried: Sequence[Spec | None]) -> State:
         """Take over from the inputs' specs, by pattern, where an axis went on its own."""
-        return self.canonical(
-            tuple(
-                self._taken(pattern, spec, axis, found)
-                for pattern, spec, found in zip(self.patterns, state, carried, strict=True)
-            )
-        )
-
-    def _taken(self, pattern: Pattern, spec: Spec, axis: str, found: Spec | None) -> Spec:
-        if not pattern.free or found is None or any(axis in axes for axes in spec):
-            return spec
-        place = next((dim for dim, axes in enumerate(found) if axis in axes), None)
-        moved = spec if place is None else self._added(spec, place, axis)
-        return moved if self.allowed(pattern, moved) else spec
+        specs = list(state)
+        for number, (pattern, placed) in enumerate(zip(self.patterns, carried, strict=True)):
+            spec = specs[number]
+            if not pattern.free or placed is None or any(axis in axes for axes in spec):
+                continue
+            place = next((dim for dim, axes in enumerate(placed) if axis in axes), None)
+            moved = spec if place is None else self._added(spec, place, axis)
+            if self.allowed(pattern, moved):
+                specs[number] = moved
+        return self.canonical(tuple(specs))
 
     def _specs(self, pattern: Pattern, spec: Spec) -> Iterator[tuple[str, Spec]]:
         """Give a spec with one axis taken away or put on another dimension, and the axis."""
@@ -96,13 +93,8 @@ class Space:
 
     def _exchanged(self, state: State, axis: str, other: str) -> Iterator[Spec]:
         """Let two axes change places, where the sizes allow it."""
-        names = {axis: other, other: axis}
-        order = list(self.sizes)
         for pattern, spec in zip(self.patterns, state, strict=True):
-            moved = tuple(
-                tuple(sorted((names.get(one, one) for one in axes), key=order.index))
-                for axes in spec
-            )
+            moved = self._renamed(spec, {axis: other, other: axis})
             yield moved if pattern.free and self.allowed(pattern, moved) else spec
 
     def _followed(self, state: State, axis: str, other: str) -> Iterator[Spec]:
@@ -134,49 +126,40 @@ class Space:
         """Give states to begin at: nothing split, and everything split along each axis alone."""
         yield self.canonical(self.start)
         for axis in self._split:
-            yield self.canonical(
-                tuple(
-                    self._widest(pattern, axis) if pattern.free else spec
-                    for pattern, spec in zip(self.patterns, self.start, strict=True)
-                )
-            )
-
-    def _widest(self, pattern: Pattern, axis: str) -> Spec:
-        whole: Spec = ((),) * len(pattern.shape)
-        dims = sorted(range(len(whole)), key=lambda dim: -pattern.shape[dim])
-        cut = (self._added(whole, dim, axis) for dim in dims)
-        return next((spec for spec in cut if self.allowed(pattern, spec)), whole)
+            specs = list(self.start)
+            for number, pattern in enumerate(self.patterns):
+                longest = sorted(range(len(pattern.shape)), key=lambda dim: -pattern.shape[dim])
+                sharded = (self._added(self.start[number], dim, axis) for dim in longest)
+                if pattern.free:
+                    fitting = (spec for spec in sharded if self.allowed(pattern, spec))
+                    specs[number] = next(fitting, specs[number])
+            yield self.canonical(tuple(specs))
 
     def canonical(self, state: State) -> State:
         """Give the one of the states that differ in the names of like axes only."""
-        names = self._renamings if self.symmetric else ()
-        return min((self._renamed(state, renaming) for renaming in names), default=state)
+        renamings = self._renamings if self.symmetric else ()
+        states = (tuple(self._renamed(spec, names) for spec in state) for names in renamings)
+        return min(states, default=state)
 
-    def _renamed(self, state: State, names: Mapping[str, str]) -> State:
+    def _renamed(self, spec: Spec, names: Mapping[str, str]) -> Spec:
         order = list(self.sizes)
         return tuple(
-            tuple(tuple(sorted((names[axis] for axis in axes), key=order.index)) for axes in spec)
-            for spec in state
+            tuple(sorted((names.get(axis, axis) for axis in axes), key=order.index))
+            for axes in spec
         )
 
     @cached_property
     def _renamings(self) -> tuple[dict[str, str], ...]:
         """Ways to swap the names of axes of the same size."""
         sizes = sorted(set(self.sizes.values()))
-        groups = [[name for name, size in self.axes if size == one] for one in sizes]
+        groups = [[name for name, of_axis in self.axes if of_axis == size] for size in sizes]
         orders = itertools.product(*(itertools.permutations(group) for group in groups))
-        return tuple(
-            {
-                old: new
-                for group, order in zip(groups, orders_of, strict=True)
-                for old, new in zip(group, order, strict=True)
-            }
-            for orders_of in orders
-        )
+        old = list(itertools.chain(*groups))
+        return tuple(dict(zip(old, itertools.chain(*order), strict=True)) for order in orders)
 
 
 def _without(spec: Spec, axis: str) -> Spec:
-    return tuple(tuple(one for one in axes if one != axis) for axes in spec)
+    return tuple(tuple(other for other in axes if other != axis) for axes in spec)
 
 
 def _with(state: State, numbers: Sequence[int], spec: Spec) -> State:
