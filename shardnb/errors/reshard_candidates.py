@@ -267,9 +267,8 @@ def _results(trial: OperationTrial, shape: tuple[int, ...]) -> Iterator[Partitio
 
 def _product_results(trial: OperationTrial, shape: tuple[int, ...]) -> Iterator[PartitionSpec]:
     """Give what follows from the operands' free dimensions, with the axes summed over anywhere."""
-    (summed_left, summed_right), (left_batch, right_batch) = trial.operation.params[
-        "dimension_numbers"
-    ]
+    summed_dims, batch_dims = trial.operation.params["dimension_numbers"]
+    (summed_left, summed_right), (left_batch, right_batch) = summed_dims, batch_dims
     left, right = trial.specs[:2]
     natural = [
         *(left[i] for i in left_batch),

@@ -110,11 +110,10 @@ def check_shard_map(call: ShardMapCall) -> ShardMapCheck:
     error, jaxpr, results = _traced(call)
     outputs = list(_outputs(call, results)) if results is not None else []
     missing = tuple(_missing(call, jaxpr, results, stated, sources)) if jaxpr is not None else ()
-    view = (
-        typed_program(jaxpr, sources, [given.name for given in stated])
-        if jaxpr is not None
-        else None
-    )
+    names = [given.name for given in stated]
+    view = None
+    if jaxpr is not None:
+        view = typed_program(jaxpr, sources, names, tracks_varying=call.check_vma)
     return ShardMapCheck(
         accepted=error is None,
         mesh=call.grid.describe(),
@@ -246,7 +245,7 @@ def _inputs(
             shape=given.shape,
             local_shape=local,
             dtype=given.dtype,
-            varying=ordered(axes, call.grid.mesh) if call.check_vma else (),
+            varying=ordered(axes, call.grid.mesh),
         )
 
 
@@ -265,7 +264,7 @@ def _out_specs(call: ShardMapCall, count: int) -> list[Any]:
 
 
 def _outputs(call: ShardMapCall, results: list[Any]) -> Iterator[Shard]:
-    specs = _out_specs(call, len(results))
+    specs, tracked = _out_specs(call, len(results)), call.check_vma
     for number, (aval, spec) in enumerate(zip(results, specs, strict=True)):
         local, whole = tuple(aval.shape), None
         if isinstance(spec, PartitionSpec) and len(spec) <= len(local):
@@ -279,7 +278,7 @@ def _outputs(call: ShardMapCall, results: list[Any]) -> Iterator[Shard]:
             shape=whole,
             local_shape=local,
             dtype=dtype_name(aval.dtype),
-            varying=ordered(aval.manual_axis_type.varying, call.grid.mesh),
+            varying=ordered(aval.manual_axis_type.varying, call.grid.mesh) if tracked else None,
         )
 
 
@@ -299,14 +298,17 @@ def _steps(
     error: Exception | None,
     results: list[Any] | None,
 ) -> Iterator[CheckStep]:
-    """Give JAX's checks one by one; those behind the first that fails were not reached by JAX."""
+    """Give JAX's checks one by one; those after the first that fails were not reached by JAX."""
     refused = False
     for key, wrong in _wrongs(call, structure, problems, error, results):
         needs_body = key in ("body", "out-structure", "out-rank", "replication", "lower")
         reached = not needs_body or results is not None or bool(wrong)
         reached = reached and not (key == "lower" and refused and not wrong)
         refused = refused or bool(wrong)
-        yield CheckStep(_STEPS[key], (not wrong) if reached else None, wrong)
+        if key == "replication" and not call.check_vma:
+            yield CheckStep(_STEPS[key], None, "check_vma=False turns it off")
+        else:
+            yield CheckStep(_STEPS[key], (not wrong) if reached else None, wrong)
 
 
 def _wrongs(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import string
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -47,11 +48,16 @@ _SHOWN = (
 
 
 def typed_program(
-    jaxpr: Any, sources: Sources | None = None, names: Sequence[str] = ()
+    jaxpr: Any,
+    sources: Sources | None = None,
+    names: Sequence[str] = (),
+    *,
+    tracks_varying: bool = True,
 ) -> TypedProgram:
     """Give the typed view of a jaxpr, with everything inside its equations.
 
-    `names` are those of its first inputs. `sources` finds the user's lines.
+    `names` are those of its first inputs. `sources` finds the user's lines. `tracks_varying` is
+    False for the body of a `shard_map` with `check_vma=False`, whose types say nothing of it.
 
     >>> import jax.numpy as jnp
     >>> typed = typed_program(jax.make_jaxpr(jnp.tanh)(jnp.ones(3)), names=["x"])
@@ -60,7 +66,7 @@ def typed_program(
     """
     sources = sources or Sources()
     reader = _Reader(sources, names)
-    lines = tuple(reader.lines(bare(jaxpr), ()))
+    lines = tuple(reader.lines(bare(jaxpr), (), tracked=tracks_varying))
     return TypedProgram(lines, sources.texts())
 
 
@@ -96,20 +102,23 @@ class _Reader:
         self._names: dict[Any, str] = {}
         self._fresh = (name for name in _letters() if name not in names)
 
-    def lines(self, jaxpr: Any, within: tuple[str, ...]) -> Iterator[TypedLine]:
+    def lines(self, jaxpr: Any, within: tuple[str, ...], *, tracked: bool) -> Iterator[TypedLine]:
         binders = [*jaxpr.invars, *jaxpr.constvars]
         if binders:
-            yield TypedLine("", tuple(map(self._bind, binders)), within=within)
+            yield TypedLine(
+                "", tuple(self._bind(v, tracked=tracked) for v in binders), within=within
+            )
         for equation in jaxpr.eqns:
-            yield self._line(equation, within)
+            yield self._line(equation, within, tracked=tracked)
             for role, part in inner(equation):
-                yield from self.lines(part, (*within, _place(equation, role)))
+                checked = tracked and equation.params.get("check_vma", True)
+                yield from self.lines(part, (*within, _place(equation, role)), tracked=checked)
 
-    def _line(self, equation: Any, within: tuple[str, ...]) -> TypedLine:
+    def _line(self, equation: Any, within: tuple[str, ...], *, tracked: bool) -> TypedLine:
         operands = tuple(map(self._name, equation.invars))
         return TypedLine(
             primitive=equation.primitive.name,
-            binds=tuple(map(self._bind, equation.outvars)),
+            binds=tuple(self._bind(variable, tracked=tracked) for variable in equation.outvars),
             operands=operands,
             parameters=_parameters(equation.params),
             within=within,
@@ -117,10 +126,10 @@ class _Reader:
             location=line_of(equation, self._sources),
         )
 
-    def _bind(self, variable: Any) -> TypedValue:
-        if is_dropped(variable):
-            return typed_value(variable.aval, "_")
-        return typed_value(variable.aval, self._name(variable))
+    def _bind(self, variable: Any, *, tracked: bool) -> TypedValue:
+        name = "_" if is_dropped(variable) else self._name(variable)
+        value = typed_value(variable.aval, name)
+        return value if tracked else replace(value, varying=None)
 
     def _name(self, variable: Any) -> str:
         if is_literal(variable):

@@ -12,7 +12,8 @@ class TypedValue:
     """A binder of a jaxpr with its placement, as its type says it.
 
     `type` is the text, such as `f32[256@data, 512]{V:(data,model)}`. `varying`, `unreduced` and
-    `reduced` are mesh axes.
+    `reduced` are mesh axes. `varying` is None in a `shard_map` with `check_vma=False`, where JAX
+    does not track along which axes a value differs.
     """
 
     name: str
@@ -20,7 +21,7 @@ class TypedValue:
     dtype: str
     shape: tuple[int, ...]
     spec: Spec
-    varying: tuple[str, ...] = ()
+    varying: tuple[str, ...] | None = ()
     unreduced: tuple[str, ...] = ()
     reduced: tuple[str, ...] = ()
 

@@ -113,7 +113,10 @@ class ErrorReport(Explanation):
 
 @dataclass(frozen=True)
 class CheckStep:
-    """A check that `shard_map` makes, and whether it passed; None where it was not reached."""
+    """A check that `shard_map` makes, and whether it passed.
+
+    `passed` is None where the check was not reached, or, if there is a message, not made.
+    """
 
     name: str
     passed: bool | None
@@ -122,14 +125,17 @@ class CheckStep:
 
 @dataclass(frozen=True)
 class Shard:
-    """An argument or a result of a `shard_map`: whole, and as the body of one device sees it."""
+    """An argument or a result of a `shard_map`: whole, and as the body of one device sees it.
+
+    `varying` are the axes along which it may differ; None where JAX does not track them.
+    """
 
     name: str
     spec: str
     shape: tuple[int, ...] | None
     local_shape: tuple[int, ...] | None
     dtype: str = ""
-    varying: tuple[str, ...] = ()
+    varying: tuple[str, ...] | None = ()
 
 
 @dataclass(frozen=True)

@@ -140,14 +140,16 @@ def _(check: ShardMapCheck) -> Iterator[Block]:
 
 
 def _step(step: CheckStep) -> tuple[str, ...]:
-    return step.name, _VERDICT[step.passed], step.message
+    not_made = step.passed is None and step.message
+    return step.name, "not checked" if not_made else _VERDICT[step.passed], step.message
 
 
 def _shard(kind: str, shard: Shard) -> tuple[str, ...]:
     whole, local = (
         "not known" if shape is None else dims(shape) for shape in (shard.shape, shard.local_shape)
     )
-    return kind, shard.name, shard.spec, whole, local, ", ".join(shard.varying) or "nothing"
+    varying = "not tracked" if shard.varying is None else ", ".join(shard.varying) or "nothing"
+    return kind, shard.name, shard.spec, whole, local, varying
 
 
 def _missing(one: MissingCollective, sources: tuple[Source, ...]) -> Iterator[Block]:

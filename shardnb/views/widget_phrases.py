@@ -102,11 +102,13 @@ WIDGETS: dict[str, Phrase] = {
     "in": "in",
     "out": "out",
     "same": "none: the same everywhere",
+    "notTracked": "not tracked by JAX",
     "lines": "What may differ, line by line",
     "insertedNote": f"  ({phrases.INSERTED})",
     "steps": "The checks, in order",
     "ok": "ok",
     "no": "no",
     "notReached": "not reached",
+    "notChecked": "not checked",
     "ownWords": "JAX's own words: {error}",
 }

@@ -14,6 +14,7 @@ import shardnb as sn
 from shardnb.axis_types import checked
 from shardnb.manual.checker import ShardMapCall
 from shardnb.mesh import make_grid
+from shardnb.propagation.typed_view import typed_program
 from shardnb.terms.primitives import FUNCTIONS
 
 X = jax.ShapeDtypeStruct((8, 16), jnp.float32)
@@ -181,6 +182,34 @@ def test_without_check_vma_jax_takes_what_it_cannot_prove():
     found = check(lambda x: x, (X,), P("data"), P(), check_vma=False)
     assert found.accepted
     assert found.missing == ()
+
+
+# Each device of `model` holds another partial sum of x @ w, and nothing in JAX's types shows it.
+def test_without_check_vma_it_is_not_said_that_results_are_the_same():
+    specs = (P("data", "model"), P("model", None))
+    found = check(lambda x, w: x @ w, (X, W), specs, P("data"), check_vma=False)
+    step = next(step for step in found.steps if step.name.startswith("results are the same"))
+    assert (step.passed, step.message) == (None, "check_vma=False turns it off")
+    assert [shard.varying for shard in found.inputs] == [("data", "model"), ("model",)]
+    assert found.outputs[0].varying is None
+    assert {value.varying for line in found.lines for value in line.binds} == {None}
+    lines = [" ".join(line.split()) for line in str(found).splitlines()]
+    assert f"{step.name} not checked check_vma=False turns it off" in lines
+    assert "out result P('data') 8 x 8 2 x 8 not tracked" in lines
+
+
+def test_a_program_with_such_a_shard_map_does_not_say_it_either():
+    mesh = make_grid("data=4").mesh
+
+    def program(x):
+        specs = {"in_specs": P("data"), "out_specs": P()}
+        return jax.shard_map(lambda q: q * 2, mesh=mesh, check_vma=False, **specs)(x) + 1
+
+    with jax.set_mesh(mesh):
+        typed = typed_program(jax.make_jaxpr(program)(X))
+    inside = {v.varying for line in typed.lines if "shard_map" in line.within for v in line.binds}
+    outside = {v.varying for line in typed.lines if not line.within for v in line.binds}
+    assert (inside, outside) == ({None}, {()})
 
 
 def test_in_specs_for_another_number_of_arguments_are_told():

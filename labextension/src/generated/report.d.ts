@@ -235,7 +235,7 @@ export interface TypedValue {
   dtype: string;
   shape: readonly number[];
   spec: readonly (readonly string[])[];
-  varying: readonly string[];
+  varying: readonly string[] | null;
   unreduced: readonly string[];
   reduced: readonly string[];
 }

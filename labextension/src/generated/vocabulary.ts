@@ -623,11 +623,13 @@ export const WIDGETS = {
   "in": "in",
   "out": "out",
   "same": "none: the same everywhere",
+  "notTracked": "not tracked by JAX",
   "lines": "What may differ, line by line",
   "insertedNote": "  (inserted by JAX)",
   "steps": "The checks, in order",
   "ok": "ok",
   "no": "no",
   "notReached": "not reached",
+  "notChecked": "not checked",
   "ownWords": "JAX's own words: {error}"
 } as const;

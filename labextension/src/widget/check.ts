@@ -16,13 +16,13 @@ interface Shard {
   shape: number[] | null;
   local_shape: number[] | null;
   dtype: string;
-  varying: string[];
+  varying: string[] | null;
 }
 
 interface Bind {
   name: string;
   type: string;
-  varying: string[];
+  varying: string[] | null;
 }
 
 interface Line {
@@ -255,7 +255,10 @@ function dims(shape: readonly number[] | null): string {
   return shape ? `[${shape.join(', ')}]` : REPORT.notKnown;
 }
 
-function varies(axes: readonly string[]): string {
+function varies(axes: readonly string[] | null): string {
+  if (!axes) {
+    return WIDGETS.notTracked;
+  }
   return axes.length ? clean(axes.join(', ')) : WIDGETS.same;
 }
 
@@ -288,13 +291,14 @@ function source(found: Checked, { source: at, line }: { source: number; line: nu
 function bound(line: Line, bind: Bind): HTMLElement {
   const call = line.primitive ? ` = ${line.primitive} ${line.operands.join(' ')}` : '';
   const note = line.inserted ? WIDGETS.insertedNote : '';
+  const kind = !bind.varying ? 'open' : bind.varying.length ? 'varies' : 'same';
   const type = bind.type.replace(/\{.*\}$/, '');
   return h(
     'li',
     { class: 'line' },
     h('span', { class: 'number' }, ''),
     h('code', { class: 'text' }, clean(`    ${bind.name}: ${type}${call}${note}`)),
-    h('span', { class: 'chip', 'data-kind': bind.varying.length ? 'varies' : 'same' }, varies(bind.varying))
+    h('span', { class: 'chip', 'data-kind': kind }, varies(bind.varying))
   );
 }
 
@@ -307,10 +311,11 @@ const MARKS = new Map<boolean | null, string>([
 function steps(found: Checked): HTMLElement {
   const items = found.steps.map(({ name, passed, message }) => {
     const kind = passed ? 'accepted' : passed === null ? 'open' : 'refused';
+    const mark = passed === null && message ? WIDGETS.notChecked : MARKS.get(passed);
     return h(
       'div',
       { class: 'step' },
-      h('span', { class: 'chip', 'data-kind': kind }, MARKS.get(passed) ?? ''),
+      h('span', { class: 'chip', 'data-kind': kind }, mark ?? ''),
       h('span', null, clean(name) + (message ? `: ${clean(message)}` : ''))
     );
   });
