@@ -591,12 +591,14 @@ var WIDGETS = {
   "in": "in",
   "out": "out",
   "same": "none: the same everywhere",
+  "notTracked": "not tracked by JAX",
   "lines": "What may differ, line by line",
   "insertedNote": "  (inserted by JAX)",
   "steps": "The checks, in order",
   "ok": "ok",
   "no": "no",
   "notReached": "not reached",
+  "notChecked": "not checked",
   "ownWords": "JAX's own words: {error}"
 };
 
@@ -3428,6 +3430,9 @@ function dims(shape) {
   return shape ? `[${shape.join(", ")}]` : REPORT.notKnown;
 }
 function varies(axes2) {
+  if (!axes2) {
+    return WIDGETS.notTracked;
+  }
   return axes2.length ? clean(axes2.join(", ")) : WIDGETS.same;
 }
 function body(found) {
@@ -3456,13 +3461,14 @@ function source(found, { source: at, line: line2 }) {
 function bound(line2, bind) {
   const call = line2.primitive ? ` = ${line2.primitive} ${line2.operands.join(" ")}` : "";
   const note = line2.inserted ? WIDGETS.insertedNote : "";
+  const kind = !bind.varying ? "open" : bind.varying.length ? "varies" : "same";
   const type = bind.type.replace(/\{.*\}$/, "");
   return h(
     "li",
     { class: "line" },
     h("span", { class: "number" }, ""),
     h("code", { class: "text" }, clean(`    ${bind.name}: ${type}${call}${note}`)),
-    h("span", { class: "chip", "data-kind": bind.varying.length ? "varies" : "same" }, varies(bind.varying))
+    h("span", { class: "chip", "data-kind": kind }, varies(bind.varying))
   );
 }
 var MARKS = /* @__PURE__ */ new Map([
@@ -3473,10 +3479,11 @@ var MARKS = /* @__PURE__ */ new Map([
 function steps(found) {
   const items = found.steps.map(({ name, passed, message: message2 }) => {
     const kind = passed ? "accepted" : passed === null ? "open" : "refused";
+    const mark = passed === null && message2 ? WIDGETS.notChecked : MARKS.get(passed);
     return h(
       "div",
       { class: "step" },
-      h("span", { class: "chip", "data-kind": kind }, MARKS.get(passed) ?? ""),
+      h("span", { class: "chip", "data-kind": kind }, mark ?? ""),
       h("span", null, clean(name) + (message2 ? `: ${clean(message2)}` : ""))
     );
   });
