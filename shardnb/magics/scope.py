@@ -1,8 +1,8 @@
 """The names that a cell reads before it assigns them, and those that it may assign.
 
-The cell is followed in the order of execution, as far as that is certain. Functions, classes and
-comprehensions are left to Python's own symbol table: a name that is read only inside one counts
-as read, unless the cell has certainly assigned it before.
+The cell is followed in the order of execution, as far as that is certain. Functions and classes
+are left to Python's own symbol table: a name that is read only inside one counts as read, unless
+the cell has certainly assigned it before.
 """
 
 from __future__ import annotations
@@ -194,9 +194,17 @@ class _Scope(ast.NodeVisitor):
     def visit_ListComp(
         self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
     ) -> None:
-        self._inner(node)
-        for walrus in (inner for inner in ast.walk(node) if isinstance(inner, ast.NamedExpr)):
-            self.assigned.setdefault(walrus.target.id)
+        before = set(self.bound)
+        for generator in node.generators:
+            self.visit(generator.iter)
+            for name in (n for n in ast.walk(generator.target) if isinstance(n, ast.Name)):
+                if isinstance(name.ctx, ast.Store):
+                    self.bound.add(name.id)
+                else:
+                    self._use(name.id)
+            self.block(generator.ifs)
+        self.block([node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt])
+        self.bound = before
 
     visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp
 
