@@ -39,6 +39,18 @@ INDIVISIBLE_ERROR = "IndivisibleError"
 DUPLICATE_SPEC_ERROR = "DuplicateSpecError"
 REPLICATION_ERROR = "_RepError"
 
+# Values that a traced function does not have
+
+TRACED_FUNCTION = Wording(
+    r"while tracing the function (\S+) at",
+    "The error occurred while tracing the function cell at <ipython-input-24-ab97>:1 for jit.",
+)
+FORMATTED_TRACER = Wording(
+    r"format string passed to \w*Tracer\.__format__",
+    "unsupported format string passed to DynamicJaxprTracer.__format__",
+)
+PRINTED_TRACER = Wording(r"\b\w*Tracer\(~?\w+\[", "the loss is JitTracer(float32[])")
+
 # Sizes that mesh axes do not divide
 
 FULL_SHAPE = Wording(

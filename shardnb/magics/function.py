@@ -20,6 +20,7 @@ import jax
 from shardnb.errors import NAMES
 from shardnb.magics.cell import CellError, parted
 from shardnb.magics.guard import Guard
+from shardnb.magics.traced_values import noting_print
 from shardnb.magics.trees import Copies, is_array, is_input, is_tracer, leaves_of, only
 
 Tree = Any
@@ -58,6 +59,7 @@ class Trace:
 
     `given` has the user's array for each input's tracer, by the tracer's `id`. `before` and
     `after` are the namespace as the body found and left it, `outputs` the tracers that it made.
+    `lost` are the places that tracers were taken out of, `printed` has a note for each printed one.
     """
 
     copies: Copies = field(default_factory=Copies)
@@ -67,6 +69,7 @@ class Trace:
     last: Any = None
     outputs: dict[str, Tree] = field(default_factory=dict)
     lost: list[str] = field(default_factory=list)
+    printed: list[str] = field(default_factory=list)
 
     def assigned(self) -> Namespace:
         """Give what the body bound to names."""
@@ -143,6 +146,10 @@ class CellFunction:
         """Give the places in the user's objects out of which tracers were taken."""
         return [] if self.trace is None else self.trace.lost
 
+    def printed(self) -> list[str]:
+        """Give a note for each line that printed a tracer, unless prints are dropped."""
+        return [] if self.trace is None or not self.runs else self.trace.printed
+
     def __call__(self, *tracers: Tree) -> dict[str, Tree]:
         """Run the body on tracers; gives the outputs by name.
 
@@ -151,8 +158,15 @@ class CellFunction:
         trace, counts = Trace(), self.runs and not self.called
         self.called = True
         with self._in_notebook(trace, tracers), nullcontext() if counts else self._unnoticed():
+            # A print of the user's own stays; this one is not kept, under its name or another.
+            noting = noting_print(self.file, trace.printed)
+            self.namespace.setdefault("print", noting)
             trace.last = self.code.run(self.namespace)
-            trace.after = dict(self.namespace)
+            trace.after = {
+                name: print if value is noting else value
+                for name, value in self.namespace.items()
+                if name != "print" or value is not noting
+            }
         trace.outputs = self._outputs(trace)
         self._check(trace.outputs)
         self.trace = self.trace or trace

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from shardnb import engine
 from shardnb.compiler import Program, Request
 from shardnb.errors import explain_error, failures
-from shardnb.magics import errors, explained, options, sources
+from shardnb.magics import errors, explained, options, sources, traced_values
 from shardnb.magics.binding import bind, left_out
 from shardnb.magics.captured_names import names_through
 from shardnb.magics.cell import Cell, CellError, cell_of, parted
@@ -31,6 +30,7 @@ from shardnb.magics.trees import leaves_of
 from shardnb.mesh import Grid, retyped
 from shardnb.report import Report
 from shardnb.report.types import ErrorReport
+from shardnb.sources.functions import code_of
 
 Tree = Any
 _NOT_RUN = "nothing ran, and no name is bound: "
@@ -110,7 +110,7 @@ class Session:
         """Give the file of the cell that defines the called function, else of the call."""
         match tree.body[0]:
             case ast.Expr(value=ast.Call(func=ast.Name(id=name))):
-                code = _code_of(self.namespace.get(name))
+                code = code_of(self.namespace.get(name))
                 defined_in = getattr(code, "co_filename", file)
                 return defined_in if self.cells.has(defined_in) else file
         return file
@@ -127,7 +127,7 @@ class Session:
             prepared = self.prepared(text, line, run=run)
             program, report = prepared.compiled()
             lost = [left_out(path) for path in prepared.function.lost()]
-            report = self.keep(line, report, lost)
+            report = self.keep(line, report, [*lost, *prepared.function.printed()])
             self._forbid(line, report)
             if line.has(options.FIX):
                 report = self.keep(line, engine.with_fixes(program, report), [])
@@ -203,9 +203,7 @@ class Session:
             return f"{name} is not defined{hint}"
         if name in names.read:
             kind = type(self.namespace[name]).__name__
-            return (
-                f"expected arrays for the spec of {name}, but it holds none: it is of type {kind}"
-            )
+            return f"expected arrays for the spec of {name}, but it holds none: its type is {kind}"
         return f"the cell does not read {name}; it reads {', '.join(arrays) or 'no array'}{hint}"
 
     def _evaluated(self, specs: Mapping[str, str]) -> dict[str, Tree]:
@@ -278,6 +276,8 @@ class Session:
             raise
         except BaseException as error:  # an interrupt too: it is shown from the cell's line on
             start, report = errors.at_cell(error, file), failures.report_of(error)
+            if report is None and start is not None:
+                report = traced_values.explained(error, self.cells.texts(file))
             if report is not None:
                 explained.show(self.shell, error, report, errors.rendered(self.shell, error, start))
             if start is None and errors.says_what_is_wrong(error):
@@ -307,12 +307,6 @@ def _interactive(tree: ast.Module, interactivity: str) -> ast.Module:
         case [ast.Expr()], "none":
             tree.body.append(ast.copy_location(ast.Pass(), tree.body[-1]))
     return tree
-
-
-def _code_of(function: Any) -> Any:
-    """Give the code of a function, of one inside `jax.jit`, or of an object that is called."""
-    plain = inspect.unwrap(function) if callable(function) else function
-    return getattr(plain, "__code__", None) or getattr(type(plain).__call__, "__code__", None)
 
 
 def _shapes_only(inputs: Mapping[str, Tree]) -> bool:

@@ -144,3 +144,54 @@ def test_the_operands_of_an_expression_behind_a_line_magic_have_their_names(run)
     (told,) = [data["text/plain"] for data in shown.data]
     assert told.startswith("ShardingTypeError: x @ W sums over a dimension that is split")
     assert "operand 0" not in told
+
+
+@pytest.mark.parametrize(
+    ("code", "expression", "line"),
+    [
+        ("loss = float((x @ W).sum())", "float((x @ W).sum())", 2),
+        ("h = x @ W\nif h.sum() > 0:\n    h = -h", "h.sum() > 0", 3),
+        ("y = np.asarray(x @ W)", "np.asarray(x @ W)", 2),
+        ("y = (x @ W).sum().item()", "(x @ W).sum().item()", 2),
+        ("y = x[x > 1]", "x[x > 1]", 2),
+        ("for i in range(x.astype(int).sum()):\n    y = x", "range(x.astype(int).sum())", 2),
+        ("print(f'loss {x.sum():.3f}')", "x.sum():.3f", 2),
+    ],
+)
+def test_what_needs_a_value_is_told_that_the_cell_is_traced(run, code, expression, line):
+    run("x = np.ones((16, 8), np.float32); W = np.ones((8, 4), np.float32)\n%mesh data=4,model=2")
+    shown = run(f"%%shard x=P('data')\n{code}", fails=True)
+    text = next(data["text/plain"] for data in shown.data if "text/plain" in data)
+    words = " ".join(text.split())
+    assert expression in words
+    assert "needs the value of an array, but %%shard traces a cell as jax.jit traces" in words
+    assert "in the next cell" in words
+    assert "%%shard --watch" in words
+    assert f" {line}  " in text
+
+
+def test_a_jitted_function_of_the_users_that_needs_a_value_is_jaxs_own_error(run):
+    run("x = np.ones((16, 8), np.float32)\n%mesh data=4,model=2")
+    run("@jax.jit\ndef f(x):\n    return float(x.sum())")
+    shown = run("%%shard x=P('data')\ny = f(x)", fails=True)
+    assert "next cell" not in str(shown.data) + shown.out
+
+
+def test_a_print_of_a_traced_array_comes_with_a_note(run):
+    run("x = np.ones((16, 8), np.float32)\n%mesh data=4,model=2")
+    run("def show(v):\n    print('in show', v)")
+    code = "print(x)\nprint('a', 3, x.shape)\nprint(f'sum {x.sum()}')\nshow(x)\nlog = print\ny = x"
+    shown = run(f"%%shard x=P('data')\n{code}")
+    notes = [note for note in shown.reports[-1]["notes"] if "prints a traced array" in note]
+    assert [note.partition(" prints")[0] for note in notes] == ["line 2", "line 4", "a function"]
+    assert "print in the next cell, or with jax.debug.print" in notes[0]
+    assert shown.out.startswith("JitTracer")
+    # Neither name is another function than before.
+    run("assert log is print and 'print' not in globals()")
+
+
+def test_a_print_of_the_users_own_is_called(run):
+    run("x = np.ones((16, 8), np.float32)\n%mesh data=4,model=2\nseen = []\nprint = seen.append")
+    shown = run("%%shard x=P('data')\nprint(1)\ny = x")
+    run("assert seen == [1]; del print")
+    assert not any("prints a traced" in note for note in shown.reports[-1].get("notes", ()))
