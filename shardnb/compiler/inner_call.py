@@ -1,7 +1,8 @@
-"""A function that a library jits, as the one jitted call that it makes."""
+"""Jitted functions that a function calls: what they were jitted with holds for its arguments."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from shardnb.compiler import placement
 from shardnb.compiler.plain_trees import with_leaves
 from shardnb.compiler.request import Request
 from shardnb.jax_compat.jaxprs import as_function
-from shardnb.jax_compat.jit_options import Constant, InnerJit, inner_jit
+from shardnb.jax_compat.jit_options import Constant, InnerJit, inner_jit, jitted_uses
 
 Tree = Any
 
@@ -51,9 +52,8 @@ def of_inner_call(request: Request) -> Request:
     )
 
 
-def _by_input(request: Request, call: InnerJit, values: tuple[Any, ...]) -> dict[str, list[Any]]:
-    """Give what the call says of each array of the arguments, None where it is not one of its."""
-    said = {at: value for at, value in zip(call.operands, values, strict=True) if type(at) is int}
+def _by_input[Said](request: Request, said: Mapping[Any, Said]) -> dict[str, list[Said | None]]:
+    """Give what is said of each array of the arguments, by their numbers; else None."""
     found, number = {}, 0
     for name, tree in request.arguments.items():
         count = len(jax.tree_util.tree_leaves(tree))
@@ -65,7 +65,8 @@ def _by_input(request: Request, call: InnerJit, values: tuple[Any, ...]) -> dict
 def _in_specs(request: Request, call: InnerJit) -> dict[str, Tree]:
     """Give the specs that are stated for the arguments, by the user or by the call."""
     specs = dict(request.in_specs)
-    for name, own in _by_input(request, call, call.in_shardings).items():
+    said = dict(zip(call.operands, call.in_shardings, strict=True))
+    for name, own in _by_input(request, said).items():
         if not any(own):
             continue
         given = placement.spread(name, request.arguments[name], specs.get(name))
@@ -82,7 +83,7 @@ def _in_specs(request: Request, call: InnerJit) -> dict[str, Tree]:
 
 
 def _donated(request: Request, call: InnerJit) -> dict[str, Any]:
-    found = _by_input(request, call, call.donated)
+    found = _by_input(request, dict(zip(call.operands, call.donated, strict=True)))
     numbers = tuple(at for at, said in enumerate(found.values()) if said and all(said))
     partly = [name for name, said in found.items() if any(said) and not all(said)]
     if partly:
@@ -91,3 +92,32 @@ def _donated(request: Request, call: InnerJit) -> dict[str, Any]:
             "their own"
         )
     return {"donate_argnums": numbers} if numbers else {}
+
+
+def with_jitted_calls(request: Request, traced: Any) -> tuple[Request, Any]:
+    """Place and donate what a cell hands to jitted functions alone as these say, and trace again.
+
+    A cell runs line by line: an array that lies on no mesh goes to a jitted function as its
+    `in_shardings` say, and is gone afterwards where it is donated. No Python of the user's runs.
+    """
+    uses = _by_input(request, jitted_uses(traced.jaxpr))
+    specs, donated = dict(request.in_specs), []
+    for number, (name, said) in enumerate(uses.items()):
+        tree = request.arguments[name]
+        leaves = jax.tree_util.tree_leaves(tree)
+        given = placement.spread(name, tree, specs.get(name))
+        own = [
+            use.sharding if use and spec is None and not placement.on_mesh(leaf) else None
+            for use, spec, leaf in zip(said, given, leaves, strict=True)
+        ]
+        if any(own):
+            both = [spec or mine for spec, mine in zip(given, own, strict=True)]
+            specs[name] = with_leaves(tree, both)
+        if said and all(use is not None and use.donated for use in said):
+            donated.append(number)
+    options = {"donate_argnums": tuple(donated)} if donated else {}
+    if specs == request.in_specs and not options:
+        return request, traced
+    changed = replace(request, in_specs=specs, jit_options={**request.jit_options, **options})
+    result = jax.tree_util.tree_structure(traced.out_info)
+    return changed, changed.replayed(traced.jaxpr, result).trace()

@@ -150,6 +150,11 @@ def stated(args: dict[str, Tree], specs: dict[str, Tree]) -> Iterator[tuple[str,
             yield f"{name}{jax.tree_util.keystr(path)}", leaf, spec
 
 
+def on_mesh(leaf: Any) -> bool:
+    """Whether an array, or its shape, says a placement on a mesh by itself."""
+    return isinstance(getattr(leaf, "sharding", None), NamedSharding)
+
+
 def own_sharding(leaf: Any, mesh: jax.sharding.Mesh) -> NamedSharding:
     """Give an array's own sharding if it is on this mesh, else a replicated one.
 

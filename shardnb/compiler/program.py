@@ -14,6 +14,7 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from shardnb.compiler.dumps import Dumps, pass_on, recording
+from shardnb.compiler.inner_call import with_jitted_calls
 from shardnb.compiler.request import Request
 from shardnb.jax_compat.compilation_cache import without_compilation_cache
 from shardnb.jax_compat.devices import compile_only
@@ -167,6 +168,8 @@ def build(request: Request, trace: Callable[[], Any] | None = None) -> Program:
     """
     start = time.perf_counter()
     traced = (trace or request.trace)()
+    if not request.in_jit:
+        request, traced = with_jitted_calls(request, traced)
     traced_at = time.perf_counter()
     lowered = request.lower(traced)
     with jax.set_mesh(request.mesh), without_compilation_cache(), recording() as recorder:

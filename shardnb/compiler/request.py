@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from shardnb.compiler import placement
+from shardnb.jax_compat.jaxprs import as_function
 from shardnb.jax_compat.lowering import lower
 from shardnb.jax_compat.tracing import constants_kept_apart
 from shardnb.mesh import Grid
@@ -47,7 +48,8 @@ class Request:
     order; what is not an array stands inside `function` (see `call.read_call`). `in_specs` and
     `out_specs` say placements (see `placement.shardings`); over the manual axes of `grid`,
     `function` is the body of one device and they are `shard_map`'s. `jit_options` are the other
-    options of `jax.jit`, such as `donate_argnums`.
+    options of `jax.jit`, such as `donate_argnums`. `in_jit` says that the user's own `jax.jit` is
+    around the function: a cell has none, and the jitted functions that it calls run by themselves.
     """
 
     function: Callable[..., Tree]
@@ -57,6 +59,7 @@ class Request:
     out_specs: Tree = None
     jit_options: Mapping[str, Any] = field(default_factory=dict)
     texts: SourceTexts = field(default_factory=SourceTexts)
+    in_jit: bool = True
 
     @property
     def mesh(self) -> jax.sharding.Mesh:
@@ -80,6 +83,19 @@ class Request:
             placed = _resolved(out_specs, self.mesh)
             jitted = jax.jit(call, out_shardings=placed, **self.jit_options)
             return jitted.trace(*(abstract[name] for name in self.arguments))
+
+    def replayed(self, jaxpr: Any, result: Any) -> Request:
+        """Give the request with a traced function, so that no Python of the user's runs again.
+
+        `result` is the structure of what it returns.
+        """
+        run = as_function(jaxpr)
+
+        def call(*args: Tree) -> Tree:
+            return jax.tree_util.tree_unflatten(result, run(*jax.tree_util.tree_leaves(args)))
+
+        call.__name__ = getattr(self.function, "__name__", "program")
+        return replace(self, function=call)
 
     def lower(self, traced: Any) -> Any:
         """Give JAX's lowered stage of what `trace` gave."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,7 @@ _JITTED = type(jax.jit(lambda: None))
 # Where a program runs and how its arrays are laid out in memory: the mesh decides the first, and
 # the second has no place in a report.
 _NOT_READ = ("device", "backend", "in_layouts_leaves", "out_layouts_leaves")
+_JIT = ("jit", "pjit")
 _POSITIONS = ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames")
 
 
@@ -117,7 +119,7 @@ def inner_jit(closed: Any) -> InnerJit | None:
     function and put its results together; the rest of what that returns they keep.
     """
     jaxpr = bare(closed)
-    if len(jaxpr.eqns) != 1 or jaxpr.eqns[0].primitive.name not in ("jit", "pjit"):
+    if len(jaxpr.eqns) != 1 or jaxpr.eqns[0].primitive.name not in _JIT:
         return None
     (call,) = jaxpr.eqns
     inputs = {variable: at for at, variable in enumerate(jaxpr.invars)}
@@ -146,3 +148,40 @@ def inner_jit(closed: Any) -> InnerJit | None:
 
 def _shardings(values: Any) -> tuple[Sharding | None, ...]:
     return tuple(value if isinstance(value, Sharding) else None for value in values)
+
+
+@dataclass(frozen=True)
+class JittedUse:
+    """What jitted functions say of an input that nothing else uses.
+
+    `sharding` is what all of them state, `donated` whether one of them takes its memory.
+    """
+
+    sharding: Sharding | None
+    donated: bool
+
+
+def jitted_uses(closed: Any) -> dict[int, JittedUse]:
+    """Give what is said of each input of a traced function that only jitted functions use."""
+    jaxpr = bare(closed)
+    inputs = {variable: at for at, variable in enumerate(jaxpr.invars)}
+    said: dict[int, list[tuple[Sharding | None, bool]]] = defaultdict(list)
+    others = {inputs[v] for v in jaxpr.outvars if not is_literal(v) and v in inputs}
+    for equation in jaxpr.eqns:
+        used = [inputs.get(v) if not is_literal(v) else None for v in equation.invars]
+        if equation.primitive.name not in _JIT:
+            others.update(at for at in used if at is not None)
+            continue
+        shardings = _shardings(equation.params["in_shardings"])
+        parameters = zip(used, shardings, equation.params["donated_invars"], strict=True)
+        for at, sharding, donated in parameters:
+            if at is not None:
+                said[at].append((sharding, donated))
+    return {
+        at: JittedUse(
+            uses[0][0] if len({sharding for sharding, _ in uses}) == 1 else None,
+            any(donated for _, donated in uses),
+        )
+        for at, uses in said.items()
+        if at not in others
+    }

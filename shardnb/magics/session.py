@@ -175,6 +175,7 @@ class Session:
             grid=grid,
             in_specs=specs,
             out_specs=out_specs_of(function, out),
+            in_jit=False,
             texts=replace(self.cells.texts(text.explained), title=text.title, names=array_names),
         )
         return Prepared(function, request)

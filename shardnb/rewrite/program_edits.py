@@ -13,7 +13,6 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from shardnb.bugs import Inconclusive, refusable
 from shardnb.compiler import Program, Request
 from shardnb.compiler.placement import is_spec, named_leaves
-from shardnb.jax_compat.jaxprs import as_function
 from shardnb.report.model import Location, Spec
 from shardnb.report.spec import spec_text
 from shardnb.rewrite import hook
@@ -82,7 +81,7 @@ class InputEdit:
         if _retrace(program):
             with quiet_retrace():
                 return lowered(request)
-        return lowered(replace(request, function=_replay(program)))
+        return lowered(_replayed(request, program))
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ class OutputEdit:
         specs = placement_of_results(program, len(leaves))
         specs[self.number] = partition_spec(self.spec)
         out_specs = jax.tree_util.tree_unflatten(result, specs)
-        return lowered(replace(program.request, out_specs=out_specs, function=_replay(program)))
+        return lowered(_replayed(replace(program.request, out_specs=out_specs), program))
 
 
 def placement_of_results(program: Program, count: int) -> list[Any]:
@@ -234,13 +233,7 @@ def _leaves_of(program: Program, key: str) -> list[tuple[str, Any]]:
     return named_leaves({key: program.arguments[key]})
 
 
-def _replay(program: Program) -> Callable[..., Tree]:
-    """Give the traced program as a function, so that nothing of the user's runs again."""
-    run = as_function(program.traced.jaxpr)
+def _replayed(request: Request, program: Program) -> Request:
+    """Give a request with the traced program, so that nothing of the user's runs again."""
     result = jax.tree_util.tree_structure(program.lowered.out_info)
-
-    def call(*args: Tree) -> Tree:
-        return jax.tree_util.tree_unflatten(result, run(*jax.tree_util.tree_leaves(args)))
-
-    call.__name__ = getattr(program.request.function, "__name__", "program")
-    return call
+    return request.replayed(program.traced.jaxpr, result)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import jax
@@ -14,7 +13,6 @@ from shardnb.compiler import Program, Request, build, placement
 from shardnb.compiler.arrays import dtype_name
 from shardnb.errors import explain_error
 from shardnb.findings import report_of_program
-from shardnb.jax_compat.jaxprs import as_function
 from shardnb.mesh import Grid, make_grid
 from shardnb.report import Axis, Report
 from shardnb.rewrite.retrace import quiet_retrace
@@ -72,7 +70,7 @@ class Subject:
         """
         request = self.requested(plan)
         if plan.is_auto and plan.axes in self._jaxprs:
-            return partial(_traced_again, request, *self._jaxprs[plan.axes])
+            return request.replayed(*self._jaxprs[plan.axes]).trace
         with quiet_retrace() if quiet else nullcontext():
             traced = request.trace()
         if plan.is_auto:
@@ -92,17 +90,6 @@ class Subject:
             grid = self.grid_of(plan)
         report = explain_error(error, texts=self.request.texts, grid=grid)
         return f"{type(error).__name__}: {error}" if report is None else str(report)
-
-
-def _traced_again(request: Request, jaxpr: Any, result: Any) -> Any:
-    """Trace a jaxpr in place of the function that it came from."""
-    run = as_function(jaxpr)
-
-    def call(*args: Tree) -> Tree:
-        return jax.tree_util.tree_unflatten(result, run(*jax.tree_util.tree_leaves(args)))
-
-    call.__name__ = getattr(request.function, "__name__", "program")
-    return replace(request, function=call).trace()
 
 
 def subject_of(request: Request, *, statics: bool = False) -> Subject:

@@ -12,8 +12,9 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
-from shardnb.compiler import build
+from shardnb.compiler import Request, build
 from shardnb.compiler.call import read_call
+from shardnb.findings import report_of_program
 from shardnb.mesh import make_grid
 
 GRID = make_grid("data=8")
@@ -363,3 +364,46 @@ def test_a_program_of_a_jitted_function_runs():
     jitted = jax.jit(lambda x, y: x + y, in_shardings=(ROWS, None))
     program = build(read_call(jitted, (np.ones((8, 8), np.float32), 2.0)).request(GRID))
     np.testing.assert_array_equal(program.run(), np.full((8, 8), 3))
+
+
+# Jitted functions that a cell calls
+
+
+def cell(fn, **arguments):
+    return build(Request(fn, arguments, GRID, in_jit=False))
+
+
+def test_arrays_of_a_cell_lie_as_the_jitted_function_says_that_takes_them():
+    jitted = jax.jit(step, in_shardings=(ROWS, ROWS), out_shardings=ROWS, donate_argnums=0)
+    program = cell(lambda w, x: {"new": jitted(w, x)}, w=W, x=X)
+    assert held(report_of_program(program)) == (5 << 19, 1 << 19, 1 << 19)
+
+
+def test_an_array_that_a_cell_uses_besides_stays_as_it_is():
+    jitted = jax.jit(lambda x: x * 2, in_shardings=ROWS, donate_argnums=0)
+    report = report_of_program(cell(lambda x: (jitted(x), x.sum()), x=X))
+    assert report.inputs[0].spec == ((), ())
+    assert report.memory.aliased == 0
+
+
+def test_the_python_of_a_cell_runs_once():
+    calls = []
+
+    @functools.partial(jax.jit, in_shardings=ROWS)
+    def doubled(x):
+        calls.append(x)
+        return x * 2
+
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
+    program = cell(lambda x: doubled(x) + 1, x=x)
+    np.testing.assert_array_equal(program.run(), 2 * x + 1)
+    assert len(calls) == 1
+    assert program.shardings["x"].spec == P("data")
+
+
+def test_functions_that_say_different_shardings_decide_nothing():
+    columns = NamedSharding(GRID.mesh, P(None, "data"))
+    first = jax.jit(lambda x: x * 2, in_shardings=ROWS)
+    second = jax.jit(lambda x: x + 2, in_shardings=columns)
+    program = cell(lambda x: (first(x), second(x)), x=X)
+    assert program.shardings["x"].spec == P()
