@@ -10,7 +10,7 @@ from typing import Any
 import jax
 
 from shardnb.compiler import SourceTexts
-from shardnb.errors.evidence import Evidence
+from shardnb.errors.evidence import ErrorEvidence
 from shardnb.jax_compat.error_wordings import FORMATTED_TRACER, PRINTED_TRACER, TRACED_FUNCTION
 from shardnb.magics.trees import is_tracer, leaves_of
 from shardnb.report.types import ErrorReport
@@ -40,7 +40,7 @@ def explained(error: BaseException, texts: SourceTexts) -> ErrorReport | None:
     if not isinstance(error, _NEEDS_A_VALUE) and not FORMATTED_TRACER.search(str(error)):
         return None
     located = texts.located()
-    evidence = Evidence(error, located)
+    evidence = ErrorEvidence(error, located)
     expression, place = evidence.expression, evidence.location
     line = located.texts()[place.source].line(place.line).strip() if place else ""
     asked = expression.text if expression else line
