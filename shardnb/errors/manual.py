@@ -90,6 +90,7 @@ def _missing(evidence: ErrorEvidence, names: dict[str, Any]) -> Iterator[_Missin
                 axis,
                 state,
                 spec,
+                variable.aval,
                 names=evidence.names,
                 sources=evidence.sources,
             )

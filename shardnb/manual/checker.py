@@ -368,4 +368,4 @@ def _missing(
         for axis in _unproven(call, aval, spec):
             state = state_of(jaxpr, number, axis, entries)
             name = result_name(number, len(results))
-            yield missing_collective(name, axis, state, spec, names=names, sources=sources)
+            yield missing_collective(name, axis, state, spec, aval, names=names, sources=sources)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
 from shardnb.compiler import placement
@@ -44,11 +45,12 @@ def missing_collective(
     axis: str,
     state: varying.State,
     spec: PartitionSpec,
+    aval: Any,
     *,
     names: Mapping[str, Any],
     sources: Sources,
 ) -> MissingCollective:
-    """Say what would make a result the same along an axis that its spec omits."""
+    """Say what would make a result of a type the same along an axis that its spec omits."""
     text, location = "", None
     if state.origin is not None:
         expression = expression_of(state.origin, sources, names)
@@ -64,12 +66,12 @@ def missing_collective(
             )
             fix = f"{text} over all devices: combine the partial result of its {of} first"
             return MissingCollective(output, (axis,), None, why, fix, "", location, text)
-    collective, why, fix, other = _ways(output, axis, state, spec, text or "...")
+    collective, why, fix, other = _ways(output, axis, state, spec, text or "...", aval)
     return MissingCollective(output, (axis,), collective, why, fix, other, location, text)
 
 
 def _ways(
-    output: str, axis: str, state: varying.State, spec: Any, text: str
+    output: str, axis: str, state: varying.State, spec: Any, text: str, aval: Any
 ) -> tuple[Function | None, str, str, str]:
     """Say which collective is missing, why, and how to write it."""
     of = state.origin.primitive.name if state.origin is not None else ""
@@ -78,6 +80,14 @@ def _ways(
         why = f"{of} leaves each device along {axis!r} a partial result"
         late = "; it is used before it is combined" if state.kind == "spent" else ""
         return state.reducer, why + late, call, ""
+    if state.kind in ("partial", "spent") and state.dim is not None:
+        why = (
+            f"{of} sees only each device's own block along {axis!r}, and no collective of jax.lax "
+            "makes one result of these"
+        )
+        gather = f"jax.lax.all_gather(..., {axis!r}, axis={state.dim}, tiled=True, to='invarying')"
+        expression = of if text == "..." else text
+        return None, why, f"{gather} on the operand of {expression}", ""
     if state.kind == "split" and state.dim is not None:
         entries = [*placement.entries(spec)]
         entries += [()] * (state.dim + 1 - len(entries))
@@ -95,7 +105,12 @@ def _ways(
         return "all_gather", why, f"{start}, to='invarying')", ""
     if state.kind == "same":
         why = f"its type says that it varies over {axis!r}, and nothing in the body makes it"
-        return "pmean", why, f"jax.lax.pmean({output}, {axis!r})", ""
+        # A mean of integers is a float; the largest of equal values is of their own type.
+        function: Function = "pmean" if jnp.issubdtype(aval.dtype, jnp.inexact) else "pmax"
+        return function, why, f"jax.lax.{function}({output}, {axis!r})", ""
     why = f"it may differ along {axis!r}" + (f" since {of}" if of else "")
-    call = f"jax.lax.psum({output}, {axis!r})"
-    return None, why, f"{call}, or pmean, pmax, pmin: which one is meant, the body does not say", ""
+    fix = (
+        f"a collective over {axis!r}: jax.lax.all_gather before, with to='invarying', or psum, "
+        f"pmean, pmax or pmin of {output}. The body does not show which one is meant"
+    )
+    return None, why, fix, ""

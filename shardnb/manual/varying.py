@@ -19,7 +19,9 @@ from shardnb.terms.primitives import FUNCTIONS, Function, primitive_of
 class State:
     """How a value lies along one axis; `origin` is the equation that made it so.
 
-    `spender` is the equation that used a partial result before it was combined.
+    `dim` is the dimension that is split. Of a partial result without a `reducer`, such as an
+    argmax, it is that of the operand, of which each device saw its own block only. `spender` is the
+    equation that used a partial result before it was combined.
     """
 
     kind: str = "same"
@@ -33,6 +35,16 @@ SAME = State()
 _REDUCERS: dict[str, Function | None] = {
     **dict.fromkeys(("argmax", "argmin", "reduce_prod")),  # no function combines their results
     **{reduction: row.name for row in FUNCTIONS.values() for reduction in row.combines},
+}
+# Operations along a dimension that keep it: done on blocks, they are not done on the whole.
+_ALONG: dict[str, Callable[[Any], tuple[int, ...]]] = {
+    "sort": lambda e: (e.params["dimension"],),
+    "rev": lambda e: tuple(e.params["dimensions"]),
+    "top_k": lambda e: (e.params.get("axis", e.invars[0].aval.ndim - 1),),
+    "fft": lambda e: tuple(range(e.invars[0].aval.ndim))[-len(e.params["fft_lengths"]) :],
+    **dict.fromkeys(
+        ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"), lambda e: (e.params["axis"],)
+    ),
 }
 _LINEAR = {"neg", "convert_element_type", "copy", "copy_p", "reduce_precision", "real", "imag"}
 _LINEAR |= {"slice", "dynamic_slice", "gather", "rev", "concatenate", "pad"}
@@ -89,6 +101,8 @@ def _elementwise(equation: Any, given: list[State], result: Any) -> State:
     first, name = changed[0][0], equation.primitive.name
     if any(_key(state) != _key(first) for state, _ in changed):
         return State("differs", origin=equation)
+    if first.kind == "split" and first.dim in _ALONG.get(name, lambda _: ())(equation):
+        return State("partial", first.dim, origin=equation)
     if first.kind == "split":
         dim, new = first.dim or 0, result.aval.shape
         kept = all(len(old) == len(new) and old[dim] == new[dim] for _, old in changed)
@@ -104,7 +118,7 @@ def _elementwise(equation: Any, given: list[State], result: Any) -> State:
 
 def _spent(state: State, equation: Any) -> State:
     """Give the state of what was computed from a partial result before it was combined."""
-    return State("spent", reducer=state.reducer, origin=state.origin or equation, spender=equation)
+    return replace(state, kind="spent", origin=state.origin or equation, spender=equation)
 
 
 def _divided(state: State, equation: Any, by: State) -> State:
@@ -165,7 +179,8 @@ def _reduction(equation: Any, axis: str, given: list[State]) -> list[State]:
     reducer = _REDUCERS[equation.primitive.name]
     if state.kind == "split" and state.dim is not None:
         if state.dim in axes:
-            return [State("partial", reducer=reducer, origin=equation)]
+            dim = state.dim if reducer is None else None
+            return [State("partial", dim, reducer, origin=equation)]
         return [
             State("split", state.dim - sum(dim < state.dim for dim in axes), origin=state.origin)
         ]

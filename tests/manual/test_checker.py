@@ -105,6 +105,57 @@ def test_the_collective_fits_the_reduction(reduce, collective):
     assert missing.collective == collective
 
 
+# The index of the largest element of a block, or a block sorted by itself, is no part of the answer
+# for the whole array that a sum, mean or maximum over the devices could make one of.
+@pytest.mark.parametrize(
+    ("body", "primitive", "dim"),
+    [
+        (lambda x: jnp.argmax(x, 0), "argmax", 0),
+        (lambda x: jnp.argmin(x.T, 1), "argmin", 1),
+        (lambda x: jnp.prod(x, 0), "reduce_prod", 0),
+        (lambda x: lax.sort(x, dimension=0), "sort", 0),
+        (lambda x: lax.cumsum(x, 0), "cumsum", 0),
+        (lambda x: lax.rev(x, (0,)), "rev", 0),
+        (lambda x: lax.top_k(x.T, 1)[0], "top_k", 1),
+        (lambda x: jnp.fft.fft(x, axis=0), "fft", None),
+        (lambda x: jnp.argmax(x, 0) + 1, "argmax", 0),
+    ],
+)
+def test_what_was_done_on_blocks_alone_is_to_be_gathered_before(body, primitive, dim):
+    (missing,) = check(body, (X,), P("data"), P()).missing
+    assert missing.collective is None
+    assert missing.why.startswith(f"{primitive} sees only each device's own block along 'data'")
+    gather = f"jax.lax.all_gather(..., 'data', axis={dim}, tiled=True, to='invarying')"
+    assert dim is None or missing.fix.startswith(f"{gather} on the operand of ")
+    assert "psum" not in missing.fix
+
+
+def test_what_works_along_another_dimension_keeps_its_blocks():
+    (missing,) = check(lambda x: lax.sort(x, dimension=1), (X,), P("data"), P()).missing
+    assert missing.fix == "out_specs P('data')"
+
+
+@pytest.mark.parametrize(("dtype", "function"), [(jnp.float32, "pmean"), (jnp.int32, "pmax")])
+def test_equal_values_whose_type_varies_keep_their_dtype(dtype, function):
+    def body(x):
+        return lax.pcast(jnp.zeros(3, dtype), "data", to="varying")
+
+    (missing,) = check(body, (X,), P("data"), P()).missing
+    assert missing.fix == f"jax.lax.{function}(result, 'data')"
+    combine = getattr(lax, function)
+    fixed = check(lambda x: combine(body(x), "data"), (X,), P("data"), P())
+    assert (fixed.accepted, fixed.outputs[0].dtype) == (
+        True,
+        {"pmean": "f32", "pmax": "s32"}[function],
+    )
+
+
+def test_what_differs_otherwise_is_not_said_to_be_a_sum():
+    (missing,) = check(lambda x: lax.axis_index("data"), (X,), P("data"), P()).missing
+    assert missing.collective is None
+    assert missing.fix.startswith("a collective over 'data'")
+
+
 def test_blocks_that_are_claimed_to_be_whole_are_to_be_joined():
     (missing,) = check(lambda x: x.T * 2, (X,), P("data"), P()).missing
     assert missing.collective == "all_gather"
