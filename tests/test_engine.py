@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import linen
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -154,3 +156,70 @@ def test_the_line_that_calls_explain_is_no_part_of_the_program():
     (frame,) = report.collectives[0].frames
     assert frame.function.endswith("product")
     assert len(report.sources) == 1
+
+
+# Library models
+
+
+def dense_net(layers):
+    class Net(linen.Module):
+        @linen.compact
+        def __call__(self, x):
+            for _ in range(layers):
+                x = linen.relu(linen.Dense(8, use_bias=False)(x))
+            return x
+
+    return Net()
+
+
+def forward_of(layers):
+    """Each kernel is sharded over its rows, so each product is summed, in the module it is in."""
+    net = dense_net(layers)
+    shapes = {f"Dense_{i}": {"kernel": jnp.ones((8, 8))} for i in range(layers)}
+    specs = {f"Dense_{i}": {"kernel": P("model")} for i in range(layers)}
+    return sn.explain(
+        net.apply,
+        {"params": shapes},
+        jnp.ones((4, 8)),
+        mesh="model=2",
+        in_specs=({"params": specs}, P(None, "model")),
+    )
+
+
+def test_a_collective_of_a_library_model_says_its_module():
+    report = forward_of(2)
+    sums = [c for c in report.collectives if c.kind == "all-reduce"]
+    assert [c.module for c in sums] == ["Net/Dense_0", "Net/Dense_1"]
+    shown = " ".join(str(report).split())
+    assert " in Net/Dense_0: " in shown
+    assert " in Net/Dense_1: " in shown
+
+
+def test_like_modules_are_shown_together():
+    shown = " ".join(str(forward_of(30)).split())
+    assert "30 all-reduces[model]" in shown
+    assert "in Net/Dense_* (30 modules)" in shown
+
+
+def wide(k, x, w):
+    return k * (x @ w)
+
+
+class Wide:
+    def __call__(self, x, w):
+        return x @ w
+
+
+@pytest.mark.parametrize(
+    ("call", "title", "code"),
+    [
+        (functools.partial(wide, 2.0), "wide", wide.__code__),
+        (jax.tree_util.Partial(wide, 2.0), "wide", wide.__code__),
+        (Wide(), "Wide", Wide.__call__.__code__),
+    ],
+)
+def test_partials_and_callable_objects_keep_their_lines(call, title, code):
+    x, w = jnp.ones((4, 8)), jnp.ones((8, 4))
+    report = sn.explain(call, x, w, mesh="model=2", in_specs=(P(None, "model"), P("model")))
+    assert report.title == title
+    assert [c.line for c in report.collectives] == [code.co_firstlineno + 1]

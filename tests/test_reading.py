@@ -94,3 +94,14 @@ def test_a_module_of_a_folder_is_named(folder):
 def test_an_empty_folder_is_refused(tmp_path):
     with pytest.raises(ValueError, match="none with its program after optimisations"):
         sn.explain_hlo(tmp_path)
+
+
+def test_a_line_of_a_dump_is_shown_with_its_file():
+    text = """HloModule m, num_partitions=2
+
+ENTRY main {
+  x = f32[8]{0} parameter(0)
+  ROOT s = f32[8]{0} all-reduce(x), replica_groups={{0,1}}, to_apply=add, metadata={op_name="jit(f)/psum" source_file="/elsewhere/train.py" source_line=484}
+}
+"""
+    assert "at line 484 of train.py" in " ".join(str(sn.explain_hlo(text)).split())

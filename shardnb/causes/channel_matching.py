@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from functools import cached_property
 from shardnb.causes.entry_parameters import EntryParameters
 from shardnb.collectives.fused import Fused, fused_collectives
 from shardnb.report.model import Collective, Groups
+from shardnb.report.op_names import joined_names
 from shardnb.terms.collectives import kind_of
 from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import Module
@@ -336,34 +336,3 @@ def _score(made: Instruction, name: str, key: Key, dtype: str) -> int:
     named = bool(name) and mine[0].endswith(name)
     alike = bool(mine[0]) and mine[0] == key[0]
     return 4 * named + 8 * (mine == key) + 2 * alike + (made.arrays[0][0] == dtype)
-
-
-def joined_names(op_name: str) -> list[str]:
-    """Give the names of the members of a combined collective, in order.
-
-    >>> joined_names("jit(f)/(dot_general:transpose(jvp())/reduce_sum)")
-    ['dot_general', 'transpose(jvp())/reduce_sum']
-    """
-    for match in re.finditer(r"(?:^|/)\(", op_name):
-        if op_name.endswith(")") and _balanced(op_name[match.end() : -1]):
-            return _split(op_name[match.end() : -1])
-    return []
-
-
-def _balanced(text: str) -> bool:
-    depth = 0
-    for char in text:
-        depth += (char == "(") - (char == ")")
-        if depth < 0:
-            return False
-    return depth == 0
-
-
-def _split(text: str) -> list[str]:
-    parts, depth, start = [], 0, 0
-    for at, char in enumerate(text):
-        depth += (char == "(") - (char == ")")
-        if char == ":" and depth == 0:
-            parts.append(text[start:at])
-            start = at + 1
-    return [*parts, text[start:]]

@@ -23,6 +23,7 @@ from shardnb.causes.windowed import IN_STEPS, Windowed
 from shardnb.collectives.find import is_generated
 from shardnb.compiler.dumps import Dumps
 from shardnb.report.model import Collective, Location, Mesh, Spec
+from shardnb.report.op_names import module_path
 from shardnb.terms.causes import AskedBy
 from shardnb.terms.collectives import KINDS, kind_of
 from shardnb.texts import hlo
@@ -261,6 +262,7 @@ class _Explainer:
         frames = self.locate(self.program.module.frames(told)) if told is not None else ()
         frames = frames or collective.frames
         line = next((frame.line for frame in frames if frame.source == 0), None)
+        module = module_path(op_name)
         return replace(
             collective,
             frames=frames,
@@ -274,7 +276,8 @@ class _Explainer:
             full_remat=full_remat,
             producer_shape=producer_shape,
             phase=phase_of(op_name, differentiated=self.differentiated),
-            why=sentence(collective, verdict, replace(facts, line=line)),
+            module=module,
+            why=sentence(collective, verdict, replace(facts, line=line, module=module)),
         )
 
 

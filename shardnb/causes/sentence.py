@@ -24,6 +24,7 @@ class Facts:
     spec: Spec | None = None
     own: bool = False
     line: int | None = None
+    module: str = ""
     other: str | None = None
     other_spec: Spec | None = None
 
@@ -60,6 +61,7 @@ def _bytes(count: int) -> str:
 
 def _target(facts: Facts) -> str:
     place = f" at line {facts.line}" if facts.line is not None else ""
+    place += f" in {facts.module}" if facts.module else ""
     if facts.own or facts.consumer is None:
         return place
     word = "for" if facts.consumer.startswith("the ") else "before"

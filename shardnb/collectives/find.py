@@ -14,6 +14,7 @@ from shardnb.collectives.trips import trip_count
 from shardnb.collectives.wire_bytes import wire_bytes
 from shardnb.report.dtypes import size_in_bytes
 from shardnb.report.model import Collective, Location, Mesh
+from shardnb.report.op_names import module_path
 from shardnb.terms.collectives import KINDS, Kind, Within, kind_of
 from shardnb.texts.hlo import Frame, Module
 from shardnb.texts.instruction import Array, Instruction
@@ -83,6 +84,7 @@ def _in_fusion(
         algorithm=base.algorithm or algorithm_of(part.fusion),
         frames=base.frames or frames,
         op_name=base.op_name or part.fusion.op_name,
+        module=base.module or module_path(part.fusion.op_name),
     )
     scattered = part.scattered()
     if scattered is None:
@@ -236,6 +238,7 @@ def _collective(
         generated=is_generated(instruction),
         within=place.within,
         op_name=instruction.op_name,
+        module=module_path(instruction.op_name),
         instruction=_shortened(instruction.text),
         channel=instruction.channel,
         algorithm=algorithm_of(instruction),

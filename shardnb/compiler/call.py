@@ -21,6 +21,7 @@ from shardnb.jax_compat import jit_options
 from shardnb.jax_compat.jit_options import Jitted
 from shardnb.mesh import Grid
 from shardnb.report import Source
+from shardnb.sources.functions import function_of
 
 Tree = Any
 
@@ -283,22 +284,11 @@ def _unbound(fn: Any) -> tuple[Any, tuple[Tree, ...], dict[str, Tree]]:
 
 def texts_of(fn: Callable[..., Tree]) -> SourceTexts:
     """Give the text that a function was written in, and the names that it closes over."""
-    plain = _plain(fn)
+    plain = function_of(fn)
     title = getattr(fn, "__name__", None) or getattr(plain, "__name__", "")
     code = getattr(plain, "__code__", None)
     files = {code.co_filename: 0} if code is not None else {}
     return SourceTexts(title or type(fn).__name__, _own_source(code), files, _closure_names(plain))
-
-
-def _plain(fn: Any) -> Any:
-    """Give the Python function that is called in the end."""
-    inner = inspect.unwrap(_unbound(fn)[0])
-    if inner is not fn:
-        return _plain(inner)
-    if hasattr(fn, "__code__") or isinstance(fn, type):
-        return fn
-    called = type(fn).__call__
-    return called if hasattr(called, "__code__") else fn
 
 
 def _own_source(code: Any) -> tuple[Source, ...]:

@@ -67,7 +67,7 @@ class Evidence:
     @cached_property
     def causes(self) -> Causes:
         """The collectives with their causes, as far as the dumps tell them."""
-        locate = self.sources.locate
+        locate = self.sources.locate_anywhere
         found = find_collectives(self.module, self.mesh, locate, self.partitioned)
         if self.before is None or self.partitioned is None:
             of_jax = bool(_OF_JAX.search(self.text))

@@ -18,7 +18,7 @@ def find(evidence: Evidence) -> Iterator[Finding]:
     """Say that a program does not fit into a device: needed, available, the largest buffers."""
     if not evidence.failure:
         return
-    module, locate = evidence.module, evidence.sources.locate
+    module, locate = evidence.module, evidence.sources.locate_anywhere
     known = {one.name: one for one in module.instructions()}
     buffers = [buffer for a in read_allocations(evidence.dumps.buffers) for buffer in a.buffers]
     largest = sorted(buffers, key=lambda buffer: -buffer.bytes)[:_LISTED]

@@ -199,6 +199,7 @@ class Collective:
     loop's condition runs once more than its body). `axes` are the mesh axes whose devices
     exchange, a part of an axis as `data:(4)2`, or None where the groups match no axes.
     `producer_shape` is the shape of the whole array that is moved, before it was cut.
+    `module` are the modules and named scopes around the operation that it is for.
     `generated` says whether the compiler made it, None where a text does not tell.
     `made_as` is the kind that the partitioner made, where the compiler sends another. `algorithm`
     is the compiler's name of how it sends it, `overlap` what runs meanwhile (None: it is not
@@ -231,6 +232,7 @@ class Collective:
     frames: tuple[Location, ...] = ()
     within: tuple[Within, ...] = ()
     op_name: str = ""
+    module: str = ""
     instruction: str = ""
     channel: int | None = None
     made_as: Kind | None = None

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import linecache
 import os
+import re
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import shardnb
+from shardnb.jax_compat.frames import is_jaxs_own
 from shardnb.report.model import Location, Source
 from shardnb.texts.hlo import Frame
 
@@ -20,6 +23,14 @@ _LIBRARIES = tuple(
     if path
 )
 _OWN = tuple(os.path.realpath(path) + os.sep for path in shardnb.__path__)
+# Whose a line is, those first that say most: a framework's line is the same for all layers of a
+# kind, so the library that uses it says more. What runs every program says nothing.
+_USERS, _LIBRARYS, _FRAMEWORKS, _HIDDEN = range(4)
+_OF_MODELS = re.compile(r"-packages[/\\](flax|haiku|equinox|penzai|optax|chex|einops|jaxtyping)\b")
+_MACHINERY = re.compile(
+    r"-packages[/\\](jax|jaxlib|IPython|ipykernel|traitlets|tornado|absl|pytest|_pytest|pluggy)\b"
+    r"|lib[/\\]python3\.\d+[/\\](?!(site|dist)-packages)"
+)
 # Lines of a file that a report keeps: the used ones of a training script may lie far apart.
 _EXCERPT = 200
 
@@ -28,7 +39,8 @@ class Sources:
     """Finds the user's lines in stacks of frames, and keeps the texts that they stand in.
 
     `known` are texts that are there from the start, `files` says which of them a file name is.
-    Other files of the user's join as they are met; those of libraries do not.
+    Other files join as they are met: those of libraries only where a stack has no line of the
+    user's, as in a training program that is installed as a library itself.
     """
 
     def __init__(
@@ -38,30 +50,36 @@ class Sources:
         self._known = list(known)
         self._files = dict(files or {})
         self._lines: dict[str, set[int]] = {}
-        self._library: dict[str, bool] = {}
+        self._ranks: dict[str, int] = {}
         self._own: dict[str, bool] = {}
-        self._chains: dict[tuple[Frame, ...], tuple[Location, ...]] = {}
+        self._chains: dict[tuple[tuple[Frame, ...], int], tuple[Location, ...]] = {}
 
     def locate(self, frames: tuple[Frame, ...]) -> tuple[Location, ...]:
         """Give the user's own lines of a stack, innermost first."""
-        if frames not in self._chains:
-            self._chains[frames] = tuple(dict.fromkeys(self._locations(frames)))
-        return self._chains[frames]
+        return self._located(frames, _USERS)
 
-    def _locations(self, frames: tuple[Frame, ...]) -> Iterator[Location]:
-        for frame in frames:
-            if self.is_own(frame.file):
-                return  # what called shardnb is no part of the program
-            index = self._index(frame)
-            if index is not None:
-                yield Location(index, frame.line, frame.function)
+    def locate_anywhere(self, frames: tuple[Frame, ...]) -> tuple[Location, ...]:
+        """Give the user's own lines of a stack, else those of the libraries that it is in."""
+        return (
+            self._located(frames, _USERS)
+            or self._located(frames, _LIBRARYS)
+            or self._located(frames, _FRAMEWORKS)
+        )
 
-    def _index(self, frame: Frame) -> int | None:
+    def _located(self, frames: tuple[Frame, ...], rank: int) -> tuple[Location, ...]:
+        key = frames, rank
+        if key not in self._chains:
+            # What called shardnb is no part of the program.
+            inner = itertools.takewhile(lambda frame: not self.is_own(frame.file), frames)
+            shown = [frame for frame in inner if self._rank(frame) == rank]
+            places = (Location(self._index(f), f.line, f.function) for f in shown)
+            self._chains[key] = tuple(dict.fromkeys(places))
+        return self._chains[key]
+
+    def _index(self, frame: Frame) -> int:
         index = self._files.get(frame.file)
         if index is not None and self._covers(self._known[index], frame.line):
             return index
-        if self._is_library(frame.file):
-            return None
         key = f"{frame.file}#rest" if index is not None else frame.file
         if key not in self._files:
             self._files[key] = len(self._known)
@@ -74,12 +92,22 @@ class Sources:
         count = source.text.count("\n") + 1
         return not source.text or source.first_line <= line < source.first_line + count
 
-    def _is_library(self, file: str) -> bool:
-        if file not in self._library:
-            path = os.path.realpath(file)
+    def _rank(self, frame: Frame) -> int:
+        """Say whose a line is."""
+        index = self._files.get(frame.file)
+        if index is not None and self._covers(self._known[index], frame.line):
+            return _USERS
+        if frame.file not in self._ranks:
+            path = os.path.realpath(frame.file)
             inside = any(path.startswith(root + os.sep) for root in _LIBRARIES)
-            self._library[file] = inside or "-packages" + os.sep in path or not file
-        return self._library[file]
+            if not frame.file or is_jaxs_own(frame.file) or _MACHINERY.search(path):
+                rank = _HIDDEN
+            elif not (inside or "-packages" + os.sep in path):
+                rank = _USERS
+            else:
+                rank = _FRAMEWORKS if _OF_MODELS.search(path) else _LIBRARYS
+            self._ranks[frame.file] = rank
+        return self._ranks[frame.file]
 
     def is_own(self, file: str) -> bool:
         """Whether a file is one of shardnb's."""

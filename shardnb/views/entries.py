@@ -97,7 +97,8 @@ def _likeness(collective: Collective, report: Report) -> Hashable:
     place = words.home(collective, report)
     line = (place.source, place.line) if place else None
     asker, axes = words.asked(collective), words.over(collective)
-    return line, collective.kind, axes, asker, collective.reason, collective.full_remat
+    told = collective.kind, axes, asker, collective.reason, collective.full_remat
+    return line, words.like_module(collective), *told
 
 
 def _weight(group: Sequence[Collective]) -> int:
@@ -114,7 +115,7 @@ def _entry(group: tuple[Collective, ...], report: Report) -> Entry:
         array=_array(group),
         sends=words.sends(group),
         cause=words.cause(first),
-        at=words.at(place, report) + phase,
+        at=words.at(place, report) + words.inside(group) + phase,
         placed=place is not None,
         because=_because(group),
         further=_further(group),

@@ -261,7 +261,7 @@ def _fields(one: Collective) -> dict[str, str]:
 
 def _at(one: Collective, report: Report) -> str:
     phase = f", {clean(one.phase)}" if one.phase else ""
-    return words.at(words.home(one, report), report) + phase
+    return words.at(words.home(one, report), report) + words.inside((one,)) + phase
 
 
 def _because(one: Collective) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
-from shardnb.report import Collective, Fix, Location, Report
+from shardnb.report import Collective, Fix, Location, Report, Source
 from shardnb.report.cost import Cost
 from shardnb.report.spec import spec_text
 from shardnb.terms.causes import ASKERS, REASONS, Asker
@@ -89,7 +90,32 @@ def unknown(collectives: Sequence[Collective]) -> int:
 def home(collective: Collective, report: Report) -> Location | None:
     """Give the line that a collective is told at: the explained text's, else another source's."""
     frames = [frame for frame in collective.frames if is_shown(frame, report)]
+    if _is_file(report.sources):
+        # The files of a dump are elsewhere: their lines are known, their texts mostly not.
+        return next(iter(frames or collective.frames), None)
     return next((f for f in frames if f.source == 0), frames[0] if frames else None)
+
+
+def _is_file(sources: Sequence[Source]) -> bool:
+    """Whether the first source is a file that was met, not a cell or a function that is explained.
+
+    A dump names the files that it was written in, and nothing of it is explained text.
+    """
+    return bool(sources) and sources[0].name.endswith(".py")
+
+
+def inside(collectives: Sequence[Collective]) -> str:
+    """Say in which module they stand: ` in Net/Dense_0`, ` in Net/Dense_* (4 modules)`, or ""."""
+    modules = {collective.module for collective in collectives} - {""}
+    if len(modules) <= 1:
+        return "".join(f" in {clean(module)}" for module in modules)
+    alike = {like_module(collective) for collective in collectives}
+    return f" in {clean(alike.pop())} ({len(modules):,} modules)" if len(alike) == 1 else ""
+
+
+def like_module(collective: Collective) -> str:
+    """Give a module's path with a star for each number: the layers of a model are told together."""
+    return re.sub(r"\d+", "*", collective.module)
 
 
 def is_shown(place: Location, report: Report) -> bool:
@@ -103,7 +129,8 @@ def at(place: Location | None, report: Report) -> str:
     """Say where: `at line 3`, `at line 7 of layers.py`, or that no line is known."""
     if place is None:
         return "at no known line"
-    if place.source == 0 or place.source >= len(report.sources):
+    explained = place.source == 0 and not _is_file(report.sources)
+    if explained or place.source >= len(report.sources):
         return f"at line {place.line}"
     return f"at line {place.line} of {clean(report.sources[place.source].name)}"
 

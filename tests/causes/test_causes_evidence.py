@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from shardnb.causes.channel_matching import joined_names
 from shardnb.causes.phase import phase_of
 from shardnb.causes.rematerialisation import read_warnings
 from shardnb.report.model import Axis, Mesh
+from shardnb.report.op_names import joined_names
 from shardnb.texts.shardings import LayoutReader
 
 MESH = Mesh((Axis("data", 4), Axis("model", 2)), tuple(range(8)))

@@ -61,6 +61,7 @@ export interface Collective {
   frames: readonly Location[];
   within: readonly ("conditional" | "while" | "while condition")[];
   op_name: string;
+  module: string;
   instruction: string;
   channel: number | null;
   made_as: Kind | null;

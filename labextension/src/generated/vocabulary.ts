@@ -145,6 +145,7 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "frames": [],
       "within": [],
       "op_name": "",
+      "module": "",
       "instruction": "",
       "channel": null,
       "made_as": null,

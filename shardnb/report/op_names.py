@@ -1,0 +1,82 @@
+"""The names that JAX gives operations: the functions, transforms and modules around each."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+_CALL = re.compile(r"(\w+)\((.*)\)", re.DOTALL)
+# What a function is called by, and not where it stands: jit(relu) is not a module.
+_OF_FUNCTIONS = frozenset({"jit", "pjit", "pmap", "xmap", "xla_call", "custom_partitioning"})
+# Written by JAX itself for loops, branches and calls.
+_CONTROL = re.compile(
+    r"while|body|cond|scan|branch_\d+_fun|closed_call|core_call|checkpoint|remat\d?|shard_map|pjit"
+    r"|rematted_computation|custom_[jv]+p_call(_jaxpr)?|~|"
+)
+
+
+@lru_cache(maxsize=4096)
+def module_path(op_name: str) -> str:
+    """Give the modules and named scopes that an operation stands in; "" where there are none.
+
+    Flax, Haiku and `jax.named_scope` put them into the name; transforms stand around the first.
+    Of operations that XLA joined into one it is what all of them stand in.
+
+    >>> module_path("jit(loss)/transpose(jvp(Net))/Block_0/Dense_1/dot_general")
+    'Net/Block_0/Dense_1'
+    >>> module_path("jit(step)/while/body/jvp(Net)/jit(relu)/max"), module_path("jit(f)/jvp()/add")
+    ('Net', '')
+    >>> module_path("jit(f)/jvp(Net)/(Dense_0/add:Dense_1/mul)")
+    'Net'
+    """
+    paths: list[list[str]] = []
+    for name in op_name.split(";"):
+        members = joined_names(name)
+        before = name[: -len(":".join(members)) - 2] if members else ""
+        wholes = [f"{before}{member}" for member in members] or [name]
+        paths += [list(_modules(whole.rpartition("/")[0])) for whole in wholes]
+    common = itertools.takewhile(lambda level: len(set(level)) == 1, zip(*paths, strict=False))
+    return "/".join(level[0] for level in common)
+
+
+def _modules(scopes: str) -> Iterator[str]:
+    for part in _split(scopes, "/"):
+        call = _CALL.fullmatch(part)
+        if call is not None and call[1] not in _OF_FUNCTIONS:
+            yield from _modules(call[2])
+        elif call is None and not _CONTROL.fullmatch(part):
+            yield part
+
+
+def joined_names(op_name: str) -> list[str]:
+    """Give the names of the members of a combined collective, in order.
+
+    >>> joined_names("jit(f)/(dot_general:transpose(jvp())/reduce_sum)")
+    ['dot_general', 'transpose(jvp())/reduce_sum']
+    """
+    for match in re.finditer(r"(?:^|/)\(", op_name):
+        if op_name.endswith(")") and _balanced(op_name[match.end() : -1]):
+            return _split(op_name[match.end() : -1], ":")
+    return []
+
+
+def _balanced(text: str) -> bool:
+    depth = 0
+    for char in text:
+        depth += (char == "(") - (char == ")")
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Split at each separator that is in no brackets."""
+    parts, depth, start = [], 0, 0
+    for at, char in enumerate(text):
+        depth += (char == "(") - (char == ")")
+        if char == separator and depth == 0:
+            parts.append(text[start:at])
+            start = at + 1
+    return [*parts, text[start:]]
