@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import widget from '../src/widget';
 import { judged, questions } from '../src/widget/predict';
 import { readReport } from '../src/view/report';
-import { HOSTILE, array, sketch, spoken } from './samples';
+import { HOSTILE, allReduce, array, sketch, spoken } from './samples';
 
 /** The kernel's side: holds state, keeps what is sent. */
 class Kernel {
@@ -260,12 +260,39 @@ describe('playing a collective', () => {
 
 describe('predict, then reveal', () => {
   it('asks for each collective once, and judges kind and axes apart', () => {
-    const [one] = questions(readReport(spoken(sketch())));
-    expect(one.text).toBe('h = x @ W');
-    expect(judged(one.one, 'all-reduce', new Set(['model']))).toEqual({ kind: true, axes: true });
-    expect(judged(one.one, 'all-reduce', new Set(['data', 'model']))).toEqual({ kind: true, axes: false });
-    expect(judged(one.one, 'nothing', new Set())).toEqual({ kind: false, axes: false });
-    expect(judged(null, 'nothing', new Set())).toEqual({ kind: true, axes: true });
+    const [{ text, sent }] = questions(readReport(spoken(sketch())));
+    const one = sent[0];
+    expect(text).toBe('h = x @ W');
+    expect(judged(sent, 'all-reduce', new Set(['model']))).toEqual({ one, kind: true, axes: true });
+    expect(judged(sent, 'all-reduce', new Set(['data', 'model']))).toEqual({ one, kind: true, axes: false });
+    expect(judged(sent, 'nothing', new Set())).toEqual({ one, kind: false, axes: false });
+    expect(judged([], 'nothing', new Set())).toEqual({ one: null, kind: true, axes: true });
+  });
+
+  it('takes the collectives of a line in any order, each once', () => {
+    const report = { ...sketch(), collectives: [allReduce(), { ...allReduce(), id: 1, axes: ['data'] }] };
+    const [first, second] = questions(readReport(spoken(report)));
+    expect([first.sent.length, first.before, second.before]).toEqual([2, 0, 1]);
+    const guess = judged(first.sent, 'all-reduce', new Set(['data']));
+    expect(guess).toEqual({ one: first.sent[1], kind: true, axes: true });
+    expect(judged([first.sent[0]], 'all-reduce', new Set(['data'])).axes).toBe(false);
+  });
+
+  it('asks of lines that send nothing as well, where every collective has a line', () => {
+    const values = [1, 2, 2].map(line => ({ ...array('h', [8], [[]], [8]), location: { source: 0, line } }));
+    const asked = questions(readReport(spoken({ ...sketch(), values })));
+    expect(asked.map(({ line, sent }) => [line, sent.length])).toEqual([[1, 1], [2, 0]]);
+    const nowhere = { ...allReduce(), id: 1, frames: [] };
+    const unknown = { ...sketch(), values, collectives: [allReduce(), nowhere] };
+    expect(questions(readReport(spoken(unknown))).every(({ sent }) => sent.length)).toBe(true);
+  });
+
+  it('has every kind among its answers', () => {
+    show(new Kernel({ view: 'predict', data: written(sketch()) }));
+    const kinds = host.querySelector('[aria-label="which collective"], [title="which collective"]')!.textContent!;
+    for (const kind of ['nothing', 'all-reduce', 'ragged-all-to-all', 'collective-broadcast', 'collective-permute']) {
+      expect(kinds).toContain(kind);
+    }
   });
 
   it('hides the answer until it is asked for, then tells why', () => {

@@ -132,6 +132,7 @@ var SHAPES = {
       "frames": [],
       "within": [],
       "op_name": "",
+      "module": "",
       "instruction": "",
       "channel": null,
       "made_as": null,
@@ -566,11 +567,12 @@ var WIDGETS = {
   "noLine": "A collective stands at no known line.",
   "wholeProgram": "What does this program send?",
   "questionLine": "Line {line}: ",
-  "whichOf": " Of the {all} kinds of exchange there, what is number {number}?",
+  "oneOf": " It sends {all} different collectives: name one of them, in any order.",
+  "oneMore": " It sends {all} different collectives: name another one.",
   "whatSent": " What does it send?",
   "right": "Right.",
   "rightKind": "The right kind, over other axes.",
-  "wrong": "Another one.",
+  "wrong": "Not quite.",
   "truth": " It is {name}, {grouping}.",
   "truthNothing": " Nothing: every device has what it needs.",
   "again": "start again",
@@ -3547,36 +3549,50 @@ var NOTHING = WIDGETS.nothing;
 var ANSWERS = [NOTHING, ...Object.keys(KINDS)];
 var MOST = 20;
 function questions(report) {
-  const seen = /* @__PURE__ */ new Set();
-  const found = [];
+  const places = /* @__PURE__ */ new Map();
   for (const one of report.collectives) {
     const place2 = home(one, report);
-    const key = JSON.stringify([place2?.source, place2?.line, one.kind, one.axes]);
-    if (!seen.has(key)) {
-      seen.add(key);
-      found.push({ line: place2?.line ?? null, text: lineText2(report, one), one, of: [1, 1] });
+    const key = JSON.stringify([place2?.source, place2?.line]);
+    const { sent: sent2 } = places.get(key) ?? places.set(key, { place: place2, sent: [] }).get(key);
+    if (!sent2.some((other) => alike(other, one))) {
+      sent2.push(one);
     }
   }
+  const found = [...places.values()].flatMap(
+    ({ place: place2, sent: sent2 }) => sent2.map((_, before) => ({ line: place2?.line ?? null, text: lineText2(report, place2), sent: sent2, before }))
+  );
+  found.push(...silent(report).map((place2) => ({ line: place2.line, text: lineText2(report, place2), sent: [], before: 0 })));
   if (!found.length) {
-    return [{ line: null, text: "", one: null, of: [1, 1] }];
+    return [{ line: null, text: "", sent: [], before: 0 }];
   }
-  return found.slice(0, MOST).map((question, i, all) => {
-    const like = all.filter((other) => other.line === question.line && other.text === question.text);
-    return { ...question, of: [like.indexOf(all[i]) + 1, like.length] };
-  });
+  return found.sort((a, b) => (a.line ?? Infinity) - (b.line ?? Infinity)).slice(0, MOST);
 }
-function lineText2(report, one) {
-  const place2 = home(one, report);
+function silent(report) {
+  const homes = report.collectives.map((one) => home(one, report));
+  if (homes.some((place2) => place2?.source !== 0)) {
+    return [];
+  }
+  const known = new Set(homes.map((place2) => place2?.line));
+  const places = report.values.flatMap(({ location }) => location?.source === 0 ? [location] : []);
+  return places.filter(({ line: line2 }) => !known.has(line2) && known.add(line2));
+}
+function alike(one, other) {
+  return one.kind === other.kind && JSON.stringify(one.axes) === JSON.stringify(other.axes);
+}
+function lineText2(report, place2) {
   const source2 = place2 && report.sources[place2.source];
   return source2 ? (source2.text.split("\n")[place2.line - source2.first_line] ?? "").trim() : "";
 }
-function judged(one, kind, axes2) {
-  if (!one) {
-    return { kind: kind === NOTHING, axes: true };
+function judged(left, kind, axes2) {
+  if (!left.length) {
+    return { one: null, kind: kind === NOTHING, axes: true };
   }
-  const truth = new Set((one.axes ?? []).map(wholeAxis));
-  const same = truth.size === axes2.size && [...truth].every((axis) => axes2.has(axis));
-  return { kind: kind === one.kind, axes: one.axes === null || same };
+  const judgements = left.map((one) => {
+    const truth = new Set((one.axes ?? []).map(wholeAxis));
+    const same = truth.size === axes2.size && [...truth].every((axis) => axes2.has(axis));
+    return { one, kind: kind === one.kind, axes: one.axes === null || same };
+  });
+  return judgements.find((each) => each.kind && each.axes) ?? judgements.find((each) => each.kind) ?? judgements[0];
 }
 function predict(model, root) {
   const report = readReport(JSON.parse(model.get("data")));
@@ -3628,7 +3644,7 @@ var Quiz = class {
     reveal.addEventListener("click", () => {
       reveal.disabled = list2.disabled = true;
       boxes.forEach((label3) => label3.firstChild.disabled = true);
-      this._reveal(question, judged(question.one, kind, axes2));
+      this._reveal(judged(question.sent.filter((one) => !this._named.has(one)), kind, axes2));
     });
     this._truth = h("div", { class: "truth", "aria-live": "polite" });
     this._stage.replaceChildren(
@@ -3639,15 +3655,19 @@ var Quiz = class {
     );
     this._tell();
   }
-  _text({ line: line2, text, of: [number, all] }) {
+  _text({ line: line2, text, sent: sent2, before }) {
     if (line2 === null) {
       return [this.report.collectives.length ? WIDGETS.noLine : WIDGETS.wholeProgram];
     }
-    const which = all > 1 ? fill(WIDGETS.whichOf, { all, number }) : WIDGETS.whatSent;
+    const all = sent2.length;
+    const which = before ? fill(WIDGETS.oneMore, { all }) : all > 1 ? fill(WIDGETS.oneOf, { all }) : WIDGETS.whatSent;
     return [fill(WIDGETS.questionLine, { line: line2 }), mono(clean(text)), which];
   }
-  _reveal({ one }, right) {
+  _reveal({ one, ...right }) {
     const whole = right.kind && right.axes;
+    if (one) {
+      this._named.add(one);
+    }
     this._right += whole ? 1 : 0;
     const verdict = whole ? WIDGETS.right : right.kind ? WIDGETS.rightKind : WIDGETS.wrong;
     const said = one ? fill(WIDGETS.truth, { name: one.say("name"), grouping: one.say("grouping") }) : WIDGETS.truthNothing;
@@ -3666,6 +3686,9 @@ var Quiz = class {
     next.addEventListener("click", () => {
       this._right = last ? 0 : this._right;
       this._now = last ? 0 : this._now + 1;
+      if (last) {
+        this._named.clear();
+      }
       this._done = last ? 0 : this._now;
       this._ask();
     });
@@ -3683,6 +3706,8 @@ var Quiz = class {
   _score = h("div", { class: "summary" });
   _stage = h("div", { class: "quiz" });
   _lines = /* @__PURE__ */ new Map();
+  /** Those that were told already. */
+  _named = /* @__PURE__ */ new Set();
   _truth = h("div");
   _answer = null;
   _now = 0;

@@ -16,9 +16,10 @@ Tree = Any
 
 
 def predict(fn_or_report: Callable[..., Tree] | Report, *args: Tree, **options: Any) -> Prediction:
-    """Give a widget that asks of each collective which it is, and over which axes; then tells.
+    """Give a widget that asks what each line sends, and over which axes; then tells.
 
-    Takes a report, or what `explain` takes. Raises what JAX raises.
+    Lines that send nothing are asked too. Where a line sends several collectives, they may be
+    named in any order. Takes a report, or what `explain` takes. Raises what JAX raises.
 
     >>> import jax, jax.numpy as jnp
     >>> from jax.sharding import PartitionSpec as P
@@ -35,7 +36,7 @@ def predict(fn_or_report: Callable[..., Tree] | Report, *args: Tree, **options: 
 
 
 class Prediction(Live):
-    """A widget with a question for each collective of `report`."""
+    """A widget with a question for each line of `report`, and each different collective of it."""
 
     data = traitlets.Unicode().tag(sync=True)
 

@@ -6,7 +6,7 @@ import { wholeAxis } from '../view/blocks';
 import { Detail } from '../view/detail';
 import { h, heading, mono } from '../view/dom';
 import { MeshPanel } from '../view/mesh';
-import { Collective, Report, home, readReport } from '../view/report';
+import { Collective, Location, Report, home, readReport } from '../view/report';
 import { clean, fill } from '../view/slots';
 import { Store } from '../view/store';
 import { head } from '../view/view';
@@ -17,54 +17,74 @@ const NOTHING = WIDGETS.nothing;
 const ANSWERS: readonly string[] = [NOTHING, ...Object.keys(KINDS)];
 const MOST = 20;
 
-/** A place in the text and what it sends; null where it sends nothing. */
+/** A place in the text, and the different collectives that it sends: none where it sends nothing. */
 export interface Question {
   line: number | null;
   text: string;
-  one: Collective | null;
-  /** Which of the collectives of its line it is, of how many. */
-  of: readonly [number, number];
+  sent: readonly Collective[];
+  /** How many of them were asked for before: any that is left is a right answer. */
+  before: number;
 }
 
-/** Give a question for each collective, like ones of a line once; one of nothing where there is none. */
+/** Give as many questions for a line as it has different collectives, and one where it sends nothing. */
 export function questions(report: Report): Question[] {
-  const seen = new Set<string>();
-  const found: Question[] = [];
+  const places = new Map<string, { place: Location | null; sent: Collective[] }>();
   for (const one of report.collectives) {
     const place = home(one, report);
-    const key = JSON.stringify([place?.source, place?.line, one.kind, one.axes]);
-    if (!seen.has(key)) {
-      seen.add(key);
-      found.push({ line: place?.line ?? null, text: lineText(report, one), one, of: [1, 1] });
+    const key = JSON.stringify([place?.source, place?.line]);
+    const { sent } = places.get(key) ?? places.set(key, { place, sent: [] }).get(key)!;
+    if (!sent.some(other => alike(other, one))) {
+      sent.push(one);
     }
   }
+  const found = [...places.values()].flatMap(({ place, sent }) =>
+    sent.map((_, before) => ({ line: place?.line ?? null, text: lineText(report, place), sent, before }))
+  );
+  found.push(...silent(report).map(place => ({ line: place.line, text: lineText(report, place), sent: [], before: 0 })));
   if (!found.length) {
-    return [{ line: null, text: '', one: null, of: [1, 1] }];
+    return [{ line: null, text: '', sent: [], before: 0 }];
   }
-  return found.slice(0, MOST).map((question, i, all) => {
-    const like = all.filter(other => other.line === question.line && other.text === question.text);
-    return { ...question, of: [like.indexOf(all[i]) + 1, like.length] };
-  });
+  return found.sort((a, b) => (a.line ?? Infinity) - (b.line ?? Infinity)).slice(0, MOST);
 }
 
-function lineText(report: Report, one: Collective): string {
-  const place = home(one, report);
+/** Give the explained lines that compute something and send nothing, where each collective has a line there. */
+function silent(report: Report): Location[] {
+  const homes = report.collectives.map(one => home(one, report));
+  if (homes.some(place => place?.source !== 0)) {
+    return [];
+  }
+  const known = new Set(homes.map(place => place?.line));
+  const places = report.values.flatMap(({ location }) => (location?.source === 0 ? [location] : []));
+  return places.filter(({ line }) => !known.has(line) && known.add(line));
+}
+
+function alike(one: Collective, other: Collective): boolean {
+  return one.kind === other.kind && JSON.stringify(one.axes) === JSON.stringify(other.axes);
+}
+
+function lineText(report: Report, place: Location | null): string {
   const source = place && report.sources[place.source];
   return source ? (source.text.split('\n')[place.line - source.first_line] ?? '').trim() : '';
 }
 
-/** Whether a guess is right: the kind, and the axes. */
-export function judged(
-  one: Collective | null,
-  kind: string,
-  axes: ReadonlySet<string>
-): { kind: boolean; axes: boolean } {
-  if (!one) {
-    return { kind: kind === NOTHING, axes: true };
+export interface Judgement {
+  /** What is told: the collective that was guessed, or the nearest; null for nothing. */
+  one: Collective | null;
+  kind: boolean;
+  axes: boolean;
+}
+
+/** Judge a guess by those that are left to name at its line, in whatever order they are named. */
+export function judged(left: readonly Collective[], kind: string, axes: ReadonlySet<string>): Judgement {
+  if (!left.length) {
+    return { one: null, kind: kind === NOTHING, axes: true };
   }
-  const truth = new Set((one.axes ?? []).map(wholeAxis));
-  const same = truth.size === axes.size && [...truth].every(axis => axes.has(axis));
-  return { kind: kind === one.kind, axes: one.axes === null || same };
+  const judgements = left.map(one => {
+    const truth = new Set((one.axes ?? []).map(wholeAxis));
+    const same = truth.size === axes.size && [...truth].every(axis => axes.has(axis));
+    return { one, kind: kind === one.kind, axes: one.axes === null || same };
+  });
+  return judgements.find(each => each.kind && each.axes) ?? judgements.find(each => each.kind) ?? judgements[0];
 }
 
 export function predict(model: Model, root: HTMLElement): () => void {
@@ -123,7 +143,7 @@ export class Quiz {
     reveal.addEventListener('click', () => {
       reveal.disabled = list.disabled = true;
       boxes.forEach(label => ((label.firstChild as HTMLInputElement).disabled = true));
-      this._reveal(question, judged(question.one, kind, axes));
+      this._reveal(judged(question.sent.filter(one => !this._named.has(one)), kind, axes));
     });
     this._truth = h('div', { class: 'truth', 'aria-live': 'polite' });
     this._stage.replaceChildren(
@@ -135,16 +155,20 @@ export class Quiz {
     this._tell();
   }
 
-  private _text({ line, text, of: [number, all] }: Question): (string | HTMLElement)[] {
+  private _text({ line, text, sent, before }: Question): (string | HTMLElement)[] {
     if (line === null) {
       return [this.report.collectives.length ? WIDGETS.noLine : WIDGETS.wholeProgram];
     }
-    const which = all > 1 ? fill(WIDGETS.whichOf, { all, number }) : WIDGETS.whatSent;
+    const all = sent.length;
+    const which = before ? fill(WIDGETS.oneMore, { all }) : all > 1 ? fill(WIDGETS.oneOf, { all }) : WIDGETS.whatSent;
     return [fill(WIDGETS.questionLine, { line }), mono(clean(text)), which];
   }
 
-  private _reveal({ one }: Question, right: { kind: boolean; axes: boolean }): void {
+  private _reveal({ one, ...right }: Judgement): void {
     const whole = right.kind && right.axes;
+    if (one) {
+      this._named.add(one);
+    }
     this._right += whole ? 1 : 0;
     const verdict = whole ? WIDGETS.right : right.kind ? WIDGETS.rightKind : WIDGETS.wrong;
     const said = one
@@ -165,6 +189,9 @@ export class Quiz {
     next.addEventListener('click', () => {
       this._right = last ? 0 : this._right;
       this._now = last ? 0 : this._now + 1;
+      if (last) {
+        this._named.clear();
+      }
       this._done = last ? 0 : this._now;
       this._ask();
     });
@@ -184,6 +211,8 @@ export class Quiz {
   private readonly _score = h('div', { class: 'summary' });
   private readonly _stage = h('div', { class: 'quiz' });
   private readonly _lines = new Map<number, HTMLElement>();
+  /** Those that were told already. */
+  private readonly _named = new Set<Collective>();
   private _truth = h('div');
   private _answer: Store | null = null;
   private _now = 0;
