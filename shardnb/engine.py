@@ -11,6 +11,7 @@ import jax
 
 from shardnb.compiler import Program, Request, SourceTexts, build
 from shardnb.compiler.call import read_call
+from shardnb.compiler.stages import program_of_stage, stage_of
 from shardnb.errors import failures
 from shardnb.findings import report_of_program, report_of_text
 from shardnb.jax_compat.xla import hlo_text
@@ -18,6 +19,8 @@ from shardnb.mesh import Grid, make_grid
 from shardnb.report import Mesh, Report
 
 Tree = Any
+
+_ONLY_A_MESH = "a program that is {} already is explained as it is: give nothing with it but a mesh"
 
 
 def explain(
@@ -38,8 +41,10 @@ def explain(
     Nothing is allocated or run, except with `run=True`.
 
     Args:
-        fn: a function of pytrees of arrays. A jitted one keeps what it was jitted with: shardings,
-            donation, static arguments, compiler options; `nnx.jit` and `eqx.filter_jit` as well.
+        fn: a function of pytrees of arrays, or one that is traced, lowered or compiled already: a
+            stage of JAX's, which is explained alone. A jitted one keeps what it was jitted with:
+            shardings, donation, static arguments, compiler options; `nnx.jit` and
+            `eqx.filter_jit` as well.
         args: arrays, `jax.ShapeDtypeStruct`, or pytrees of them; what is no array stays as it is.
         mesh: a text such as `data=4,model=2`, or a `jax.sharding.Mesh`. None: the mesh in the
             arguments' shardings, else the one of `%mesh`, else the one of `jax.set_mesh`.
@@ -74,6 +79,10 @@ def explain(
     >>> [(c.kind, c.axes, c.shape) for c in report.collectives]
     [('all-reduce', ('model',), (64, 1024))]
     """
+    if stage := stage_of(fn):
+        if args or options or axes or on or fixes or in_specs is not None or out_specs is not None:
+            raise ValueError(_ONLY_A_MESH.format(type(stage).__name__.lower()))
+        return report_of_program(program_of_stage(stage, mesh), origins=origins)
     call = read_call(fn, args, options)
     request = call.request(make_grid(mesh, axes, on, call.placed), in_specs, out_specs)
     try:

@@ -8,7 +8,8 @@ from pathlib import Path
 import jax
 
 from shardnb.compiler.dumps import Dumps, read_folder
-from shardnb.findings import report_of_text
+from shardnb.compiler.stages import Stage, program_of_stage, stage_of
+from shardnb.findings import report_of_program, report_of_text
 from shardnb.findings.text_evidence import of_axes
 from shardnb.mesh import Grid, parse_mesh
 from shardnb.report import Mesh, Report
@@ -17,7 +18,7 @@ _COUNT = re.compile(r"num_partitions=\d+")
 
 
 def explain_hlo(
-    text_or_path: str | Path, mesh: str | Mesh | jax.sharding.Mesh | None = None
+    text_or_path: str | Path | Stage, mesh: str | Mesh | jax.sharding.Mesh | None = None
 ) -> Report:
     """Read an HLO dump into a report, as far as its evidence goes.
 
@@ -26,7 +27,7 @@ def explain_hlo(
     `data=4,model=2`; without it they are those that the text itself names, or unnamed. Who asked
     for a collective, and why, is not in a text. It is in the folder of a dump that was written
     with `--xla_dump_hlo_pass_re=spmd|shardy`: give the folder, or the module in it as
-    `folder/module_0012.jit_step`.
+    `folder/module_0012.jit_step`. What `jax.jit(f).lower(x)` and `.compile()` give is taken, too.
 
     Raises `ValueError` where there is no such file, where the text is no HLO or is cut off, and
     where the mesh has another number of devices than the program.
@@ -41,11 +42,22 @@ def explain_hlo(
     >>> [(c.kind, c.axes, c.bytes) for c in explain_hlo(dump, mesh="data=2,model=2").collectives]
     [('all-reduce', ('model',), 512)]
     """
+    if not isinstance(text_or_path, str | Path):
+        stage = stage_of(text_or_path)
+        if stage is None:
+            raise TypeError(f"expected HLO text or a path, got the {type(text_or_path).__name__}")
+        return report_of_program(program_of_stage(stage, _axes_text(mesh)))
     described = _described(mesh)
     dumps = _of_folder(text_or_path)
     if dumps is not None:
         return report_of_text(dumps.optimized, described, dumps=dumps)
     return report_of_text(_text(text_or_path), described)
+
+
+def _axes_text(mesh: str | Mesh | jax.sharding.Mesh | None) -> str | jax.sharding.Mesh | None:
+    if isinstance(mesh, Mesh):
+        return ",".join(f"{axis.name}={axis.size}" for axis in mesh.axes)
+    return mesh
 
 
 def _of_folder(given: str | Path) -> Dumps | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -36,8 +36,9 @@ _TOPOLOGY = "a TPU topology is only compiled for"
 class Program:
     """A compiled program: JAX's own stages, and what XLA wrote on the way.
 
-    `traced`, `lowered` and `compiled` are JAX's stages. `compiled` is None where the program does
-    not fit into the memory of a device; `failure` then has the compiler's words.
+    `traced`, `lowered` and `compiled` are JAX's stages. `traced` is None where the user lowered it,
+    and `lowered` is `compiled` where the user compiled it. `compiled` is None where the program
+    does not fit into the memory of a device; `failure` then has the compiler's words.
     """
 
     request: Request
@@ -172,17 +173,14 @@ def build(request: Request, trace: Callable[[], Any] | None = None) -> Program:
         request, traced = with_jitted_calls(request, traced)
     traced_at = time.perf_counter()
     lowered = request.lower(traced)
-    with jax.set_mesh(request.mesh), without_compilation_cache(), recording() as recorder:
-        compiled, failure = _compiled(lowered, recorder.options)
-    if failure and not recorder.dumps.optimized:
-        pass_on(recorder.dumps.warnings)
-        raise failure
+    with jax.set_mesh(request.mesh):
+        compiled, dumps, failure = compiled_with_dumps(lowered)
     return Program(
         request=request,
         traced=traced,
         lowered=lowered,
         compiled=compiled,
-        dumps=recorder.dumps,
+        dumps=dumps,
         trace_seconds=traced_at - start,
         compile_seconds=time.perf_counter() - traced_at,
         closed_over=closed_over(lowered),
@@ -190,16 +188,20 @@ def build(request: Request, trace: Callable[[], Any] | None = None) -> Program:
     )
 
 
-def _compiled(
-    lowered: Any, options: Mapping[str, str | bool]
-) -> tuple[Any, jax.errors.JaxRuntimeError | None]:
-    """Compile, or give the error of a program that is too large for a device."""
-    try:
-        return lowered.compile(compiler_options=options), None
-    except jax.errors.JaxRuntimeError as error:
-        if not OUT_OF_MEMORY.search(str(error)):
-            raise
-        return None, error
+def compiled_with_dumps(lowered: Any) -> tuple[Any, Dumps, jax.errors.JaxRuntimeError | None]:
+    """Compile, with what XLA writes; or give the error of a program too large for a device."""
+    compiled, failure = None, None
+    with without_compilation_cache(), recording() as recorder:
+        try:
+            compiled = lowered.compile(compiler_options=recorder.options)
+        except jax.errors.JaxRuntimeError as error:
+            if not OUT_OF_MEMORY.search(str(error)):
+                raise
+            failure = error
+    if failure and not recorder.dumps.optimized:
+        pass_on(recorder.dumps.warnings)
+        raise failure
+    return compiled, recorder.dumps, failure
 
 
 def _placed(leaf: Any, sharding: NamedSharding) -> jax.Array:

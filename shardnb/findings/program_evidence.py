@@ -21,6 +21,7 @@ def evidence_of_program(program: Program, *, origins: bool | None = None) -> Evi
     """Give what is known of a program; `origins` is as for `explain`."""
     request = program.request
     mesh, inputs = request.grid.describe(), arrays.inputs(program)
+    jaxpr = program.traced.jaxpr if program.traced else None
     return Evidence(
         title=request.texts.title,
         text=program.optimized,
@@ -35,13 +36,14 @@ def evidence_of_program(program: Program, *, origins: bool | None = None) -> Evi
         outputs=arrays.outputs(program),
         parameters=tuple(inputs[number].name for number in program.parameters),
         donated=_donated(program, inputs),
-        user_shardings=read_user_shardings(
-            program.traced.jaxpr,
+        user_shardings=jaxpr
+        and read_user_shardings(
+            jaxpr,
             explicit=any(axis.type == "explicit" for axis in mesh.axes),
             results=program.out_specs is not None,
         ),
         moved=tuple(committed(request)),
-        jaxpr=program.traced.jaxpr,
+        jaxpr=jaxpr,
         compiled=program.compiled,
         failure=program.failure,
         origins=origins,
@@ -58,8 +60,10 @@ def _texts(program: Program) -> dict[str, str]:
         "optimized": program.optimized,
     }
     if len(program.optimized) <= _READABLE:
-        jaxpr = program.traced.jaxpr.pretty_print(use_color=False)
-        found = {"jaxpr": jaxpr, "stablehlo": program.lowered.as_text(), **found}
+        traced, lowered = program.traced, program.lowered
+        jaxpr = traced.jaxpr.pretty_print(use_color=False) if traced else ""
+        stablehlo = lowered.as_text() if lowered is not program.compiled else ""
+        found = {"jaxpr": jaxpr, "stablehlo": stablehlo, **found}
     return {name: text for name, text in found.items() if text}
 
 

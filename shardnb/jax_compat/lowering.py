@@ -28,6 +28,8 @@ def lower(traced: Any) -> Any:
 
 def closed_over(lowered: Any) -> tuple[Any, ...]:
     """Give the arrays that `lower` made into arguments; they come before all others."""
+    if isinstance(lowered, jax.stages.Compiled):
+        return ()
     try:
         return tuple(parts.CLOSED_OVER.get(lowered))
     except NotAvailable:
@@ -39,13 +41,14 @@ def kept_arguments(lowered: Any, compiled: Any) -> tuple[int, ...]:
 
     Raises `NotAvailable` where JAX has no list of them and there is no compiled program.
     """
-    try:
-        return tuple(sorted(parts.KEPT_ARGUMENTS.get(lowered)["kept_var_idx"]))
-    except (NotAvailable, KeyError):
-        if compiled is None:
-            raise parts.KEPT_ARGUMENTS.gone() from None
+    if lowered is not compiled:
+        try:
+            return tuple(sorted(parts.KEPT_ARGUMENTS.get(lowered)["kept_var_idx"]))
+        except (NotAvailable, KeyError):
+            if compiled is None:
+                raise parts.KEPT_ARGUMENTS.gone() from None
     lifted = len(closed_over(lowered))
     # JAX gives no sharding for an argument that it dropped.
-    shardings = jax.tree_util.tree_leaves(compiled.input_shardings, is_leaf=lambda x: x is None)
+    shardings = compiled.in_tree.flatten_up_to(compiled.input_shardings)
     used = (number for number, sharding in enumerate(shardings, lifted) if sharding is not None)
     return (*range(lifted), *used)
