@@ -11,12 +11,12 @@ from shardnb import engine
 from shardnb.compiler import build
 from shardnb.compiler.call import read_call, texts_of
 from shardnb.compiler.comparison import compare
-from shardnb.errors import failures
+from shardnb.errors import explain_error, failures
 from shardnb.findings import report_of_program
 from shardnb.manual import checker
 from shardnb.manual.checker import ShardMapCall
 from shardnb.mesh import make_grid
-from shardnb.report.types import Column, Comparison, ExplicitPlan, ShardMapCheck
+from shardnb.report.types import Column, Comparison, ErrorReport, ExplicitPlan, ShardMapCheck
 from shardnb.search import explicit
 
 Tree = Any
@@ -88,7 +88,11 @@ def check_shard_map(
 
 def checked(call: ShardMapCall, *, compiled: bool = True) -> ShardMapCheck:
     """Check a `shard_map`, and compile it where JAX accepts it, unless `compiled` is False."""
-    check = checker.check_shard_map(call)
+
+    def explain(error: Exception) -> ErrorReport | None:
+        return explain_error(error, texts=call.texts, grid=call.grid)
+
+    check = checker.check_shard_map(call, explain)
     if not (compiled and check.accepted):
         return check
     program = build(checker.request_of(call))

@@ -20,7 +20,14 @@ from shardnb.jax_compat.tracing import traced_apart
 from shardnb.manual.missing_collective import missing_collective, result_name, state_of
 from shardnb.mesh import Grid
 from shardnb.propagation.typed_view import ordered, typed_program
-from shardnb.report.types import CheckStep, MissingCollective, Shard, ShardMapCheck, SpecProblem
+from shardnb.report.types import (
+    CheckStep,
+    ErrorReport,
+    MissingCollective,
+    Shard,
+    ShardMapCheck,
+    SpecProblem,
+)
 from shardnb.sources.source_texts import Sources
 
 Tree = Any
@@ -97,12 +104,15 @@ class ShardMapCall:
             return jax.jit(self.mapped(fn, out_specs)).trace(*self.arguments)
 
 
-def check_shard_map(call: ShardMapCall) -> ShardMapCheck:
+def check_shard_map(
+    call: ShardMapCall, explain: Callable[[Exception], ErrorReport | None]
+) -> ShardMapCheck:
     """Check a `shard_map` of shapes; nothing is compiled or run.
 
     The verdict is JAX's: the `shard_map` is traced as `jax.shard_map` would. Beside it stand the
     single checks, the shapes of one device, the varying set after each line of the body, and the
     collectives that results lack. The function is traced once more where JAX refuses it.
+    `explain` is asked for the cause of an exception that none of these show.
     """
     sources = call.texts.located()
     stated, structure = _stated(call)
@@ -125,6 +135,7 @@ def check_shard_map(call: ShardMapCall) -> ShardMapCheck:
         lines=view.lines if view else (),
         missing=missing,
         problems=tuple(problems),
+        explained=explain(error) if error and not missing and not problems else None,
         sources=sources.texts(),
     )
 

@@ -162,7 +162,8 @@ class ShardMapCheck(Explanation):
 
     `accepted` is JAX's own verdict, `error` and `message` its exception. `steps` are its checks
     in order, `inputs` and `outputs` the shapes, `lines` the body with the varying set after each
-    line, `region` what it lowers to and `report` the compiled program. `again` is the call
+    line, `explained` the exception's cause and cure where neither `missing` nor `problems` has
+    them, `region` what it lowers to and `report` the compiled program. `again` is the call
     that was checked, so that a widget can check it with other specs (None where it is not known).
     """
 
@@ -176,6 +177,7 @@ class ShardMapCheck(Explanation):
     lines: tuple[TypedLine, ...] = ()
     missing: tuple[MissingCollective, ...] = ()
     problems: tuple[SpecProblem, ...] = ()
+    explained: ErrorReport | None = None
     region: str = ""
     report: Report | None = None
     sources: tuple[Source, ...] = ()

@@ -128,12 +128,14 @@ def _(check: ShardMapCheck) -> Iterator[Block]:
     yield Table(head, tuple(_shard(kind, shard) for kind, shard in shards), code=(1, 2))
     yield from (block for one in check.missing for block in _missing(one, check.sources))
     yield from _problems(check.problems, check.sources)
+    if check.explained is not None:
+        yield from _page(check.explained)
     if check.lines:
         yield Lead("The body, line by line")
         yield from typed.page(check.lines, check.sources)
     if check.report is not None:
         yield Say(text.render(check.report, "brief").rpartition("\n")[2])
-    if check.message:
+    if check.message and check.explained is None:
         yield Folded(f"{check.error}, in JAX's own words", check.message)
     if check.region:
         yield Folded("what it lowers to", check.region)

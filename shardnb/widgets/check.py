@@ -94,9 +94,13 @@ def mimebundle(check: ShardMapCheck, **selection: Any) -> Any:
 
 
 def _plain(check: ShardMapCheck) -> dict[str, Any]:
-    """Give a check as plain data, its report as JSON."""
-    report = check.report
-    data: dict[str, Any] = msgspec.to_builtins(replace(check, report=None))
+    """Give a check as plain data, its report as JSON; a cure of its error is one of what lacks."""
+    report, explained = check.report, check.explained
+    data: dict[str, Any] = msgspec.to_builtins(replace(check, report=None, explained=None))
+    if explained is not None:
+        fix, other_fix = (*explained.fixes, "", "")[:2]
+        why = f"{explained.sentence}. {explained.cause}"
+        data["missing"] = [{"why": why, "fix": fix, "other_fix": other_fix}]
     return {**data, "report": live.to_json(report) if report else None}
 
 

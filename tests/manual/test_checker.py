@@ -222,6 +222,33 @@ def test_a_body_that_jax_refuses_still_shows_its_lines():
     assert [line.primitive for line in found.lines] == ["", "pvary", "dot_general"]
 
 
+def carried(x):
+    start = jnp.zeros(2)
+    return lax.scan(lambda c, _: (c + x[0, :2], None), start, None, length=3)[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "fix"),
+    [
+        (carried, "jax.lax.pcast(start, 'data', to='varying')"),
+        (
+            lambda x: lax.cond(x.sum() > 0, lambda: x, lambda: jnp.zeros((2, 16))),
+            "in false_fun, return jax.lax.pcast(..., 'data', to='varying')",
+        ),
+        (lambda x: lax.psum(x, "dta"), 'lax.psum(x, "data")'),
+    ],
+)
+def test_a_body_that_jax_refuses_is_explained_with_its_cure(body, fix):
+    found = check(body, (X,), P("data"), P("data"))
+    assert fix in found.explained.fixes[0]
+    assert f"write: {found.explained.fixes[0]}" in " ".join(str(found).split())
+
+
+def test_what_the_check_itself_explains_is_not_explained_twice():
+    assert check(lambda x: x.sum(), (X,), P("data"), P()).explained is None
+    assert check(lambda x: x, (X,), P("rows"), P()).explained is None
+
+
 def test_what_fails_before_the_body_leaves_the_body_unreached():
     found = check(lambda x: x, (f32(1, 8),), P("data"), P("data"))
     reached = {step.name: step.passed for step in found.steps}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -66,6 +67,17 @@ def test_specs_that_do_not_fit_are_told_by_the_check_itself(widget):
     data = ask(widget, inputs=[[["data", "model"], ["data"]], [[], []]], outputs=[[[], []]])
     assert data["accepted"] is False
     assert any("twice" in step["message"] for step in data["steps"])
+
+
+def test_the_cure_of_a_refused_body_is_among_what_it_lacks():
+    def body(x):
+        return jax.lax.scan(lambda c, _: (c + x.sum(), None), 0.0, None, length=2)[0]
+
+    specs = {"in_specs": P("data"), "out_specs": P("data")}
+    widget = sn.check_shard_map(body, shape(8), mesh="data=4", **specs).widget()
+    (missing,) = widget.data["missing"]
+    assert "jax.lax.pcast(0.0, 'data', to='varying')" in missing["fix"]
+    widget.close()
 
 
 def test_nonsense_changes_nothing_but_says_so(widget):
