@@ -90,10 +90,11 @@ def explain_causes(
         return unexplained
     with contained("why the collectives are there"):
         program = Unpartitioned(before or hlo.parse(dumps.before), LayoutReader(mesh))
+        after = dumps.after_propagation
         stated = StatedShardings(
-            program, dumps.stated_module, dumps.propagated_module, user_shardings or UserShardings()
+            program, dumps.stated_results, after.results, user_shardings or UserShardings()
         )
-        judge = Judge(program, Rules(dumps.propagated_module), stated)
+        judge = Judge(program, Rules(after.rules), stated)
         entering = EntryParameters(partitioned or hlo.parse(dumps.partitioned))
         explainer = _Explainer(
             program=program,

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.terms.causes import AskedBy
 from shardnb.terms.primitives import primitive_of
-from shardnb.texts import shardy
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
+from shardnb.texts.shardy_results import Result
 
 _SHARDYS_BODY = "xla.sdy.inlinable_manual_computation_body"
 _STATE_SHARDING = frozenset(("sharding_constraint", "reshard", "shard_map"))
@@ -43,8 +43,8 @@ class StatedShardings:
     """The places where a sharding was stated."""
 
     program: Unpartitioned
-    stated_module: shardy.Module
-    propagated_module: shardy.Module
+    stated_results: tuple[Result, ...]
+    propagated_results: tuple[Result, ...]
     user: UserShardings = field(default_factory=UserShardings)
     _results: frozenset[HloValue] | None = None
 
@@ -113,8 +113,8 @@ class StatedShardings:
     def is_stated_result(self, number: int) -> bool:
         """Whether a result lies where it was stated to lie."""
         before, after = (
-            module.outputs[number].sharding if number < len(module.outputs) else None
-            for module in (self.stated_module, self.propagated_module)
+            results[number].sharding if number < len(results) else None
+            for results in (self.stated_results, self.propagated_results)
         )
         return before is not None and before == after
 

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +15,7 @@ from pathlib import Path
 from shardnb.jax_compat.parts import NotAvailable
 from shardnb.jax_compat.process_lock import PROCESS_LOCK
 from shardnb.texts import shardy
+from shardnb.texts.shardy_results import Propagated, Result, read_propagated, read_results
 
 _PASSES = "shardy|spmd-partitioning"
 _MODULE = re.compile(r"module_\d+\.[\w-]+")
@@ -43,20 +44,25 @@ class Dumps:
     @cached_property
     def stated_module(self) -> shardy.Module:
         """Shardy's module before propagation, empty where XLA did not write it."""
-        return self._read(self.stated)
+        return self._read(self.stated, shardy.read, shardy.Module())
 
     @cached_property
-    def propagated_module(self) -> shardy.Module:
-        """Shardy's module after propagation, empty where XLA did not write it."""
-        return self._read(self.propagated)
+    def stated_results(self) -> tuple[Result, ...]:
+        """The results of Shardy's module before propagation."""
+        return self._read(self.stated, read_results, ())
 
-    def _read(self, text: str) -> shardy.Module:
+    @cached_property
+    def after_propagation(self) -> Propagated:
+        """The results and the rules of Shardy's module after propagation."""
+        return self._read(self.propagated, read_propagated, Propagated())
+
+    def _read[T](self, text: str, reader: Callable[[str], T], none: T) -> T:
         """Read a module; one that cannot be read is as good as none, and `problems` says so."""
         try:
-            return shardy.read(text) if text else shardy.Module()
+            return reader(text) if text else none
         except (ValueError, NotAvailable) as error:
             self.problems.append(f"causes and requested shardings may be missing: {error}")
-            return shardy.Module()
+            return none
 
 
 @dataclass

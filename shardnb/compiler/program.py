@@ -114,7 +114,8 @@ class Program:
         if self.compiled:
             return self.compiled.output_shardings
         leaves, structure = jax.tree_util.tree_flatten(self.lowered.out_info)
-        specs = self.dumps.propagated_module.constrained_specs or (None,) * len(leaves)
+        results = self.dumps.after_propagation.results
+        specs = [one.constrained_spec for one in results] or [None] * len(leaves)
         placed = [NamedSharding(self.mesh, PartitionSpec(*(spec or ()))) for spec in specs]
         return jax.tree_util.tree_unflatten(structure, placed)
 

@@ -126,10 +126,9 @@ def _reasons(
 
 def _manual(dumps: Dumps, before: hlo.Module) -> dict[Leaf, tuple[str, ...]]:
     """Give the axes of the shard_map that a value is in, where nothing was propagated."""
-    module = dumps.stated_module
-    if not any(op.kind == "sdy.manual_computation" for op in module.ops):
+    if "sdy.manual_computation" not in dumps.stated:
         return {}
-    return {leaf: manual(value) for leaf, value in match(module, before).items()}
+    return {leaf: manual(value) for leaf, value in match(dumps.stated_module, before).items()}
 
 
 def _typed(value: Value, mesh: Mesh) -> Value:

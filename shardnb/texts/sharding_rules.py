@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from itertools import accumulate
 from operator import mul
 
-from shardnb.texts import shardy
 from shardnb.texts.instruction import Instruction
 from shardnb.texts.shardy_attributes import Dims, Numbers, Rule
-
-Shape = tuple[int, ...]
+from shardnb.texts.shardy_results import RulesBySignature, Shape
 
 _DIGITS = re.compile(r"-?\d+")
 _SLICED = re.compile(r"\[(\d+):(\d+)(?::(\d+))?\]")
@@ -23,16 +20,9 @@ AMBIGUOUS = Rule((), ())
 class Rules:
     """The rules of a module's operations, found by what the operation is, never by its name."""
 
-    def __init__(self, module: shardy.Module) -> None:
-        """Take the module after propagation; one without rules leaves those that need no module."""
-        self._found: dict[tuple[object, ...], dict[Rule, set[Numbers]]] = defaultdict(dict)
-        for op in module.ops:
-            if op.rule is not None:
-                results, operands = (
-                    tuple(value.shape for value in values) for values in (op.results, op.operands)
-                )
-                known = self._found[op.opcode, results, operands]
-                known.setdefault(op.rule, set()).add(op.numbers)
+    def __init__(self, found: RulesBySignature) -> None:
+        """Take the rules of a module after propagation; without any some are known all the same."""
+        self._found = found
 
     def of(self, instruction: Instruction, operands: tuple[Shape, ...]) -> Rule | None:
         """Give the rule of an HLO instruction with operands of these shapes.

@@ -21,7 +21,7 @@ _OPCODES = {
     "top_k": "topk",
 }
 # The bodies of others, such as a reduce, work on elements: nothing is sharded there.
-_WITH_BODY = frozenset(
+WITH_BODY = frozenset(
     (
         "stablehlo.case",
         "stablehlo.if",
@@ -98,8 +98,7 @@ class Op:
     @property
     def opcode(self) -> str:
         """What HLO calls an op of this kind."""
-        name = self.kind.partition(".")[2]
-        return _OPCODES.get(name, name.replace("_", "-"))
+        return opcode_of(self.kind)
 
     @property
     def parents(self) -> Iterator[Op]:
@@ -124,13 +123,6 @@ class Output:
         """The spec of the result itself."""
         return self.sharding.spec if self.sharding else None
 
-    @property
-    def constrained_spec(self) -> Spec | None:
-        """The spec of the result itself, else that of a constraint on the value returned."""
-        maker = self.value.maker
-        constrained = maker is not None and maker.kind == "sdy.sharding_constraint"
-        return self.value.spec if self.sharding is None and constrained else self.spec
-
 
 @dataclass
 class Module:
@@ -146,11 +138,6 @@ class Module:
     outputs: list[Output] = field(default_factory=list)
 
     @property
-    def constrained_specs(self) -> tuple[Spec | None, ...]:
-        """The spec of each result itself, else that of a constraint on the value returned."""
-        return tuple(output.constrained_spec for output in self.outputs)
-
-    @property
     def stated_axes(self) -> set[str]:
         """The mesh axes that the program itself names, beyond the shardings of its inputs."""
         given = [value.spec for value in self.values if not value.is_argument or value.op]
@@ -158,6 +145,16 @@ class Module:
         named = {axis for spec in given for axes in spec or () for axis in axes}
         named.update(axis for op in self.ops for axis in op.axes)
         return {axis.partition(":(")[0] for axis in named}
+
+
+def opcode_of(kind: str) -> str:
+    """Give what HLO calls an op of a kind.
+
+    >>> opcode_of("stablehlo.dot_general")
+    'dot'
+    """
+    name = kind.partition(".")[2]
+    return _OPCODES.get(name, name.replace("_", "-"))
 
 
 def read(text: str) -> Module:
@@ -186,11 +183,11 @@ class _Reader:
         main = mlir.main_function(operation)
         block = main.regions[0].blocks[0]
         inputs = self._arguments(block, None)
-        for value, noted in zip(inputs, _notes(main, "arg_attrs", len(inputs)), strict=True):
+        for value, noted in zip(inputs, notes_of(main, "arg_attrs", len(inputs)), strict=True):
             value.sharding, value.origins = self._noted(noted)
             self.module.inputs.append(value)
         returned = self._block(block, None)
-        for value, noted in zip(returned, _notes(main, "res_attrs", len(returned)), strict=True):
+        for value, noted in zip(returned, notes_of(main, "res_attrs", len(returned)), strict=True):
             travelled = edges(noted.get("sdy.propagation_edges", ""))
             self.module.outputs.append(Output(value, *self._noted(noted), travelled))
         return self.module
@@ -233,7 +230,7 @@ class _Reader:
         self._shardings(op, attributes)
         self._noted_on(op, attributes)
         self.module.ops.append(op)
-        if op.kind in _WITH_BODY:
+        if op.kind in WITH_BODY:
             self._bodies(op, operation)
 
     def _shardings(self, op: Op, attributes: Any) -> None:
@@ -292,7 +289,7 @@ def _trips(condition: Any) -> int | None:
     return None
 
 
-def _notes(main: Any, name: str, count: int) -> list[dict[str, Any]]:
+def notes_of(main: Any, name: str, count: int) -> list[dict[str, Any]]:
     """Give the attributes of each input or result of the main function."""
     noted = main.attributes.get(name)
     if noted is None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from shardnb.texts import hlo, shardy
+from shardnb.texts import hlo
 from shardnb.texts.sharding_rules import AMBIGUOUS, Rules
+from shardnb.texts.shardy_results import read_propagated
 from tests.texts.test_shardy import module
 
 SQUARE = "(tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>"
-NO_RULES = Rules(shardy.Module())
+NO_RULES = Rules({})
 
 
 def instruction(line):
@@ -28,7 +29,7 @@ def rules(*ops):
     text = module(
         "\n".join(body), inputs=inputs, results="tensor<4x4xf32>", returned="%a : tensor<4x4xf32>"
     )
-    return Rules(shardy.read(text))
+    return Rules(read_propagated(text).rules)
 
 
 def test_a_rule_is_found_by_kind_and_shapes():

@@ -223,29 +223,16 @@ def test_ops_on_elements_are_left_out():
 CONSTRAINT = '%0 = sdy.sharding_constraint %a <@mesh, [{"model"}, {}]> : tensor<8x4xf32>'
 
 
-def test_a_result_is_constrained_by_itself_or_by_the_value_that_is_returned():
-    types = "tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>"
+def test_a_result_has_its_own_sharding_or_none():
+    types = "tensor<8x4xf32>, tensor<8x4xf32>"
     found = shardy.read(
         module(
             CONSTRAINT,
-            results=f"tensor<8x4xf32> {given('[{"data"}, {}]')}, tensor<8x4xf32>, tensor<8x4xf32>",
-            returned=f"%0, %0, %a : {types}",
+            results=f"tensor<8x4xf32> {given('[{"data"}, {}]')}, tensor<8x4xf32>",
+            returned=f"%0, %0 : {types}",
         )
     )
-    assert [output.spec for output in found.outputs] == [(("data",), ()), None, None]
-    assert found.constrained_specs == ((("data",), ()), (("model",), ()), None)
-
-
-def test_only_what_the_main_function_returns_is_a_result():
-    """On TPU JAX leaves functions of its own before the main one."""
-    other = """module {
-      func.func private @_threefry(%a: tensor<2xui32>) -> tensor<2xui32> {
-        return %a : tensor<2xui32>
-      }"""
-    types = "tensor<8x4xf32>, tensor<8x4xf32>"
-    main = module(CONSTRAINT, results=types, returned=f"%0, %a : {types}")
-    found = shardy.read(main.replace("module {", other, 1))
-    assert found.constrained_specs == ((("model",), ()), None)
+    assert [output.spec for output in found.outputs] == [(("data",), ()), None]
 
 
 def test_axes_of_inputs_are_not_stated_by_the_program():
