@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from shardnb import __version__
-from shardnb.commands.errors import CommandError
+from shardnb.commands.command_error import CommandError
 from shardnb.terms.axis_types import AXIS_TYPES
 
 # Nothing here imports JAX or Jupyter before a command needs it: --help answers at once.
@@ -67,7 +67,7 @@ def _explain(given: argparse.Namespace) -> int:
         return _give(notebook.run(Path(given.target)), given)
     from shardnb.commands import function
 
-    call = function.Call(
+    call = function.CallOptions(
         mesh=given.mesh,
         axes=given.axes,
         on=given.on,

@@ -10,7 +10,7 @@ import pytest
 
 from shardnb import Report, cli
 from shardnb.commands import output, typed_arguments
-from shardnb.commands.errors import CommandError
+from shardnb.commands.command_error import CommandError
 
 LAYER = """\
 import jax

@@ -13,12 +13,12 @@ from types import ModuleType
 from typing import Any
 
 from shardnb.commands import typed_arguments
-from shardnb.commands.errors import CommandError, in_one_line
+from shardnb.commands.command_error import CommandError, in_one_line
 from shardnb.report import Report
 
 
 @dataclass(frozen=True)
-class Call:
+class CallOptions:
     """How a function is called: on which mesh, with which arguments.
 
     `arguments` are texts such as `x=f32[256@data,512]`; `args`, `in_specs` and `out_specs` are
@@ -34,7 +34,7 @@ class Call:
     out_specs: str | None = None
 
 
-def explain(target: str, call: Call) -> Report:
+def explain(target: str, call: CallOptions) -> Report:
     """Import the file of `FILE.py:function` and explain the function.
 
     Raises `CommandError` for a file or a function that is not there, and where the file, the
@@ -87,7 +87,7 @@ def _imported(path: Path) -> ModuleType:
 
 
 def _arguments(
-    function: Callable[..., Any], name: str, call: Call, module: ModuleType
+    function: Callable[..., Any], name: str, call: CallOptions, module: ModuleType
 ) -> tuple[tuple[Any, ...], Any]:
     """Give a function's arguments and their specs."""
     if call.args is not None:

@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from shardnb.commands.errors import CommandError
+from shardnb.commands.command_error import CommandError
 from shardnb.report import Report
 
 MIME = "application/vnd.shardnb.report.v1+json"

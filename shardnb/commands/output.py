@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import get_args
 
-from shardnb.commands.errors import CommandError
+from shardnb.commands.command_error import CommandError
 from shardnb.report import Collective, Report
 from shardnb.report.diff import Diff
 from shardnb.views.words import asked

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from shardnb.commands.errors import CommandError
+from shardnb.commands.command_error import CommandError
 from shardnb.report import Report
 
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from shardnb.commands.errors import CommandError
+from shardnb.commands.command_error import CommandError
 
 FORM = "an argument is written as x=f32[256@data,512@model] or n=4"
 _SHORT = {"f": "float", "i": "int", "s": "int", "u": "uint", "c": "complex", "bf": "bfloat"}

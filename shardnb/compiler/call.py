@@ -285,10 +285,11 @@ def _unbound(fn: Any) -> tuple[Any, tuple[Tree, ...], dict[str, Tree]]:
 def texts_of(fn: Callable[..., Tree]) -> SourceTexts:
     """Give the text that a function was written in, and the names that it closes over."""
     plain = function_of(fn)
-    title = getattr(fn, "__name__", None) or getattr(plain, "__name__", "")
+    title = getattr(fn, "__name__", None) or getattr(plain, "__name__", "__call__")
+    title = type(fn).__name__ if title == "__call__" else title
     code = getattr(plain, "__code__", None)
     files = {code.co_filename: 0} if code is not None else {}
-    return SourceTexts(title or type(fn).__name__, _own_source(code), files, _closure_names(plain))
+    return SourceTexts(title, _own_source(code), files, _closure_names(plain))
 
 
 def _own_source(code: Any) -> tuple[Source, ...]:

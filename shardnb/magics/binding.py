@@ -6,7 +6,7 @@ from collections import ChainMap
 from collections.abc import Mapping
 from typing import Any
 
-from shardnb.magics.function import LAST, MISSING, CellFunction, Namespace, Trace
+from shardnb.magics.cell_function import LAST, MISSING, CellFunction, Namespace, Trace
 from shardnb.magics.object_graph import tracer_in
 from shardnb.magics.trees import Settling, leaves_of
 

@@ -25,14 +25,14 @@ class CellError(ValueError):
 
 
 @dataclass(frozen=True)
-class Cell:
+class CheckedCell:
     """A cell's syntax tree, and what it does with names."""
 
     tree: ast.Module
     names: Names
 
 
-def cell_of(tree: ast.Module, lines: Sequence[str]) -> Cell:
+def cell_of(tree: ast.Module, lines: Sequence[str]) -> CheckedCell:
     """Check a cell, and see what it does with names; `lines` are the lines as the user wrote them.
 
     Raises `CellError` for a shell command, a magic or a help in the cell, and for `await`,
@@ -40,7 +40,7 @@ def cell_of(tree: ast.Module, lines: Sequence[str]) -> Cell:
     """
     _refuse_escapes(tree, lines)
     _refuse_outside_function(tree)
-    return Cell(tree, names_of(tree))
+    return CheckedCell(tree, names_of(tree))
 
 
 def parted(tree: ast.Module) -> tuple[ast.Module, ast.Expression | None]:

@@ -13,16 +13,16 @@ from shardnb.compiler.comparison import compare
 from shardnb.errors import failures
 from shardnb.magics import options
 from shardnb.magics.binding import bind
-from shardnb.magics.options import Line
+from shardnb.magics.options import MagicLine
 from shardnb.magics.prepared import Prepared
-from shardnb.magics.session import Session, Text
+from shardnb.magics.session import ProgramText, Session
 from shardnb.report import Report
 from shardnb.report.types import Column, Comparison, ExplicitPlan
 
 ANNOTATED = "explicit, annotated"
 
 
-def run_compared(session: Session, text: Text, line: Line, *, run: bool) -> Any:
+def run_compared(session: Session, text: ProgramText, line: MagicLine, *, run: bool) -> Any:
     """Compile a text for each type of axes, show the programs side by side, and run the first.
 
     Where Explicit axes refuse what Auto ones take, the annotations that it needs are sought.
@@ -46,7 +46,7 @@ def run_compared(session: Session, text: Text, line: Line, *, run: bool) -> Any:
         return value
 
 
-def _without_save(line: Line) -> Line:
+def _without_save(line: MagicLine) -> MagicLine:
     """Give a line without `--save`: the name holds the comparison."""
     return replace(line, values={k: v for k, v in line.values.items() if k != options.SAVE.name})
 
@@ -68,7 +68,7 @@ class _Try:
         return Column(self.mode, error=failures.report_or_words(self.error))
 
 
-def _tried(session: Session, text: Text, line: Line, mode: str, *, run: bool) -> _Try:
+def _tried(session: Session, text: ProgramText, line: MagicLine, mode: str, *, run: bool) -> _Try:
     prepared = session.prepared(text, line, run=run, axes=mode)
     try:
         program, report = prepared.compiled()
@@ -95,7 +95,7 @@ def _plan(tries: Sequence[_Try]) -> ExplicitPlan | None:
     return explicit.prepared.to_explicit()
 
 
-def _show(session: Session, line: Line, comparison: Comparison) -> None:
+def _show(session: Session, line: MagicLine, comparison: Comparison) -> None:
     name = line.text(options.SAVE)
     if name is not None:
         session.namespace[name] = comparison

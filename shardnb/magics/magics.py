@@ -17,13 +17,13 @@ from IPython.core.magic import (
 from shardnb.magics import options
 from shardnb.magics.cell import CellError
 from shardnb.magics.complete import matcher
-from shardnb.magics.errors import usage_errors
 from shardnb.magics.meshes import NO_MESH, NotebookMesh, described, mesh_value
+from shardnb.magics.shown_errors import usage_errors
 from shardnb.magics.sources import Cells
 from shardnb.mesh import make_grid
 
 if TYPE_CHECKING:
-    from shardnb.magics.session import Session, Text
+    from shardnb.magics.session import ProgramText, Session
 
 
 @magics_class
@@ -76,7 +76,7 @@ class ShardMagics(Magics):
             read = options.parse(line, options.MESH_OPTIONS, specs=False)
             self._mesh(read)
 
-    def _mesh(self, line: options.Line) -> None:
+    def _mesh(self, line: options.MagicLine) -> None:
         mesh, axes, on = self.notebook_mesh, line.text(options.AXES), line.text(options.ON)
         stated = mesh.stated
         if line.first:
@@ -185,7 +185,7 @@ class ShardMagics(Magics):
                 return run_watched(self.session, text, read)
             return self._run(text, read, run=not read.has(options.NO_RUN))
 
-    def _run(self, text: Text, read: options.Line, *, run: bool) -> Any:
+    def _run(self, text: ProgramText, read: options.MagicLine, *, run: bool) -> Any:
         if read.has(options.COMPARE):
             from shardnb.magics.compared import run_compared
 

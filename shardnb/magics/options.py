@@ -98,7 +98,7 @@ CALL_OPTIONS = (MESH, AXES, ON, SAVE, FORBID, FIX, COMPARE, VIEW, ERRORS)
 
 
 @dataclass(frozen=True)
-class Line:
+class MagicLine:
     """A line as it was read.
 
     `first` is what stands before every option and spec, `values` the options' values by name
@@ -126,7 +126,7 @@ class Line:
         return option.name in self.values
 
 
-def parse(line: str, options: Sequence[Option], *, specs: bool = True) -> Line:
+def parse(line: str, options: Sequence[Option], *, specs: bool = True) -> MagicLine:
     """Read the line of a magic that knows these options.
 
     Raises `OptionError`, with a message of one line.
@@ -135,7 +135,7 @@ def parse(line: str, options: Sequence[Option], *, specs: bool = True) -> Line:
     >>> line.specs, line.out, line.values
     ({'x': "P('data', None)", 'w': 'P()'}, {'y': 'P()'}, {'axes': 'explicit'})
     """
-    return _Reader(line, {option.name: option for option in options}, specs=specs).read()
+    return _LineReader(line, {option.name: option for option in options}, specs=specs).read()
 
 
 def continued(line: str, body: str) -> tuple[str, str]:
@@ -150,7 +150,7 @@ def continued(line: str, body: str) -> tuple[str, str]:
     return line, body
 
 
-class _Reader:
+class _LineReader:
     """Reads a line from left to right."""
 
     def __init__(self, line: str, options: Mapping[str, Option], *, specs: bool) -> None:
@@ -163,7 +163,7 @@ class _Reader:
         self._into = self._specs
         self._at = 0
 
-    def read(self) -> Line:
+    def read(self) -> MagicLine:
         self._skip()
         first = "" if self._starts_item(self._line, self._at) else self._expression()
         while self._at < len(self._line):
@@ -173,7 +173,7 @@ class _Reader:
             else:
                 self._spec()
             self._skip()
-        return Line(first, self._values, self._specs, self._out)
+        return MagicLine(first, self._values, self._specs, self._out)
 
     def _option(self, match: re.Match[str]) -> None:
         name = match[0][2:]

@@ -13,7 +13,7 @@ from jax.sharding import NamedSharding
 from shardnb import engine
 from shardnb.compiler import Program, Request, placement
 from shardnb.magics import sources
-from shardnb.magics.function import CellFunction
+from shardnb.magics.cell_function import CellFunction
 from shardnb.report import Report, Source
 from shardnb.report.types import ExplicitPlan
 from shardnb.search import explicit

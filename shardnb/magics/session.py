@@ -17,13 +17,13 @@ from jax.sharding import NamedSharding, PartitionSpec
 from shardnb import engine
 from shardnb.compiler import Program, Request
 from shardnb.errors import explain_error, failures
-from shardnb.magics import errors, explained, options, sources, traced_values
+from shardnb.magics import options, shown_errors, shown_explanations, sources, traced_values
 from shardnb.magics.binding import bind, left_out
 from shardnb.magics.captured_names import names_through
-from shardnb.magics.cell import Cell, CellError, cell_of, parted
-from shardnb.magics.function import LAST, CellFunction, Code, guard_of, inputs_of
+from shardnb.magics.cell import CellError, CheckedCell, cell_of, parted
+from shardnb.magics.cell_function import LAST, CellCode, CellFunction, guard_of, inputs_of
 from shardnb.magics.meshes import NotebookMesh, mesh_value
-from shardnb.magics.options import Line
+from shardnb.magics.options import MagicLine
 from shardnb.magics.prepared import Prepared, out_specs_of
 from shardnb.magics.scope import Names
 from shardnb.magics.trees import leaves_of
@@ -38,7 +38,7 @@ _KNOWN = {"P": PartitionSpec, "PartitionSpec": PartitionSpec, "NamedSharding": N
 
 
 @dataclass(frozen=True)
-class Text:
+class ProgramText:
     """A text that is compiled as a program: its syntax tree, and the file name of its code.
 
     `lines` are the user's, `python` is what IPython made of them. `explained` is the file whose
@@ -62,7 +62,7 @@ class Session:
         self.cells = cells
         self.mesh = mesh
         self.last: Report | None = None
-        self.any_cell = explained.AnyCell(shell, self._explanation)
+        self.any_cell = shown_explanations.AnyCell(shell, self._explanation)
 
     @property
     def namespace(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class Session:
 
     # Texts
 
-    def cell_text(self, line: str, body: str) -> Text:
+    def cell_text(self, line: str, body: str) -> ProgramText:
         """Read the body of `%%shard`, so that its lines have the numbers that the user sees."""
         running = self.cells.running("%%shard", line, body)
         code = body.lstrip("\n")
@@ -84,12 +84,12 @@ class Session:
         try:
             tree: ast.Module = self.shell.compile.ast_parse(source, filename=file)
         except SyntaxError:
-            errors.show_syntax_error_alone(self.shell)
+            shown_errors.show_syntax_error_alone(self.shell)
             raise
         tree = _interactive(self.shell.transform_ast(tree), self.shell.ast_node_interactivity)
-        return Text(tree, lines, file, running.source.name, file, source)
+        return ProgramText(tree, lines, file, running.source.name, file, source)
 
-    def call_text(self, line: str) -> Text:
+    def call_text(self, line: str) -> ProgramText:
         """Read the call behind `%shard`, at the line of its cell."""
         try:
             ast.parse(line, mode="eval")
@@ -104,7 +104,7 @@ class Session:
             raw = f"# %shard at line {number}\n{line}"
             cell, file = file, self.shell.compile.cache(python, self.cells.number, raw_code=raw)
             self.cells.add_as(file, cell)
-        return Text(tree, lines, file, line, self._defined_in(tree, file), python)
+        return ProgramText(tree, lines, file, line, self._defined_in(tree, file), python)
 
     def _defined_in(self, tree: ast.Module, file: str) -> str:
         """Give the file of the cell that defines the called function, else of the call."""
@@ -117,7 +117,7 @@ class Session:
 
     # Programs
 
-    def run(self, text: Text, line: Line, *, run: bool) -> Any:
+    def run(self, text: ProgramText, line: MagicLine, *, run: bool) -> Any:
         """Compile a text, show its report, run it, and bind what it assigns.
 
         Without `run`, and with inputs of which only the shape is known, nothing runs; in the
@@ -144,7 +144,9 @@ class Session:
             self._show(line, self.keep(line, report, [*checked, *notes]))
             return value
 
-    def prepared(self, text: Text, line: Line, *, run: bool, axes: str | None = None) -> Prepared:
+    def prepared(
+        self, text: ProgramText, line: MagicLine, *, run: bool, axes: str | None = None
+    ) -> Prepared:
         """Take a text as a function on the mesh of a line; `axes` gives all its axes a type."""
         cell = cell_of(text.tree, text.lines)
         names = names_through(cell.names, self.namespace)
@@ -180,14 +182,14 @@ class Session:
         )
         return Prepared(function, request)
 
-    def code(self, text: Text) -> Code:
+    def code(self, text: ProgramText) -> CellCode:
         """Compile a text as Python alone."""
         return self._compiled_code(cell_of(text.tree, text.lines), text.file, text.python)
 
-    def _compiled_code(self, cell: Cell, file: str, text: str) -> Code:
+    def _compiled_code(self, cell: CheckedCell, file: str, text: str) -> CellCode:
         compiled, (body, last) = self.shell.compile, parted(cell.tree)
         value = None if last is None else compiled(last, file, "eval")
-        return Code(compiled(body, file, "exec"), value, cell.tree, file, text)
+        return CellCode(compiled(body, file, "exec"), value, cell.tree, file, text)
 
     def _not_an_input(self, name: str, names: Names, inputs: Mapping[str, Tree]) -> str:
         """Say why a name that has a spec is not an input of the cell."""
@@ -217,14 +219,14 @@ class Session:
                 raise CellError(why) from error
         return values
 
-    def grid(self, line: Line, values: Any) -> Grid:
+    def grid(self, line: MagicLine, values: Any) -> Grid:
         """Give the mesh that a line asks for, or that goes without saying."""
         text = line.text(options.MESH)
         stated = None if text is None else mesh_value(text, self.namespace)
         return self.mesh.choose(stated, line.text(options.AXES), line.text(options.ON), values)
 
     def results(
-        self, line: Line, program: Program, report: Report
+        self, line: MagicLine, program: Program, report: Report
     ) -> tuple[dict[str, Tree], Report]:
         """Run a program, or give the shapes of its results where only shapes are known."""
         if program.abstract:
@@ -235,7 +237,7 @@ class Session:
             self._show(line, report)
             raise
 
-    def _checked(self, line: Line, program: Program, outputs: dict[str, Tree]) -> list[str]:
+    def _checked(self, line: MagicLine, program: Program, outputs: dict[str, Tree]) -> list[str]:
         if program.abstract or not line.has(options.CHECK):
             return []
         from shardnb import numerical_check
@@ -245,7 +247,7 @@ class Session:
 
     # Reports
 
-    def keep(self, line: Line, report: Report, notes: Sequence[str]) -> Report:
+    def keep(self, line: MagicLine, report: Report, notes: Sequence[str]) -> Report:
         """Make a report, with more notes, the last one, and bind it where `--save` says."""
         added = tuple(note for note in notes if note not in report.notes)
         self.last = replace(report, notes=(*report.notes, *added))
@@ -254,14 +256,14 @@ class Session:
             self.namespace[name] = self.last
         return self.last
 
-    def _forbid(self, line: Line, report: Report) -> None:
+    def _forbid(self, line: MagicLine, report: Report) -> None:
         words = line.words(options.FORBID)
-        broken = errors.forbidden(report.collectives, words)
+        broken = [c for c in report.collectives if c.is_among(words)]
         if broken:
             self._show(line, report)
-            raise errors.ForbiddenCollectives(words, broken)
+            raise shown_errors.ForbiddenCollectives(words, broken)
 
-    def _show(self, line: Line, report: Report) -> None:
+    def _show(self, line: MagicLine, report: Report) -> None:
         show(report, line.text(options.VIEW) or "full")
 
     def _explanation(self, error: BaseException) -> ErrorReport | None:
@@ -273,18 +275,18 @@ class Session:
         """Show an error of the cell from the cell's own line on, and one of ours in one line."""
         try:
             yield
-        except (CellError, errors.ForbiddenCollectives):
+        except (CellError, shown_errors.ForbiddenCollectives):
             raise
         except BaseException as error:  # an interrupt too: it is shown from the cell's line on
-            start, report = errors.at_cell(error, file), failures.report_of(error)
+            start, report = shown_errors.at_cell(error, file), failures.report_of(error)
             if report is None and start is not None:
                 report = traced_values.explained(error, self.cells.texts(file))
+            plain = shown_errors.rendered(self.shell, error, start)
             if report is not None:
-                explained.show(self.shell, error, report, errors.rendered(self.shell, error, start))
-            if start is None and errors.says_what_is_wrong(error):
+                shown_explanations.show(self.shell, error, report, plain)
+            if start is None and shown_errors.says_what_is_wrong(error):
                 raise CellError(str(error)) from error
-            if report is None and (start is not None or not errors.is_ours(error)):
-                plain = errors.rendered(self.shell, error, start)
+            if report is None and (start is not None or not shown_errors.is_ours(error)):
                 error._render_traceback_ = plain  # type: ignore[attr-defined]
             raise
 

@@ -16,11 +16,11 @@ import jax
 from shardnb import engine
 from shardnb.jax_compat.parts import NotAvailable
 from shardnb.jax_compat.xla import compiled_modules
-from shardnb.magics import errors, options, sources
+from shardnb.magics import options, shown_errors, sources
 from shardnb.magics.cell import CellError
 from shardnb.magics.meshes import mesh_value
-from shardnb.magics.options import Line
-from shardnb.magics.session import Session, Text, show
+from shardnb.magics.options import MagicLine
+from shardnb.magics.session import ProgramText, Session, show
 from shardnb.mesh import Grid, make_grid, mesh_of
 from shardnb.report import Mesh, Report
 
@@ -31,7 +31,7 @@ _NOTHING = (
 )
 
 
-def run_watched(session: Session, text: Text, line: Line) -> Any:
+def run_watched(session: Session, text: ProgramText, line: MagicLine) -> Any:
     """Run a cell as it stands and report each program with collectives that it compiled.
 
     Gives the value of the last expression. Raises `CellError` where the line states specs.
@@ -47,9 +47,9 @@ def run_watched(session: Session, text: Text, line: Line) -> Any:
                 reports = [_explained(session, text, line, proto) for proto in protos]
                 _show(session, line, reports)
         words = line.words(options.FORBID)
-        broken = [c for report in reports for c in errors.forbidden(report.collectives, words)]
+        broken = [c for report in reports for c in report.collectives if c.is_among(words)]
         if broken:
-            raise errors.ForbiddenCollectives(words, broken)
+            raise shown_errors.ForbiddenCollectives(words, broken)
         return value
 
 
@@ -70,7 +70,7 @@ def watching() -> Iterator[list[bytes]]:
         yield protos
 
 
-def _explained(session: Session, text: Text, line: Line, proto: bytes) -> Report:
+def _explained(session: Session, text: ProgramText, line: MagicLine, proto: bytes) -> Report:
     texts = session.cells.texts(text.file)
     report = engine.explain_watched(proto, None, texts)
     if report.collectives:
@@ -81,14 +81,14 @@ def _explained(session: Session, text: Text, line: Line, proto: bytes) -> Report
     return sources.tidied(report)
 
 
-def _mesh_of_size(session: Session, line: Line, size: int) -> Mesh:
+def _mesh_of_size(session: Session, line: MagicLine, size: int) -> Mesh:
     for grid in _grids(session, line):
         if grid.mesh.devices.size == size:
             return grid.describe()
     return Mesh((), tuple(range(size)), target="unknown", kind="unknown")
 
 
-def _grids(session: Session, line: Line) -> Iterator[Grid]:
+def _grids(session: Session, line: MagicLine) -> Iterator[Grid]:
     """Give the meshes that a program of the notebook may be for, the likeliest first."""
     stated = line.text(options.MESH)
     if stated is not None:
@@ -107,7 +107,7 @@ def _grids(session: Session, line: Line) -> Iterator[Grid]:
         yield make_grid(ambient)
 
 
-def _show(session: Session, line: Line, reports: Sequence[Report]) -> None:
+def _show(session: Session, line: MagicLine, reports: Sequence[Report]) -> None:
     shown = [report for report in reports if report.collectives]
     for report in shown:
         session.last = report

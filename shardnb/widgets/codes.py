@@ -12,7 +12,7 @@ from shardnb.compiler import Program, placement
 from shardnb.report.spec import spec_text
 from shardnb.terms.axis_types import AXIS_TYPES
 from shardnb.widgets.exploration import Subject
-from shardnb.widgets.plan import Plan, in_specs
+from shardnb.widgets.plan import MeshPlan, in_specs
 
 Tree = Any
 _HEAD = """\
@@ -35,7 +35,7 @@ with jax.set_mesh(mesh):
 """
 
 
-def codes_of(subject: Subject, plan: Plan, program: Program) -> tuple[dict[str, str], ...]:
+def codes_of(subject: Subject, plan: MeshPlan, program: Program) -> tuple[dict[str, str], ...]:
     """Give each text that gives a plan, with its title; those that cannot be written are missing.
 
     The texts call the function by its name, with the arguments' names.
@@ -69,7 +69,7 @@ def codes_of(subject: Subject, plan: Plan, program: Program) -> tuple[dict[str, 
     return tuple({"title": title, "text": text} for title, text in texts.items())
 
 
-def _head(plan: Plan) -> str:
+def _head(plan: MeshPlan) -> str:
     sizes = tuple(axis.size for axis in plan.axes)
     names = tuple(axis.name for axis in plan.axes)
     types = _listed(f"AxisType.{AXIS_TYPES[axis.type].of_mesh}" for axis in plan.axes)

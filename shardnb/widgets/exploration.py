@@ -16,7 +16,7 @@ from shardnb.findings import report_of_program
 from shardnb.mesh import Grid, make_grid
 from shardnb.report import Axis, Report
 from shardnb.rewrite.retrace import quiet_retrace
-from shardnb.widgets.plan import Plan, in_specs, plan_of
+from shardnb.widgets.plan import MeshPlan, in_specs, plan_of
 
 Tree = Any
 
@@ -30,7 +30,7 @@ class Subject:
     """
 
     request: Request
-    first: Plan
+    first: MeshPlan
     statics: bool = False
     _jaxprs: dict[tuple[Axis, ...], tuple[Any, Any]] = field(default_factory=dict)
 
@@ -39,13 +39,13 @@ class Subject:
         """The shapes of the arguments by name."""
         return self.request.arguments
 
-    def check(self, plan: Plan) -> None:
+    def check(self, plan: MeshPlan) -> None:
         """Check that a plan's specs fit, without its devices; raises `ValueError` that says why."""
         sizes = tuple(axis.size for axis in plan.axes)
         mesh: Any = jax.sharding.AbstractMesh(sizes, tuple(axis.name for axis in plan.axes))
         placement.shardings(self.shapes, in_specs(plan, self.shapes), mesh)
 
-    def requested(self, plan: Plan) -> Request:
+    def requested(self, plan: MeshPlan) -> Request:
         """Give what a plan's program is made of; raises `ValueError` that names what is wrong."""
         self.check(plan)
         specs = in_specs(plan, self.shapes)
@@ -56,13 +56,13 @@ class Subject:
         for name, leaf in placement.named_leaves(self.shapes):
             yield name, dtype_name(placement.dtype_of(leaf)), tuple(leaf.shape)
 
-    def grid_of(self, plan: Plan) -> Grid:
+    def grid_of(self, plan: MeshPlan) -> Grid:
         """Give the grid of a plan: the first one where its axes are the same."""
         if plan.axes == self.first.axes:
             return self.request.grid
         return make_grid(plan.mesh, None, self.request.grid.target)
 
-    def traced(self, plan: Plan, *, quiet: bool = True) -> Callable[[], Any]:
+    def traced(self, plan: MeshPlan, *, quiet: bool = True) -> Callable[[], Any]:
         """Give a function that gives JAX's traced stage without running the user's Python again.
 
         With Auto axes a function is traced once for each mesh; otherwise for each plan. `quiet`
@@ -78,12 +78,12 @@ class Subject:
             self._jaxprs[plan.axes] = (traced.jaxpr, result)
         return lambda: traced
 
-    def compiled(self, plan: Plan, trace: Callable[[], Any]) -> tuple[Program, Report]:
+    def compiled(self, plan: MeshPlan, trace: Callable[[], Any]) -> tuple[Program, Report]:
         """Lower and compile what `traced` gave, and read the report of it."""
         program = build(self.requested(plan), trace)
         return program, report_of_program(program)
 
-    def explained(self, error: Exception, plan: Plan) -> str:
+    def explained(self, error: Exception, plan: MeshPlan) -> str:
         """Say what went wrong: explained where that is possible, else in JAX's own words."""
         grid = None
         with suppress(ValueError):  # then the plan's mesh may be what went wrong

@@ -27,7 +27,7 @@ from shardnb.widgets.codes import codes_of
 from shardnb.widgets.exploration import Subject, subject_of
 from shardnb.widgets.latest_job import LatestJob
 from shardnb.widgets.pins import pin_of
-from shardnb.widgets.plan import Plan
+from shardnb.widgets.plan import MeshPlan
 from shardnb.widgets.preview import Base, NoPreview, base_of
 
 Tree = Any
@@ -95,7 +95,7 @@ def _grid(mesh: Any, axes: str | None, on: str | None, args: Tree) -> Grid:
 class Compiled:
     """A plan that was compiled, with its report and the code that gives it."""
 
-    plan: Plan
+    plan: MeshPlan
     report: Report
     codes: tuple[dict[str, str], ...]
     differs: tuple[str, ...] = ()
@@ -129,7 +129,7 @@ class Explorer(Live):
         """Compile the first plan of a subject, or show a report."""
         self._subject = subject
         self._worker = LatestJob()
-        self._done: OrderedDict[Plan, Compiled] = OrderedDict()
+        self._done: OrderedDict[MeshPlan, Compiled] = OrderedDict()
         self._base: Base | None = None
         self._stopped = 0
         if subject is not None:
@@ -187,7 +187,7 @@ class Explorer(Live):
     def _answer(self, kind: str, number: int, data: Any, subject: Subject) -> None:
         start = time.perf_counter()
         try:
-            plan = Plan.of(data)
+            plan = MeshPlan.of(data)
             subject.check(plan)
         # Whatever the front end sent: data that is no plan, or a plan that does not fit.
         except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -202,7 +202,7 @@ class Explorer(Live):
             self._submit(number, plan, subject)
         self.plan = plan.data
 
-    def _previewed(self, plan: Plan, start: float) -> dict[str, Any]:
+    def _previewed(self, plan: MeshPlan, start: float) -> dict[str, Any]:
         if self._base is None:
             return _no_preview("the first program left no module of Shardy's", plan)
         try:
@@ -221,7 +221,7 @@ class Explorer(Live):
 
     # Compiles
 
-    def _submit(self, number: int, plan: Plan, subject: Subject) -> None:
+    def _submit(self, number: int, plan: MeshPlan, subject: Subject) -> None:
         """Trace here, where the user's Python belongs, and compile in the thread."""
         try:
             trace = subject.traced(plan)
@@ -244,7 +244,7 @@ class Explorer(Live):
 
         self._worker.submit(job)
 
-    def _compile(self, plan: Plan, trace: Callable[[], Any]) -> Compiled:
+    def _compile(self, plan: MeshPlan, trace: Callable[[], Any]) -> Compiled:
         subject = self._subject
         if subject is None:
             raise ValueError("a report alone cannot be compiled in another way")
@@ -259,7 +259,7 @@ class Explorer(Live):
             self._done.popitem(last=False)
         return found
 
-    def _fail(self, number: int, plan: Plan, error: Exception) -> None:
+    def _fail(self, number: int, plan: MeshPlan, error: Exception) -> None:
         why = self._subject.explained(error, plan) if self._subject else str(error)
         said = f"JAX does not compile this plan. {why}"
         self.answer = {"number": number, "kind": "failed", "said": said}
@@ -270,22 +270,22 @@ class Explorer(Live):
         if data is None:
             self._add_pin(None, self.report)
             return
-        found = self._done.get(Plan.of(data))
+        found = self._done.get(MeshPlan.of(data))
         if found is not None:
             self._add_pin(found.plan, found.report)
 
-    def _add_pin(self, plan: Plan | None, report: Report) -> None:
+    def _add_pin(self, plan: MeshPlan | None, report: Report) -> None:
         pin = pin_of(plan, report)
         if pin not in self.pins:
             self.pins = [*self.pins, pin]
 
 
-def _specs(plan: Plan) -> dict[str, str]:
+def _specs(plan: MeshPlan) -> dict[str, str]:
     """Give how the specs of a plan are written."""
     return {name: clean(spec_text(spec)) for name, spec in plan.specs}
 
 
-def _no_preview(why: str, plan: Plan) -> dict[str, Any]:
+def _no_preview(why: str, plan: MeshPlan) -> dict[str, Any]:
     said = f"No preview: {why}. Compiling ..."
     return {"kind": "none", "said": said, "specs": _specs(plan)}
 
@@ -297,7 +297,7 @@ def _summary(report: Report, differs: Sequence[str]) -> str:
     return f"{summary(report)}{held}.{other}"
 
 
-def _differences(base: Base | None, plan: Plan, report: Report) -> list[str]:
+def _differences(base: Base | None, plan: MeshPlan, report: Report) -> list[str]:
     """Say where the compiled program places results otherwise than the preview said."""
     try:
         preview = base.preview(plan) if base is not None else None

@@ -9,12 +9,12 @@ from shardnb.report import Report
 from shardnb.report.spec import spec_text
 from shardnb.views import words
 from shardnb.views.formatting import clean, count, seconds, size
-from shardnb.widgets.plan import Plan
+from shardnb.widgets.plan import MeshPlan
 
 Figure = dict[str, Any]
 
 
-def pin_of(plan: Plan | None, report: Report) -> dict[str, Any]:
+def pin_of(plan: MeshPlan | None, report: Report) -> dict[str, Any]:
     """Give a pin: a plan, how it is written, and its figures."""
     if plan is None:
         return {"plan": None, "text": clean(report.title), "figures": figures_of(report)}

@@ -19,14 +19,14 @@ Data = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Plan:
+class MeshPlan:
     """The axes of a mesh, and a spec for each array by its name, such as `params['w']`."""
 
     axes: tuple[Axis, ...]
     specs: tuple[tuple[str, Spec], ...]
 
     @classmethod
-    def of(cls, data: Data) -> Plan:
+    def of(cls, data: Data) -> MeshPlan:
         """Read a plan from the data that a front end sends; raises `ValueError`."""
         mesh = ",".join(f"{axis['name']}={axis['size']}:{axis['type']}" for axis in data["axes"])
         specs = (
@@ -52,7 +52,7 @@ class Plan:
         return all(axis.type == "auto" for axis in self.axes)
 
 
-def plan_of(axes: tuple[Axis, ...], args: dict[str, Tree], shardings: dict[str, Tree]) -> Plan:
+def plan_of(axes: tuple[Axis, ...], args: dict[str, Tree], shardings: dict[str, Tree]) -> MeshPlan:
     """Give the plan that a program was compiled with."""
     specs: list[tuple[str, Spec]] = []
     for name, tree in args.items():
@@ -61,7 +61,7 @@ def plan_of(axes: tuple[Axis, ...], args: dict[str, Tree], shardings: dict[str, 
         for (path, leaf), sharding in zip(leaves, placed, strict=True):
             entries = tuple(placement.entries(sharding.spec))
             specs.append((path, (*entries, *((),) * (len(leaf.shape) - len(entries)))))
-    return Plan(axes, tuple(specs))
+    return MeshPlan(axes, tuple(specs))
 
 
 def partition_spec(spec: Spec) -> PartitionSpec:
@@ -72,7 +72,7 @@ def partition_spec(spec: Spec) -> PartitionSpec:
     return PartitionSpec(*entries)
 
 
-def in_specs(plan: Plan, args: dict[str, Tree]) -> dict[str, Tree]:
+def in_specs(plan: MeshPlan, args: dict[str, Tree]) -> dict[str, Tree]:
     """Give a plan's specs in the structure of the arguments."""
     known = dict(plan.specs)
     return {

@@ -17,7 +17,7 @@ from shardnb.report.model import Spec
 from shardnb.report.spec import grid_of
 from shardnb.texts import shardy
 from shardnb.widgets.exploration import Subject
-from shardnb.widgets.plan import Plan
+from shardnb.widgets.plan import MeshPlan
 
 
 class NoPreview(Exception):
@@ -28,7 +28,7 @@ class NoPreview(Exception):
 class Base:
     """A compiled program whose module Shardy can propagate again with other specs."""
 
-    plan: Plan
+    plan: MeshPlan
     report: Report
     module: mlir.Module
     stated: shardy.Module
@@ -38,7 +38,7 @@ class Base:
     values: tuple[int | None, ...]
     """Which value of the module each of `report.values` is, where that is certain."""
 
-    def preview(self, plan: Plan) -> Report:
+    def preview(self, plan: MeshPlan) -> Report:
         """Give the placements that a plan leads to, as a report without collectives.
 
         Raises `NoPreview`.
@@ -68,7 +68,7 @@ class Base:
             sources=self.report.sources,
         )
 
-    def _changed(self, plan: Plan) -> dict[int, Spec]:
+    def _changed(self, plan: MeshPlan) -> dict[int, Spec]:
         """Give the specs that are not the module's own, by the number of its input."""
         before, now = dict(self.plan.specs), dict(plan.specs)
         moved = plan.axes != self.plan.axes
@@ -78,7 +78,7 @@ class Base:
             if name in now and (moved or now[name] != before[name])
         }
 
-    def _axes(self, plan: Plan) -> dict[str, int] | None:
+    def _axes(self, plan: MeshPlan) -> dict[str, int] | None:
         """Give the axes of a plan's mesh, None where it is the same one.
 
         Raises `NoPreview` where the other mesh changes more than that.
@@ -94,7 +94,7 @@ class Base:
         return axes
 
 
-def base_of(plan: Plan, program: Program, report: Report, subject: Subject) -> Base | None:
+def base_of(plan: MeshPlan, program: Program, report: Report, subject: Subject) -> Base | None:
     """Take a compiled program as the base of previews; None where it left no module."""
     dumps = program.dumps
     if not plan.is_auto or program.before is None or not dumps.stated_module.meshes:

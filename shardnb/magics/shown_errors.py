@@ -44,11 +44,6 @@ def _named(collective: Collective) -> str:
     return f"{collective.kind} {collective.dtype}[{shape}]{axes}{line} ({asked(collective)})"
 
 
-def forbidden(collectives: Sequence[Collective], words: Sequence[str]) -> list[Collective]:
-    """Give the collectives whose kind, or who asked for them, is among the words."""
-    return [c for c in collectives if c.is_among(words)]
-
-
 def says_what_is_wrong(error: BaseException) -> bool:
     """Whether an error is what a check of shardnb's says about a mesh or a spec."""
     return isinstance(error, ValueError | TypeError) and _raised_in(error).startswith(_CHECKS)

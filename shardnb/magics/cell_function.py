@@ -35,7 +35,7 @@ _THROWN_AWAY = "_"
 
 
 @dataclass(frozen=True)
-class Code:
+class CellCode:
     """The compiled body of a cell, and its last expression where it ends with one.
 
     `tree` is what both were compiled from, under the name `file`, and `text` is its Python.
@@ -98,7 +98,7 @@ class CellFunction:
     to be compiled: with `runs` this is every time but the first.
     """
 
-    code: Code
+    code: CellCode
     namespace: Namespace
     inputs: Mapping[str, Tree]
     guard: Guard
