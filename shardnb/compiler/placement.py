@@ -67,7 +67,8 @@ def spread(name: str, tree: Tree, prefix: Tree) -> list[Any]:
 
     Raises `ValueError` that names the argument where they do not fit its structure.
     """
-    if jax.tree_util.all_leaves([tree]) and not is_spec(prefix):
+    container = not is_spec(prefix) and not jax.tree_util.all_leaves([prefix])
+    if container and jax.tree_util.all_leaves([tree]):
         raise ValueError(no_spec(name, prefix))
     try:
         return prefixed(tree, prefix, is_spec)
