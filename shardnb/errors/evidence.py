@@ -166,9 +166,13 @@ class ErrorEvidence:
         alone = Operation(_Function("it", function[1]), tuple(avals), {}, self.expression)
         mesh = next(iter(alone.meshes), None)
         shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=a.sharding) for a in alone.avals]
+
+        def in_their_memories(*arrays: Any) -> Any:
+            return function[1](*map(_in_memory_of, arrays, alone.avals))
+
         try:
             with refusable(), full_tracebacks(), mesh_context(mesh), traced_apart():
-                jax.eval_shape(function[1], *shapes)
+                jax.eval_shape(in_their_memories, *shapes)
         except Inconclusive as refusal:
             if refusal.__cause__ is not None:
                 return ErrorEvidence(refusal.__cause__, self.sources).bound or alone
@@ -191,6 +195,12 @@ def _frames(error: BaseException) -> list[tuple[FrameType, Position]]:
         frames.append(tb.tb_frame)
         tb = tb.tb_next
     return list(zip(reversed(frames), of_exception(error), strict=True))
+
+
+def _in_memory_of(array: Any, aval: Any) -> Any:
+    """Put an array into host memory if its type is there; `ShapeDtypeStruct` does not say it."""
+    space = jax.memory.Space.Host
+    return jax.device_put(array, space) if aval.memory_space == space else array
 
 
 def aval_of(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shardnb.bugs import contained
 from shardnb.compiler import SourceTexts
-from shardnb.errors import manual, placing, sharding, uneven
+from shardnb.errors import limits, manual, placing, sharding, uneven
 from shardnb.errors.error_draft import Draft
 from shardnb.errors.evidence import ErrorEvidence
 from shardnb.jax_compat import error_wordings as wordings
@@ -56,6 +56,6 @@ def _draft(evidence: ErrorEvidence) -> Draft | None:
     classes = {kind.__name__ for kind in type(evidence.error).__mro__}
     if wordings.SHARDING_TYPE_ERROR in classes:
         return sharding.explain(evidence)
-    explainers = (*uneven.EXPLAINERS, *placing.EXPLAINERS, *manual.EXPLAINERS)
+    explainers = (*uneven.EXPLAINERS, *placing.EXPLAINERS, *manual.EXPLAINERS, *limits.EXPLAINERS)
     drafts = (each.explain(evidence) for each in explainers if each.error in classes)
     return next((draft for draft in drafts if draft is not None), None)

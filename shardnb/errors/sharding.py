@@ -290,8 +290,8 @@ def part_of(evidence: ErrorEvidence, operation: Operation, number: int) -> ast.e
 
 
 def _same(known: Any, other: Any) -> bool:
-    kind = (other.shape, other.dtype, other.sharding)
-    return known is not None and (known.shape, known.dtype, known.sharding) == kind
+    parts = ("shape", "dtype", "sharding", "memory_space")
+    return known is not None and all(getattr(known, p) == getattr(other, p) for p in parts)
 
 
 def _traces(alone: Expression | None, evidence: ErrorEvidence, operation: Operation) -> bool | None:

@@ -140,8 +140,18 @@ DEVICE_IDS = Wording(
     r"device ids \[([\d, ]+)\]", "with device ids [6, 7, 4, 5, 2, 3, 0, 1] on platform CPU"
 )
 
+OTHER_MEMORY = Wording(
+    r"memory_space of all inputs passed to `(?P<name>\w+)` must be the same",
+    "memory_space of all inputs passed to `add` must be the same. Got one operand with type: "
+    "float32[64,64] and another operand with type: float32<host>[64,64]",
+)
+
 # Explicit axes
 
+LOOP_OVER_SHARDED = Wording(
+    "0th dimension of (?:all xs|leaf passed to `jax.lax.map`) should be replicated",
+    "0th dimension of leaf passed to `jax.lax.map` should be replicated. Got f32[8@d,4]",
+)
 CONSTRAINT_ASSERTS = Wording(
     "with_sharding_constraint",
     "`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`.",
@@ -163,6 +173,12 @@ NOT_REPLICATED = Wording(
     "require replication",
     "was given out_specs which require replication which can't be statically inferred given the "
     "mesh:",
+)
+BODY_UNDER_OUTER_MESH = Wording(
+    r"For primitive (?P<name>\w+), context mesh (?:(?!Manual).)* should match the aval mesh "
+    r"AbstractMesh\((?P<axes>[^()]*), axis_types=\((?P<kinds>[^)]*Manual[^)]*)\)",
+    "For primitive broadcast_in_dim, context mesh AbstractMesh('d': 4, axis_types=(Auto,)) should "
+    "match the aval mesh AbstractMesh('d': 4, axis_types=(Manual,)) for shape bool[]{V:d}.",
 )
 CARRY_CHANGES_TYPE = Wording(
     r"The input carry (?:component )?(.+?) has type (\S+) but the corresponding output carry "
@@ -191,6 +207,10 @@ OTHER_UNREDUCED = Wording(
 
 # The compiler
 
+SHARDING_NOT_COMPILED = Wording(
+    "No registered implementation for untyped custom call to Sharding",
+    "NOT_FOUND: No registered implementation for untyped custom call to Sharding for Host",
+)
 OUT_OF_MEMORY = Wording("RESOURCE_EXHAUSTED", "RESOURCE_EXHAUSTED: Ran out of memory on HBM,")
 MEMORY_NEEDED = Wording(
     r"\(([\d.]+)([KMGT]?)\) exceeds available \w+ \(([\d.]+)([KMGT]?)\)"

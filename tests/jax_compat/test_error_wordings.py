@@ -41,6 +41,10 @@ KINDS = {
     "AXIS_UNBOUND": (NameError, "unbound-axis"),
     "NOT_VARYING": (ValueError, "not-varying"),
     "OTHER_UNREDUCED": (ValueError, "unreduced-spec"),
+    "OTHER_MEMORY": (ValueError, "memory-kind"),
+    "LOOP_OVER_SHARDED": (ValueError, "loop-over-sharded"),
+    "BODY_UNDER_OUTER_MESH": (ValueError, "rewritten-body"),
+    "SHARDING_NOT_COMPILED": (RuntimeError, "custom-partitioning"),
 }
 
 

@@ -1,0 +1,144 @@
+"""What JAX does not do: mix memories, loop over a sharded dimension, rewrite a body, and others."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+
+import jax
+
+from shardnb.errors import sharding
+from shardnb.errors.error_draft import Draft, Explainer, value_of
+from shardnb.errors.evidence import ErrorEvidence
+from shardnb.errors.reshard_candidates import as_spec, entries_of, fits
+from shardnb.jax_compat import error_wordings as wordings
+from shardnb.report.dtypes import size_in_bytes
+from shardnb.views.formatting import size
+
+
+def _memories(evidence: ErrorEvidence) -> Draft | None:
+    """Operands of one operation in host and in device memory."""
+    found = wordings.OTHER_MEMORY.search(evidence.message)
+    if found is None:
+        return None
+    expression, operation = evidence.expression, evidence.operation
+    text = expression.text if expression else found["name"]
+    avals = operation.avals if operation else ()
+    hosts = [n for n, aval in enumerate(avals) if aval.memory_space == jax.memory.Space.Host]
+    fixes, cost = ["jax.device_put(..., jax.memory.Space.Device) on the array in host memory"], ""
+    if operation is not None and expression is not None and len(hosts) == 1:
+        part = sharding.part_of(evidence, operation, hosts[0])
+        value = value_of("", avals[hosts[0]])
+        copied = size_in_bytes(value.dtype, value.shard_shape)
+        # With Auto axes the type does not say how the array is sharded.
+        cost = f" That copies at most {size(copied)} to each device on every call."
+        if part is not None:
+            space = f"{expression.name_of(jax, 'jax')}.memory.Space.Device"
+            fixes = [expression.edited(expression.wrapped(part, "device_put", space))]
+    return Draft(
+        kind="memory-kind",
+        sentence=f"{text} has one operand in host memory and another in device memory",
+        cause=f"The operands of {found['name']} must be in one memory, and JAX moves nothing "
+        "between host and device unless it is told to. Move the array in host memory to the "
+        f"device first.{cost}",
+        fixes=tuple(fixes),
+    )
+
+
+def _loop(evidence: ErrorEvidence) -> Draft | None:
+    """A `lax.map` or `lax.scan` over the dimension along which an Explicit type is sharded."""
+    if not wordings.LOOP_OVER_SHARDED.search(evidence.message):
+        return None
+    text = evidence.expression.text if evidence.expression else "the loop"
+    cause = (
+        "Each turn takes one row, which only some of the devices hold, and Explicit axes move "
+        "nothing by themselves. Reshard the array first, so that each device holds part of every "
+        "row, or all rows."
+    )
+    if _loop_function(evidence) == "map":
+        cause += (
+            " Or let each device work on its own rows, which sends nothing: jax.vmap, or "
+            "jax.lax.map inside a jax.shard_map."
+        )
+    draft = sharding.explain(evidence)
+    words = "jax.sharding.reshard(..., P(None, ...)) on the array that the loop runs over"
+    return replace(
+        draft,
+        kind="loop-over-sharded",
+        sentence=f"{text} loops over a dimension that is sharded",
+        cause=cause,
+        fixes=draft.fixes or tuple(_resharded_rows(evidence)) or (words,),
+    )
+
+
+def _loop_function(evidence: ErrorEvidence) -> str:
+    node = evidence.expression.node if evidence.expression else None
+    function = node.func if isinstance(node, ast.Call) else None
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _resharded_rows(evidence: ErrorEvidence) -> Iterator[str]:
+    """Write reshards of the array that a loop runs over, first the one that itself sends less."""
+    expression, name = evidence.expression, _loop_function(evidence)
+    if expression is None or not isinstance(node := expression.node, ast.Call):
+        return
+    by_name = next((keyword.value for keyword in node.keywords if keyword.arg == "xs"), None)
+    number = {"map": 1, "scan": 2}.get(name, len(node.args))
+    rows = node.args[number] if number < len(node.args) else by_name
+    aval = evidence.arrays.get(ast.unparse(rows)) if rows is not None else None
+    if rows is None or aval is None:
+        return
+    (axes, *rest), sizes = entries_of(aval), dict(aval.sharding.mesh.shape)
+    moved = [[(), *rest[:i], (*rest[i], *axes), *rest[i + 1 :]] for i in range(len(rest))]
+    fitting = [entries for entries in moved if fits(aval.shape, entries, sizes)]
+    for entries in [*fitting[:1], [(), *rest]]:
+        yield expression.edited(expression.with_reshard(rows, as_spec(entries)))
+
+
+def _rewritten_body(evidence: ErrorEvidence) -> Draft | None:
+    """A transformation that adds operations to the body of a `shard_map`, as `checkify` does."""
+    found = wordings.BODY_UNDER_OUTER_MESH.search(evidence.message)
+    if found is None:
+        return None
+    kinds = [kind.strip() for kind in found["kinds"].split(",")]
+    axes = zip(wordings.names(found["axes"]), kinds, strict=False)
+    manual = tuple(axis for axis, kind in axes if kind == "Manual")
+    spec = f"P({(manual[0] if len(manual) == 1 else manual)!r})"
+    return Draft(
+        kind="rewritten-body",
+        sentence=f"JAX ran {found['name']} on a value of a shard_map's body under the mesh outside",
+        cause="This is a limit of JAX: a transformation around a shard_map rewrote its body. "
+        "checkify around a shard_map does so while a mesh is set. Apply it in the body instead; "
+        "each device then returns its own error.",
+        fixes=(
+            "in the body: error, result = checkify.checkify(f, errors=...)(x)",
+            "return jax.tree.map(lambda leaf: leaf[None], error), result",
+            f"out_specs=({spec}, ...): the first is that of the error",
+        ),
+    )
+
+
+def _annotation_left(evidence: ErrorEvidence) -> Draft | None:
+    """A sharding annotation in what `custom_partitioning` hands to XLA after partitioning."""
+    if not wordings.SHARDING_NOT_COMPILED.search(evidence.message):
+        return None
+    return Draft(
+        kind="custom-partitioning",
+        sentence="a sharding annotation is left after partitioning, where XLA cannot compile it",
+        cause="This is a limit of JAX: with Explicit axes and jax.set_mesh, it writes shardings "
+        "into the per-device function of a custom_partitioning function, which XLA gets only after "
+        "partitioning.",
+        fixes=(
+            "jax.shard_map(per_device_function, in_specs=..., out_specs=...) in its place",
+            "or Auto axes for the mesh axes that it is partitioned over",
+        ),
+    )
+
+
+EXPLAINERS = (
+    Explainer("ValueError", _memories),
+    Explainer("ValueError", _loop),
+    Explainer("ValueError", _rewritten_body),
+    Explainer("RuntimeError", _annotation_left),
+)
