@@ -15,7 +15,7 @@ from shardnb.causes.judge import Judge
 from shardnb.causes.names import LOOP_CARRY, THE_RESULT, ValueNames
 from shardnb.causes.phase import phase_of
 from shardnb.causes.rematerialisation import read_warnings
-from shardnb.causes.sentence import Facts, sentence
+from shardnb.causes.sentence import Facts, detail_of, sentence
 from shardnb.causes.stated_shardings import StatedShardings, UserShardings
 from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.causes.verdict import UNKNOWN, Verdict
@@ -269,7 +269,7 @@ class _Explainer:
             frames=frames,
             asked_by=verdict.asked_by,
             reason=verdict.reason,
-            detail=verdict.detail,
+            detail=detail_of(verdict),
             producer=facts.producer,
             producer_spec=facts.spec,
             consumer=facts.consumer,

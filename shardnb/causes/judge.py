@@ -328,16 +328,22 @@ class Judge:
         needed = self.factors.without(layout.spec, moved)
         if self.stated.is_stated_result(move.result or 0):
             return _as_stated(self.stated.result_asked_by, needed)
-        return self._shrunk(graph, producer, layout, needed)
+        return self._shrunk(graph, producer, layout.spec, moved)
 
-    @staticmethod
-    def _shrunk(graph: Graph, producer: HloValue, layout: Layout, needed: Spec) -> Verdict:
-        """Judge a result that nobody stated, and that cannot keep its placement."""
-        array = graph.array(producer)
-        if array and not layout.divides(array[1]):
-            return Verdict("uneven", needed=needed)
-        parts = any(":(" in axis for dim in layout.spec or () for axis in dim)
-        return Verdict("reshape", needed=needed) if parts else UNKNOWN
+    def _shrunk(self, graph: Graph, value: HloValue, spec: Spec, moved: AxisFactors) -> Verdict:
+        """Judge a result that nobody stated, and that cannot keep its sharding.
+
+        A part of an axis is what a reshape leaves of it, or rows that the whole axis does not
+        divide (`conv_to_ten_rows`).
+        """
+        needed, array = self.factors.without(spec, moved), graph.array(value)
+        uneven = self.factors.uneven(spec, array[1]) if array else None
+        if not uneven:
+            return UNKNOWN
+        dims = self.factors.dims(spec, moved)
+        if any(self.origins.is_reshaped(graph, value, dim) for dim in dims):
+            return Verdict("reshape", needed=needed)
+        return Verdict("uneven", needed=needed, uneven=uneven)
 
 
 def _without_rule(node: Instruction, needed: Spec | None) -> Verdict:

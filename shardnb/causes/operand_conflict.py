@@ -10,7 +10,7 @@ from functools import cached_property
 
 from shardnb.causes.origins import AxisFactors, Origins
 from shardnb.causes.rule_factors import Factors, Split
-from shardnb.causes.verdict import DISAGREE, ELSEWHERE, NO_FORM, TWO_DIMS, UNKNOWN, Verdict
+from shardnb.causes.verdict import DISAGREE, ELSEWHERE, NO_FORM, TWO_DIMS, UNKNOWN, Uneven, Verdict
 from shardnb.report.model import Spec
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
@@ -80,19 +80,58 @@ class MovedOperand:
 
     def verdict(self) -> Verdict:
         """Give the reason by the kind of the factor: whole, exchanged, cut, or free."""
-        rule, here = self.rule, self._here
-        if not here or any(self._is_lost(dim) for dim in self.dims):
+        if not self._here or any(self._is_lost(dim) for dim in self.dims):
             return Verdict("whole-axis", needed=self._gathered)
-        bound = rule.need_replication | rule.permutation
-        if self.permute and (bound & here or self.node.opcode in WINDOWS):
-            return Verdict("halo")
-        if rule.need_replication & here:
-            return Verdict("whole-axis", needed=self._gathered)
-        if rule.permutation & here:
-            return exchange(self._factors, self.graph, self.node, self._gathered)
-        if self.node.opcode == "reshape" and self._is_cut():
-            return Verdict("reshape", needed=self._gathered)
+        verdict = self._bound()
+        if verdict is not None:
+            return verdict
+        if self._is_alone:
+            return Verdict("whole-axis", detail=NO_FORM, needed=self._gathered)
         return self._free()
+
+    def _bound(self) -> Verdict | None:
+        """Judge a factor that the operation needs in full, or takes neighbours' elements along."""
+        whole, permuted = (
+            self.rule.need_replication & self._here,
+            self.rule.permutation & self._here,
+        )
+        windows = self.node.opcode in WINDOWS
+        if self.permute and (whole or permuted or windows):
+            return Verdict("halo")
+        if windows and (uneven := self._uneven()):
+            return Verdict("uneven", needed=self._gathered, uneven=uneven)
+        if whole:
+            return Verdict("whole-axis", needed=self._gathered)
+        if permuted:
+            return exchange(self._factors, self.graph, self.node, self._gathered)
+        return None
+
+    def _uneven(self) -> Uneven | None:
+        """Give a dimension of the result that the axes of the operand do not divide.
+
+        The partitioner keeps the rows of a convolution sharded only if those of its result are
+        divisible as well (`conv_to_ten_rows`).
+        """
+        spec = (self._layout and self._layout.spec) or ()
+        for dim in self.dims:
+            for at, other in self.rule.below[self.at][dim]:
+                axes = (*((),) * other, spec[dim])
+                uneven = self._factors.uneven(axes, self.node.arrays[at][1], of_result=True)
+                if uneven is not None:
+                    return uneven
+        return None
+
+    @cached_property
+    def _is_alone(self) -> bool:
+        """Whether no other array has these factors, and the operation does not sum over them.
+
+        By such rules JAX's linear algebra says that a device needs the matrix in full
+        (`singular_values_of_rows`).
+        """
+        arrays = (*self.rule.results, *self.rule.operands[: self.at])
+        arrays += self.rule.operands[self.at + 1 :]
+        shared = {name for dims in arrays for dim in dims for name in dim}
+        return self._here.isdisjoint(shared | self.rule.reduction)
 
     def _is_lost(self, dim: int) -> bool:
         """Whether no dimension of a result goes with one; a reshape drops those of size one."""
@@ -122,6 +161,8 @@ class MovedOperand:
 
     def _free(self) -> Verdict:
         """Judge a dimension that could have stayed split, had all agreed."""
+        if self.node.opcode == "reshape" and self._is_cut():
+            return Verdict("reshape", needed=self._gathered)
         for other in self._others:
             if self._wants(other):
                 return self._conflict(TWO_DIMS, other)
@@ -278,9 +319,12 @@ def exchange(factors: Factors, graph: Graph, node: Instruction, needed: Spec | N
 
     The sizes of what the compiler made itself are not the program's.
     """
-    layouts = [factors.program.layout(graph, value) for value in node.results]
-    pairs = zip(layouts, node.arrays, strict=False)
-    divides = all(layout is None or layout.divides(shape) for layout, (_, shape) in pairs)
-    own = re.fullmatch(rf"{re.escape(node.opcode)}(\.\d+)?", node.op_name)
-    uneven = not divides and node.opcode != "concatenate" and own is None
-    return Verdict("uneven" if uneven else "whole-axis", needed=needed)
+    made_by_compiler = re.fullmatch(rf"{re.escape(node.opcode)}(\.\d+)?", node.op_name)
+    if node.opcode == "concatenate" or made_by_compiler:
+        return Verdict("whole-axis", needed=needed)
+    for value, (_, shape) in zip(node.results, node.arrays, strict=False):
+        layout = factors.program.layout(graph, value)
+        if layout is not None and not layout.divides(shape):
+            uneven = factors.uneven(layout.spec or (), shape, of_result=True)
+            return Verdict("uneven", needed=needed, uneven=uneven)
+    return Verdict("whole-axis", needed=needed)

@@ -89,6 +89,20 @@ class Origins:
         known.update(dict.fromkeys(way, False))
         return False
 
+    def is_reshaped(self, graph: Graph, value: HloValue, dim: int) -> bool:
+        """Whether a dimension comes out of a reshape that splits or joins others."""
+        stack, seen = [(graph, value, dim)], set[Place]()
+        while stack and len(seen) < _LIMIT:
+            place = stack.pop()
+            node = place[0].node(place[1])
+            rule = self.factors.known(place[0], node) if node.opcode == "reshape" else None
+            arrays = (*rule.operands, *rule.results) if rule is not None else ()
+            if any(len(names) > 1 for dims in arrays for names in dims):
+                return True
+            seen.add(place)
+            stack += [above for above in self._above(*place) if above not in seen]
+        return False
+
     def _is_ground(self, place: Place) -> bool:
         """Whether an input, a stated placement, or what nothing is known of."""
         graph, node = place[0], place[0].node(place[1])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from shardnb.causes.unpartitioned import Unpartitioned
+from shardnb.causes.verdict import Uneven
 from shardnb.report.model import Spec
 from shardnb.texts.axis_factors import Piece, merged, pieces_of
 from shardnb.texts.graph import Graph
@@ -71,6 +73,20 @@ class Factors:
     def without(self, spec: Spec, moved: frozenset[Piece]) -> Spec:
         """Give a spec less some parts of axes."""
         return self.spec([p for p in self.pieces(axes) if p not in moved] for axes in spec)
+
+    def uneven(
+        self, spec: Spec, shape: tuple[int, ...], *, of_result: bool = False
+    ) -> Uneven | None:
+        """Give the first dimension whose size is not divisible by the devices along its axes.
+
+        These are whole axes, also where the compiler left a part of one on the dimension.
+        """
+        for dim, (size, parts) in enumerate(zip(shape, spec, strict=False)):
+            axes = tuple(dict.fromkeys(axis.partition(":")[0] for axis in parts))
+            devices = math.prod(self._sizes[axis] for axis in axes)
+            if size % devices:
+                return Uneven(dim, size, devices, axes, of_result)
+        return None
 
     def operands(self, graph: Graph, node: Instruction, rule: Rule) -> list[Split]:
         """Give the split of each operand."""

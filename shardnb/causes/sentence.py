@@ -68,6 +68,18 @@ def _target(facts: Facts) -> str:
     return f" {word} {facts.consumer}{place}"
 
 
+def detail_of(verdict: Verdict) -> str | None:
+    """Say more of a reason: which kind of conflict, or which size is not divisible."""
+    if verdict.reason != "uneven":
+        return verdict.detail
+    if verdict.uneven is None:
+        return "its size is not divisible by the devices"
+    dim, size, devices, axes, of_result = verdict.uneven
+    of = " of the result" if of_result else ""
+    by = f"the {devices} devices along {' and '.join(axes)}"
+    return f"dimension {dim} ({size}){of} is not divisible by {by}"
+
+
 @dataclass(frozen=True)
 class _Because:
     """The clause behind the colon, by reason."""
@@ -91,7 +103,7 @@ class _Because:
             case "reshape":
                 then = "which does not fit the dimensions that a reshape joins or cuts"
             case "uneven":
-                then = "and its size does not divide by the devices"
+                then = f"but {detail_of(self.verdict)}"
             case "halo":
                 then = f"{self._consumer} takes elements that other devices hold"
             case _:

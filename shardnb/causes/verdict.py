@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from shardnb.report.model import Spec
 from shardnb.terms.causes import AskedBy, Reason
@@ -15,6 +16,19 @@ CARRY = "the loop carries it in another placement"
 NO_FORM = "no split form of this operation"
 
 
+class Uneven(NamedTuple):
+    """A dimension whose size is not divisible by the devices along axes.
+
+    It is one of the value that is moved or, `of_result`, of what its consumer makes of it.
+    """
+
+    dim: int
+    size: int
+    devices: int
+    axes: tuple[str, ...]
+    of_result: bool
+
+
 @dataclass(frozen=True)
 class Verdict:
     """Who asked (None: not known), why, and what the consumer needed.
@@ -24,6 +38,7 @@ class Verdict:
     `needed_by_producer` says that the producer's own operation needed it, `consumer` which
     instruction takes it after a copy that the compiler inserted, `actual` how the producer was
     sharded if not as declared, `layout_unknown` that it was not as declared, and how is unknown.
+    `uneven` is the dimension that is not divisible, where it is known.
     """
 
     reason: Reason | None
@@ -37,6 +52,7 @@ class Verdict:
     consumer: str | None = None
     actual: Spec | None = None
     layout_unknown: bool = False
+    uneven: Uneven | None = None
 
 
 UNKNOWN = Verdict("unknown", None)

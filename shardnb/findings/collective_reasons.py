@@ -30,8 +30,8 @@ def _told(one: Collective, mesh: Mesh) -> Iterator[tuple[FindingKind, str]]:
         why = "which has no partitioned form here: it runs whole on each device"
         yield "no partitioned form", f"{before}, {why}"
     if one.reason == "uneven":
-        either = f"the compiler pads it or gives up its split{_padding_text(one, mesh)}"
-        yield "uneven", f"{producer} does not divide evenly: {either}"
+        either = f"so the compiler pads it or gathers it{_padding_text(one, mesh)}"
+        yield "uneven", f"{producer}: {one.detail}, {either}"
     if one.reason == "output-spec" and gathers and one.asked_by == "requested":
         lies, needed = map(spec_text, (one.producer_spec, one.needed_spec))
         both = f"{producer} is {lies} and must be {needed}"

@@ -7,10 +7,10 @@ import functools
 import pytest
 
 from shardnb.report.model import Collective
-from tests.bank import families, fresh, indexing, known, layers, second
+from tests.bank import families, fresh, indexing, known, layers, second, statements
 from tests.bank.case import BANK, Answer, answer, compare, explain
 
-MODULES = (known, families, layers, fresh, second, indexing)
+MODULES = (known, families, layers, fresh, second, indexing, statements)
 UNKNOWN_LIMIT = 0.03
 
 

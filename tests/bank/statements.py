@@ -1,0 +1,97 @@
+"""Programs about which a report once said something false, each with the answers judged by hand.
+
+The shapes are those of one device. What is wanted is worked out from the sizes and the shardings:
+see the comment of each family.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+from tests.bank.case import case
+
+# A matrix factorisation runs on one device. That the result meets another operand later has nothing
+# to do with it: the same gather stays where that operand is replicated.
+
+
+@case(
+    "data=8",
+    ((64, 64), P("data")),
+    ((64, 8), P("data")),
+    expect="""
+    all-gather f32[64,64] | inferred whole-axis | a -> svd
+    all-reduce f32[8] | inferred partial-sum | result of dot_general -> dot_general
+    """,
+)
+def singular_values_of_rows(a, b):
+    return jnp.linalg.svd(a)[1] @ b
+
+
+@case(
+    "data=8",
+    ((64, 64), P("data")),
+    ((64, 8), P("data")),
+    expect="""
+    all-gather f32[64,64] | inferred whole-axis | a -> triangular_solve
+    all-gather f32[64,8] | inferred whole-axis | b -> triangular_solve
+    """,
+)
+def triangle_of_rows(a, b):
+    return jax.scipy.linalg.solve_triangular(a, b, lower=True)
+
+
+@case(
+    "data=8",
+    ((64, 64), P("data")),
+    ((64, 8), P("data")),
+    expect="""
+    all-to-all f32[8,8,8] | inferred conflict | transpose of a -> add
+    all-gather f32[64,64] | inferred whole-axis | result of div -> eigh
+    all-reduce f32[64,8] | inferred partial-sum | result of dot_general -> dot_general
+    """,
+)
+def eigenvectors_of_rows(a, b):
+    return jnp.linalg.eigh(a)[1] @ b
+
+
+@case("data=8", ((16, 32, 32), P("data")), expect="")
+def lu_of_a_batch(a):
+    return lax.linalg.lu(a)
+
+
+# A convolution of rows over `data` keeps them only where the rows of its result divide as well:
+# (40 - 4) / 4 + 1 = 10 rows over 8 devices do not, nor (20 - 3) / 2 + 1 = 9 over 4. Of 10 rows, 2 of
+# the 8 parts are left, which the result, without a spec, cannot name.
+
+
+def convolved(x, kernel, stride):
+    dimensions = ("NHWC", "HWIO", "NHWC")
+    return lax.conv_general_dilated(
+        x, kernel, (stride, stride), "VALID", dimension_numbers=dimensions
+    )
+
+
+@case(
+    "data=8",
+    ((2, 40, 16, 4), P(None, "data")),
+    ((4, 4, 4, 4), P()),
+    expect="""
+    all-gather f32[2,20,16,4] | inferred uneven | x -> conv_general_dilated
+    all-gather f32[2,10,4,4] | inferred uneven | result of conv_general_dilated -> the program's result
+    """,
+)
+def conv_to_ten_rows(x, kernel):
+    return convolved(x, kernel, 4)
+
+
+@case(
+    "data=4",
+    ((2, 20, 16, 4), P(None, "data")),
+    ((3, 3, 4, 4), P()),
+    expect="all-gather f32[2,20,16,4] | inferred uneven | x -> conv_general_dilated",
+)
+def conv_to_nine_rows(x, kernel):
+    return convolved(x, kernel, 2).reshape(2, -1)
