@@ -285,7 +285,7 @@ def _unbound(fn: Any) -> tuple[Any, tuple[Tree, ...], dict[str, Tree]]:
 def texts_of(fn: Callable[..., Tree]) -> SourceTexts:
     """Give the text that a function was written in, and the names that it closes over."""
     plain = function_of(fn)
-    title: str = getattr(fn, "__name__", None) or getattr(plain, "__name__", "__call__")
+    title: str = getattr(fn, "__name__", None) or str(getattr(plain, "__name__", "__call__"))
     title = type(fn).__name__ if title == "__call__" else title
     code = getattr(plain, "__code__", None)
     files = {code.co_filename: 0} if code is not None else {}
