@@ -412,7 +412,7 @@ def test_without_jaxs_frames_and_full_tracebacks_an_error_is_told_by_its_class(m
     gone = replace(parts.TRACEBACK_FILTERING, attribute="gone")
     monkeypatch.setattr(parts, "TRACEBACK_FILTERING", gone)
     before = jax.config.jax_traceback_filtering
-    jax.config.update("jax_traceback_filtering", "remove_frames")  # IPython keeps the frames
+    jax.config.update("jax_traceback_filtering", "quiet_remove_frames")  # IPython keeps them
     try:
         cell = Cell("def f(t):\n    return jnp.sort(t) * 2", [f32(64)], [P("data")])
     finally:
