@@ -79,6 +79,8 @@ def explain(
     >>> [(c.kind, c.axes, c.shape) for c in report.collectives]
     [('all-reduce', ('model',), (64, 1024))]
     """
+    if isinstance(fn, str):
+        raise TypeError("expected a function, got a text: sn.explain_hlo reads HLO and StableHLO")
     if stage := stage_of(fn):
         if args or options or axes or on or fixes or in_specs is not None or out_specs is not None:
             raise ValueError(_ONLY_A_MESH.format(type(stage).__name__.lower()))

@@ -10,6 +10,7 @@ import jax
 from shardnb.compiler.dumps import Dumps, read_folder
 from shardnb.compiler.stages import Stage, program_of_stage, stage_of
 from shardnb.findings import report_of_program, report_of_text
+from shardnb.findings.stablehlo import is_stablehlo, report_of_stablehlo
 from shardnb.findings.text_evidence import of_axes
 from shardnb.mesh import Grid, parse_mesh
 from shardnb.report import Mesh, Report
@@ -23,7 +24,8 @@ def explain_hlo(
     """Read an HLO dump into a report, as far as its evidence goes.
 
     `text_or_path` is the text of a module or the path of a file with one: before or after
-    optimisations, from CPU, GPU or TPU, of any JAX. `mesh` names the axes, as
+    optimisations, from CPU, GPU or TPU, of any JAX; or of StableHLO, which has no collectives of
+    the partitioner's yet. `mesh` names the axes, as
     `data=4,model=2`; without it they are those that the text itself names, or unnamed. Who asked
     for a collective, and why, is not in a text. It is in the folder of a dump that was written
     with `--xla_dump_hlo_pass_re=spmd|shardy`: give the folder, or the module in it as
@@ -51,7 +53,12 @@ def explain_hlo(
     dumps = _of_folder(text_or_path)
     if dumps is not None:
         return report_of_text(dumps.optimized, described, dumps=dumps)
-    return report_of_text(_text(text_or_path), described)
+    text = _text(text_or_path)
+    return (
+        report_of_stablehlo(text, described)
+        if is_stablehlo(text)
+        else report_of_text(text, described)
+    )
 
 
 def _axes_text(mesh: str | Mesh | jax.sharding.Mesh | None) -> str | jax.sharding.Mesh | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from shardnb.collectives.fused import Fused, algorithm_of, fused_collectives
 from shardnb.collectives.fused import Key as Chain
 from shardnb.collectives.overlap import overlaps
+from shardnb.collectives.transfers import Transfer, transfers
 from shardnb.collectives.trips import trip_count
 from shardnb.collectives.wire_bytes import wire_bytes
 from shardnb.report.dtypes import size_in_bytes
@@ -72,7 +73,36 @@ def find_collectives(
             around = locate(module.frames(part.fusion))
             base, results = _in_fusion(base, results, part, around)
         found += _members(base, results, len(found))
+    for transfer in transfers(module):
+        place = places.get(transfer.instruction.computation, Place())
+        found.append(replace(_sent(transfer, finder, place, locate, module), id=len(found)))
     return tuple(found)
+
+
+def _sent(
+    transfer: Transfer, finder: AxisFinder, place: Place, locate: Locate, module: Module
+) -> Collective:
+    """Give a send as the collective that it is; one over hosts sends what it gets to its own."""
+    instruction, (dtype, shape) = transfer.instruction, transfer.array
+    groups = finder.groups(transfer.pairs, permute=True) if transfer.pairs else ()
+    return Collective(
+        id=0,
+        kind=transfer.kind,
+        axes=finder.axes(groups, permute=True) if groups else None,
+        groups=groups,
+        dtype=dtype,
+        shape=shape,
+        wire_bytes=size_in_bytes(dtype, shape),
+        trips=place.trips,
+        least_trips=place.least if place.trips is None else 0,
+        generated=None,
+        within=place.within,
+        op_name=instruction.op_name,
+        instruction=_shortened(instruction.text),
+        channel=instruction.channel,
+        algorithm=transfer.algorithm,
+        frames=locate(module.frames(instruction)),
+    )
 
 
 def _in_fusion(

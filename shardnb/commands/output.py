@@ -70,10 +70,17 @@ def forbidden(reports: Sequence[Report], options: Sequence[str]) -> list[str]:
     """Give a line for each collective that one of the words in `options` forbids."""
     words = _words(options)
     return [
-        f"{_named(collective)} in {report.title} is forbidden"
-        for report in reports
-        for collective in report.collectives
-        if collective.is_among(words)
+        *(
+            f"the collectives of {report.title} are not known: it is not partitioned yet"
+            for report in reports
+            if words and not report.partitioned
+        ),
+        *(
+            f"{_named(collective)} in {report.title} is forbidden"
+            for report in reports
+            for collective in report.collectives
+            if collective.is_among(words)
+        ),
     ]
 
 

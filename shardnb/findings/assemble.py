@@ -14,6 +14,7 @@ from importlib import metadata
 import jax
 
 from shardnb.causes import Counts
+from shardnb.collectives.transfers import host_transfers
 from shardnb.compiler import Program, SourceTexts
 from shardnb.compiler.dumps import Dumps, pass_on
 from shardnb.cost import priced
@@ -137,8 +138,11 @@ def assemble(evidence: Evidence) -> Report:
             *dict.fromkeys(evidence.dumps.problems),
             *explained.notes,
             *_of_causes(evidence),
+            *_of_hosts(evidence),
             *lost("report"),
         ),
+        partitioned=evidence.is_partitioned,
+        complete=evidence.complete,
         run=evidence.run,
         texts=evidence.texts,
     )
@@ -202,8 +206,15 @@ def _of_causes(evidence: Evidence) -> Iterator[str]:
         yield from _on_the_way(counts)
     if collectives and not evidence.mesh.axes:
         yield _NO_AXES
-    if counts is None and any(one.asked_by is None for one in collectives):
+    unknown = (one.asked_by is None and one.generated is not False for one in collectives)
+    if counts is None and any(unknown):
         yield _NO_CAUSES
+
+
+def _of_hosts(evidence: Evidence) -> Iterator[str]:
+    """Say how often devices exchange data with their hosts: a callback, an infeed, an outfeed."""
+    if count := host_transfers(evidence.module):
+        yield f"{count} transfers between a device and its host are not among the collectives"
 
 
 def _on_the_way(counts: Counts) -> Iterator[str]:

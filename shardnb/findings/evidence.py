@@ -37,7 +37,8 @@ class Evidence:
     shardings the text states, `user_shardings` are those written on Explicit axes, `moved` are
     arguments committed elsewhere. `jaxpr` and `compiled` are JAX's own, `failure` is the compiler's
     word for a program that does not fit into memory. `origins` says whether to seek where shardings
-    came from (None: unless the program is large).
+    came from (None: unless the program is large). `is_partitioned` is False where the partitioner
+    has yet to add its collectives, and `complete` where not all inputs and outputs are known.
     """
 
     title: str
@@ -61,6 +62,8 @@ class Evidence:
     failure: str = ""
     origins: bool | None = None
     notes: tuple[str, ...] = ()
+    is_partitioned: bool = True
+    complete: bool = True
     run: Run = field(default_factory=Run)
     texts: Mapping[str, str] = field(default_factory=dict)
 

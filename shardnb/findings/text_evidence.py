@@ -19,6 +19,9 @@ from shardnb.texts.instruction import Instruction
 from shardnb.texts.shardings import Layout, LayoutReader
 
 _COUNT = re.compile(r"\b(?:num_partitions|replica_count)=(\d+)")
+# The meshes of Shardy, which a program names until it is imported for partitioning.
+_SHARDY_MESH = re.compile(r"#sdy\.mesh<\[([^\]]*)\]>")
+_SHARDY_SIZE = re.compile(r'\\?"([^"\\]+)\\?"=(\d+)')
 _MESH = re.compile(r"mesh\[((?:'[^']+'=\d+,?)+)\](?!, device_ids)")
 _SIZE = re.compile(r"'([^']+)'=(\d+)")
 _NAMELESS = re.compile(r"_?axis_\d+")
@@ -26,11 +29,17 @@ _UNPARTITIONED = re.compile(
     r'custom_call_target="(Sharding|SPMDFullToShardShape|SPMDShardToFullShape|xla\.sdy\.\w+)"'
 )
 
+_TILED = re.compile(r"\bdevices=\[[\d,]+\]")
+_ALL = re.compile(r"\breplica_groups=\{\}")
 _DONOR = re.compile(r"\((\d+), \{\}\)")
 
 _BEFORE = (
     "this program is not partitioned yet: the collectives that the partitioner will add are not in "
     "it, and shardings are those that it states"
+)
+_ALL_DEVICES = (
+    "{} has collectives over all devices (replica_groups={{}}), and does not say how many there "
+    "are: give a mesh, such as data=8"
 )
 _UNSCHEDULED = (
     "this program has no schedule: where it is from before the optimisations, its collectives may "
@@ -60,6 +69,8 @@ def evidence_of_text(
     if not program.mesh.axes:
         dumps = replace(dumps, before="", partitioned="")  # they are about axes
     before = hlo.parse(dumps.before) if dumps.before else None
+    if _ALL.search(text):
+        program.check_devices()
     edges = program if before is None else _Text(before, program.mesh)
     sources = texts.located()
     return Evidence(
@@ -77,6 +88,8 @@ def evidence_of_text(
         donated=program.donated(),
         stated_values=partial(program.values, sources),
         notes=tuple(program.notes()),
+        is_partitioned=not program.is_unpartitioned,
+        complete=False,
         texts={"optimized" if program.is_optimized else "hlo": text},
     )
 
@@ -91,7 +104,7 @@ class _Text:
     @cached_property
     def mesh(self) -> Mesh:
         """The mesh that was given, else the one that the text names, else one without axes."""
-        stated = max((int(count) for count in _COUNT.findall(self.module.header)), default=1)
+        stated = self._stated_devices
         if self.given is not None:
             if stated not in (1, self.given.size):
                 raise ValueError(
@@ -99,11 +112,31 @@ class _Text:
                     f"{self.given.size}: {', '.join(f'{a.name}={a.size}' for a in self.given.axes)}"
                 )
             return self.given
+        if of_shardy := self._of_shardy(stated):
+            return of_shardy
         if named := self._named(stated):
             return named
         found = find_collectives(self.module, unnamed(stated), lambda _: ())
         highest = max((p for c in found for group in c.groups for p in group), default=0)
         return unnamed(max(stated, highest + 1))
+
+    @cached_property
+    def _stated_devices(self) -> int:
+        return math.prod(int(count) for count in _COUNT.findall(self.module.header))
+
+    def check_devices(self) -> None:
+        """Raise `ValueError` where collectives are over all devices, and nothing says how many."""
+        if self.given is None and self.mesh.size == 1 and not _COUNT.search(self.module.header):
+            raise ValueError(_ALL_DEVICES.format(self.module.name))
+
+    def _of_shardy(self, devices: int) -> Mesh | None:
+        """Give the one mesh that Shardy's attributes declare."""
+        meshes = {
+            tuple((name, int(size)) for name, size in _SHARDY_SIZE.findall(declared))
+            for declared in _SHARDY_MESH.findall(self.module.header)
+        }
+        named = [of_axes([Axis(*axis) for axis in mesh]) for mesh in meshes if mesh]
+        return named[0] if len(named) == 1 and devices in (1, named[0].size) else None
 
     def _named(self, devices: int) -> Mesh | None:
         """Give the mesh that shardings and groups name, where they all name the same."""
@@ -129,6 +162,12 @@ class _Text:
         """Whether values still lie on the whole mesh, and their shardings are annotations."""
         if self.is_scheduled:
             return False
+        if "xla.sdy." in self.module.header:
+            return True
+        if self._stated_devices == 1 and any(
+            _TILED.search(one.attribute("sharding") or "") for one in self.module.instructions()
+        ):
+            return True
         return any(
             _UNPARTITIONED.search(one.attributes)
             or (one.opcode not in ("parameter", "tuple") and one.attribute("sharding"))

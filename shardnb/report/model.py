@@ -323,7 +323,8 @@ class Report:
     device computes, `cost` the seconds on the mesh's hardware (None on CPU). `run` and `texts`
     differ from run to run and take no part in equality. `texts` holds the programs themselves
     (`jaxpr`, `stablehlo`, `before partitioning`, `after partitioning`, `optimized`), where they
-    were kept.
+    were kept. `partitioned` is False of a program whose collectives the partitioner has yet to add:
+    they are not known. `complete` is False where not all inputs and outputs are known.
     """
 
     title: str
@@ -340,6 +341,8 @@ class Report:
     typed: tuple[TypedLine, ...] = ()
     work: Work | None = None
     cost: Cost | None = None
+    partitioned: bool = True
+    complete: bool = True
     run: Run = field(default_factory=Run, compare=False)
     texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     version: int = SCHEMA_VERSION

@@ -23,6 +23,8 @@ _INSTRUCTION = re.compile(
     r'(?:([^()"]*)\)(.*)|(.*))$',
     re.DOTALL,
 )
+_BEGINS = re.compile(r"\s*(?:ROOT )?%?[\w.\-]+ = ")
+_COMMENTS = ("//", "/*")
 _COMPUTATION = re.compile(r"(ENTRY )?%?([\w.\-]+) (?:\(.*\) -> .* )?\{$")
 _FRAME_TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 _NUMBERED = re.compile(r"(\d+) (.*)$")
@@ -188,17 +190,21 @@ class Module:
 def parse(text: str) -> Module:
     """Read the text of an HLO module; what stands before it, as in a log, is passed over.
 
-    Raises `ValueError` where the text is no HLO module or ends in the middle of one.
+    All lines may be indented as the first one is, and an instruction may stand on several lines.
+    Raises `ValueError` where the text is no HLO module, ends in the middle of one, or has an
+    instruction that cannot be read.
     """
     lines = iter(text.splitlines())
-    header = next((line for line in lines if line.startswith("HloModule ")), "")
+    first = next((line for line in lines if line.lstrip().startswith("HloModule ")), "")
+    header = first.strip()
     if not header.split()[1:]:
         start = text.strip()[:60]
         raise ValueError(
             f"this is no HLO module: it starts with {start!r}, and no line with 'HloModule NAME'"
         )
     module = Module(header.split()[1].rstrip(","), header)
-    _read(module, lines)
+    indent = first[: len(first) - len(first.lstrip())]
+    _read(module, (line.removeprefix(indent).rstrip() for line in lines))
     if not module.entry:
         raise ValueError(f"the HLO of {module.name} is cut off: it has no ENTRY computation")
     return module
@@ -206,15 +212,17 @@ def parse(text: str) -> Module:
 
 def _read(module: Module, lines: Iterator[str]) -> None:
     table: dict[int, str] | None = None
-    current: Graph | None = None
+    current: _Body | None = None
     for line in lines:
         if current is not None:
             if line.startswith("}"):
+                current.close()
                 current = None
-            elif instruction := _instruction(line, current.name):
-                current.body.append(instruction)
+            else:
+                current.take(line)
         elif opened := _COMPUTATION.match(line):
-            current = module.computations[opened[2]] = Graph(opened[2])
+            module.computations[opened[2]] = Graph(opened[2])
+            current = _Body(module.computations[opened[2]])
             module.entry = opened[2] if opened[1] else module.entry
         elif line in _FRAME_TABLES:
             table = module.tables.setdefault(line, {})
@@ -222,6 +230,35 @@ def _read(module: Module, lines: Iterator[str]) -> None:
             table[int(entry[1])] = entry[2]
     if current is not None:
         raise ValueError(f"the HLO of {module.name} is cut off in the computation {current.name}")
+
+
+class _Body:
+    """Reads the lines of a computation: one that begins no instruction goes on with the last."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.name, self._body = graph.name, graph.body
+        self._line, self._is_read = "", True
+
+    def take(self, line: str) -> None:
+        instruction = _instruction(line, self.name)
+        if instruction is not None or _BEGINS.match(line):
+            self.close()
+            self._line, self._is_read = line, instruction is not None
+        elif line and not line.lstrip().startswith(_COMMENTS):
+            self._line = f"{self._line} {line.lstrip()}"
+            instruction = _instruction(self._line, self.name)
+            if instruction is not None and self._is_read:
+                self._body.pop()
+            self._is_read = instruction is not None
+        if instruction is not None:
+            self._body.append(instruction)
+
+    def close(self) -> None:
+        """Raise `ValueError` where the last instruction could not be read."""
+        if not self._is_read:
+            raise ValueError(
+                f"the HLO instruction {self._line.strip()[:80]!r} in {self.name} cannot be read"
+            )
 
 
 def _instruction(line: str, computation: str) -> Instruction | None:

@@ -19,6 +19,8 @@ _AXES = re.compile(r"mesh\[([^\]]*)\]")
 _SIZE = re.compile(r"'([^']+)'=(\d+)")
 _USED = re.compile(r"'([^']+)'(?::\((\d+)\)(\d+))?")
 _DEVICE_IDS = re.compile(r"device_ids=\((.*?)\)\s*\{")
+# More than any system has: a text that does not say its devices may not take all memory either.
+_MOST_DEVICES = 1 << 20
 
 Positions = NDArray[np.int64]
 
@@ -26,7 +28,8 @@ Positions = NDArray[np.int64]
 def parse_groups(text: str, devices: int) -> Groups:
     """Read `replica_groups` or `source_target_pairs` in any of their spellings.
 
-    `{}` means one group of all devices. Raises `ValueError` for another text.
+    `{}` means one group of all devices. Raises `ValueError` for another text, and for groups of
+    more devices than there are, before they are written out.
 
     >>> parse_groups("[2,4]<=[4,2]T(1,0)", 8)
     ((0, 2, 4, 6), (1, 3, 5, 7))
@@ -34,6 +37,7 @@ def parse_groups(text: str, devices: int) -> Groups:
     ((0, 1), (2, 3), (4, 5), (6, 7))
     """
     text = text.strip()
+    _check_size(text, devices)
     if text.startswith("mesh["):
         rows = _from_mesh(text)
     elif match := _IOTA.fullmatch(text):
@@ -44,6 +48,21 @@ def parse_groups(text: str, devices: int) -> Groups:
     else:
         raise ValueError(f"{text!r} is no spelling of replica groups that is known")
     return tuple(tuple(row) for row in rows.tolist())
+
+
+def _check_size(text: str, devices: int) -> None:
+    """Refuse sizes whose product is above the number of devices; of one it may be not known."""
+    named = _AXES.match(text)
+    match = _IOTA.fullmatch(text)
+    sizes = [int(size) for _, size in _SIZE.findall(named[1])] if named else []
+    for listed in match.group(1, 2) if match else ():
+        sizes = max(sizes, _numbers(listed), key=math.prod)
+    most = devices if devices > 1 else _MOST_DEVICES
+    if (count := math.prod(sizes)) > most:
+        raise ValueError(
+            f"the replica groups {text[:80]!r} are of {count:,} devices, and the program is for "
+            f"{'at most ' if devices <= 1 else ''}{most:,}"
+        )
 
 
 def iota(text: str) -> Positions:

@@ -26,6 +26,7 @@ _FINDINGS = 40
 _REASONS = 40
 
 NOTHING = "no communication"
+NOT_PARTITIONED = "communication not known: the program is not partitioned yet"
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,9 @@ def devices_text(mesh: Mesh) -> str:
 def summary(report: Report) -> str:
     """Say what is sent and who asked, in one line."""
     collectives = report.collectives
+    if not report.partitioned:
+        called = f"; it calls {count(len(collectives), 'collective')} itself" if collectives else ""
+        return f"{NOT_PARTITIONED}{called}"
     if not collectives:
         return NOTHING
     unknown = words.unknown(collectives)
@@ -148,8 +152,8 @@ def summary(report: Report) -> str:
 
 
 def _edge(report: Report, values: Sequence[Value], noun: str) -> Table:
-    """Tell of inputs or outputs; a report of a text alone has neither, and does not know them."""
-    if report.inputs or report.outputs:
+    """Tell of inputs or outputs; a text alone knows only those whose sharding it states."""
+    if values or (report.complete and (report.inputs or report.outputs)):
         return _table(values, report.mesh, noun)
     return Table((), "not known")
 

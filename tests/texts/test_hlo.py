@@ -122,3 +122,38 @@ def test_frames_that_point_at_themselves_end():
     module = hlo.parse(text)
     (reduce,) = (i for i in module.instructions() if i.opcode == "all-reduce")
     assert len(module.frames(reduce)) == 2
+
+
+def test_a_text_may_be_indented_with_spaces_at_the_ends():
+    indented = "\n".join(f"    {line}  " for line in MODULE.splitlines())
+    module = hlo.parse(f"text before\n{indented}\n    ")
+    plain = hlo.parse(MODULE)
+    assert [i.text for i in module.instructions()] == [i.text for i in plain.instructions()]
+    assert module.tables == plain.tables
+
+
+BROKEN = """HloModule step, num_partitions=4
+
+ENTRY main {
+  // what follows is on two lines
+  x = f32[8,16]{1,0} parameter(0)
+  g = f32[16,16]{1,0} all-gather(x),
+    replica_groups={{0,1},{2,3}}, dimensions={0}
+  ROOT h = f32[32,16]{1,0}
+    all-gather(g),
+    replica_groups={{0,2},{1,3}}, dimensions={0}
+}
+"""
+
+
+def test_an_instruction_may_stand_on_several_lines():
+    instructions = entry(BROKEN)
+    assert list(instructions) == ["x", "g", "h"]
+    assert instructions["g"].attribute("replica_groups") == "{{0,1},{2,3}}"
+    assert instructions["h"].attribute("replica_groups") == "{{0,2},{1,3}}"
+    assert instructions["h"].is_root
+
+
+def test_an_instruction_that_cannot_be_read_is_an_error():
+    with pytest.raises(ValueError, match=r"'ROOT h = f32\[32,16\]\{1,0\}' in main cannot be read"):
+        hlo.parse(BROKEN.partition("    all-gather(g)")[0] + "}\n")

@@ -128,3 +128,17 @@ def test_an_axis_of_one_device_is_told_by_its_name():
 )
 def test_an_axis_of_one_device_is_not_guessed(text):
     assert AxisFinder(mesh_of(data=4, one=1)).alone(text) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[1000000,1000]<=[1000000000]",
+        "[1,4]<=[1000000000]",
+        "mesh['a'=100000,'b'=10000] {'b'}",
+    ],
+)
+@pytest.mark.parametrize(("devices", "message"), [(4, "is for 4"), (1, "at most 1,048,576")])
+def test_groups_of_more_devices_than_there_are_are_refused_unread(text, devices, message):
+    with pytest.raises(ValueError, match=rf"are of 1,000,000,000 devices, .*{message}"):
+        parse_groups(text, devices)

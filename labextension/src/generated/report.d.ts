@@ -175,6 +175,8 @@ export interface Report {
   typed: readonly TypedLine[];
   work: Work | null;
   cost: Cost | null;
+  partitioned: boolean;
+  complete: boolean;
   run: Run;
   texts: Readonly<Record<string, string>>;
   version: number;

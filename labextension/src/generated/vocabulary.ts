@@ -277,6 +277,8 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "typed": [],
       "work": null,
       "cost": null,
+      "partitioned": true,
+      "complete": true,
       "run": {},
       "texts": {},
       "version": 1
