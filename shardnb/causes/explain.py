@@ -218,6 +218,7 @@ class _Explainer:
             own=move.completes_consumer or verdict.needed_by_producer,
             other=self.names.value(*verdict.other) if verdict.other else None,
             other_spec=self._spec(*verdict.other) if verdict.other else None,
+            stated=self.names.value(*verdict.stated.value) if verdict.stated else None,
         )
         told = node if node is not None else value
         name = told.op_name if told is not None else ""
@@ -269,7 +270,7 @@ class _Explainer:
             frames=frames,
             asked_by=verdict.asked_by,
             reason=verdict.reason,
-            detail=detail_of(verdict),
+            detail=detail_of(verdict, facts),
             producer=facts.producer,
             producer_spec=facts.spec,
             consumer=facts.consumer,

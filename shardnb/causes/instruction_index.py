@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from shardnb.causes.stated_shardings import is_shard_map_edge
 from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction, Key
@@ -35,9 +36,12 @@ class Index:
                 self._enter(instruction.key, instruction)
 
     def _enter(self, key: Key, old: Instruction) -> None:
+        # The partitioner writes a copy for what goes into a shard_map or out of it
+        # (`shard_map_after_another`).
+        opcode = "copy" if is_shard_map_edge(old) else old.opcode
         self.by_key[key].append(old)
-        self._of_kind[key, old.opcode].append(old)
-        self._taking[key, old.opcode, *self._first(old)].append(old)
+        self._of_kind[key, opcode].append(old)
+        self._taking[key, opcode, *self._first(old)].append(old)
         if old.opcode in STEPS:
             for source in dict.fromkeys(map(self.number, self._sources(old))):
                 self._fed[key, source].append(old)

@@ -11,7 +11,7 @@ from shardnb.causes.origins import AxisFactors, Origins
 from shardnb.causes.rule_factors import Factors, Split
 from shardnb.causes.stated_shardings import StatedShardings
 from shardnb.causes.unpartitioned import Unpartitioned
-from shardnb.causes.verdict import CARRY, ELSEWHERE, UNKNOWN, Verdict
+from shardnb.causes.verdict import CARRY, ELSEWHERE, UNKNOWN, Statement, Verdict
 from shardnb.report.model import Spec
 from shardnb.terms.causes import AskedBy
 from shardnb.terms.collectives import reduces
@@ -227,7 +227,7 @@ class Judge:
         for dim in self.factors.dims(layout.spec, moved):
             origin = self.origins.of(*inner, dim, moved, split=True)
             if origin is not None and origin.asked_by == "requested":
-                return Verdict("output-spec", "requested", CARRY, layout.spec)
+                return Verdict("output-spec", "requested", CARRY, layout.spec, stated=origin.stated)
         return Verdict("conflict", detail=CARRY, needed=layout.spec)
 
     def _stays(self, move: Movement, node: Instruction, layout: Layout) -> bool:
@@ -245,7 +245,8 @@ class Judge:
             return UNKNOWN
         if self.stated.is_of_jaxs_shard_map(node):
             return UNKNOWN
-        return _as_stated(self.stated.asked_by(node), wanted.spec)
+        statement = self.stated.statement(graph, node)
+        return _as_stated(self.stated.asked_by(node), statement, wanted.spec)
 
     # A result that is declared elsewhere
 
@@ -325,9 +326,10 @@ class Judge:
             return Verdict("conflict", detail=CARRY) if looped else UNKNOWN
         if not self.factors.dims(layout.spec, moved):
             return UNKNOWN
-        needed = self.factors.without(layout.spec, moved)
-        if self.stated.is_stated_result(move.result or 0):
-            return _as_stated(self.stated.result_asked_by, needed)
+        number = move.result or 0
+        if self.stated.is_stated_result(number):
+            statement = self.stated.result_statement(number)
+            return _as_stated(self.stated.result_asked_by, statement, statement.spec)
         return self._shrunk(graph, producer, layout.spec, moved)
 
     def _shrunk(self, graph: Graph, value: HloValue, spec: Spec, moved: AxisFactors) -> Verdict:
@@ -351,10 +353,10 @@ def _without_rule(node: Instruction, needed: Spec | None) -> Verdict:
     return Verdict("whole-axis", needed=needed) if known else UNKNOWN
 
 
-def _as_stated(asked_by: AskedBy, needed: Spec) -> Verdict:
+def _as_stated(asked_by: AskedBy, statement: Statement, needed: Spec | None) -> Verdict:
     """Judge what a placement asks for that the user stated, or JAX for an Explicit type."""
     if asked_by == "requested":
-        return Verdict("output-spec", "requested", needed=needed)
+        return Verdict("output-spec", "requested", needed=needed, stated=statement)
     return Verdict("conflict", detail=ELSEWHERE, needed=needed)
 
 

@@ -283,7 +283,7 @@ def declared(asked: Declared, needed: Spec | None) -> Verdict:
                 continue
             origin = asked.origins.of(asked.graph, value, dim, asked.moved, split=taken)
             if origin is not None and origin.asked_by == "requested":
-                return Verdict("output-spec", "requested", ELSEWHERE, needed)
+                return Verdict("output-spec", "requested", ELSEWHERE, needed, stated=origin.stated)
             if origin is not None and origin.asked_by:
                 return Verdict("conflict", detail=ELSEWHERE, needed=needed)
             if origin is not None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from shardnb.causes.rule_factors import Factors
 from shardnb.causes.stated_shardings import StatedShardings
+from shardnb.causes.verdict import Statement
 from shardnb.terms.causes import AskedBy
 from shardnb.texts.axis_factors import Piece
 from shardnb.texts.graph import Graph
@@ -25,13 +26,14 @@ _LIMIT = 400
 class Demand:
     """What decided a placement: the value that was stated to lie so, or that meets it.
 
-    It may be in a loop's body, so `graph` says of which computation it is. `asked_by` says who
-    stated it.
+    It may be in a loop's body, so `graph` says of which computation it is. `asked_by` and
+    `stated` say who stated it, and where.
     """
 
     graph: Graph
     value: HloValue
     asked_by: AskedBy | None = None
+    stated: Statement | None = None
 
 
 @dataclass
@@ -55,12 +57,14 @@ class Origins:
             if place in seen or self._is_split(place, parts) != split:
                 continue
             seen.add(place)
-            if self.stated.is_result(graph, value):
-                return Demand(graph, value, self.stated.result_asked_by)
+            if graph.name == self.factors.program.module.entry and value in self.stated.results:
+                statement = self.stated.result_statement(self.stated.results[value])
+                return Demand(graph, value, self.stated.result_asked_by, statement)
             for node in graph.users.get(value, ()):
                 if self.stated.states_sharding(graph, node):
                     if self._is_split((graph, node.value, dim), parts) == split:
-                        return Demand(graph, node.value, self.stated.asked_by(node))
+                        statement = self.stated.statement(graph, node)
+                        return Demand(graph, node.value, self.stated.asked_by(node), statement)
                     continue
                 found = self._met(graph, node, value, dim, parts) if split else None
                 if found is not None:

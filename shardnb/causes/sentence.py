@@ -16,7 +16,8 @@ class Facts:
     """What a sentence is made of.
 
     `spec` is where the producer lies, `own` says that the consumer's own result is meant, and
-    `other` is the operand that disagrees, which lies as `other_spec`.
+    `other` is the operand that disagrees, which lies as `other_spec`, `stated` the value whose
+    sharding the user wrote.
     """
 
     producer: str | None = None
@@ -27,6 +28,7 @@ class Facts:
     module: str = ""
     other: str | None = None
     other_spec: Spec | None = None
+    stated: str | None = None
 
 
 def sentence(collective: Collective, verdict: Verdict, facts: Facts) -> str:
@@ -68,8 +70,14 @@ def _target(facts: Facts) -> str:
     return f" {word} {facts.consumer}{place}"
 
 
-def detail_of(verdict: Verdict) -> str | None:
-    """Say more of a reason: which kind of conflict, or which size is not divisible."""
+def detail_of(verdict: Verdict, facts: Facts) -> str | None:
+    """Say more of a reason: the kind of conflict, the size, what states which sharding."""
+    if verdict.stated is not None:
+        other = facts.stated not in (None, facts.producer)
+        value = facts.stated if other else "the loop's carry" if verdict.detail == CARRY else "it"
+        spec = verdict.stated.spec
+        spec_of = f" {spec_text(spec)}" if spec is not None else " sharded otherwise"
+        return f"{value} must be{spec_of}, because of {verdict.stated.by}"
     if verdict.reason != "uneven":
         return verdict.detail
     if verdict.uneven is None:
@@ -97,13 +105,13 @@ class _Because:
             case "conflict":
                 then = self._conflict()
             case "output-spec":
-                then = f"a sharding that you wrote puts it elsewhere{self._needed()}"
+                then = f"but {detail_of(self.verdict, self.facts)}"
             case "whole-axis":
                 then = self._whole()
             case "reshape":
                 then = "which does not fit the dimensions that a reshape joins or cuts"
             case "uneven":
-                then = f"but {detail_of(self.verdict)}"
+                then = f"but {detail_of(self.verdict, self.facts)}"
             case "halo":
                 then = f"{self._consumer} takes elements that other devices hold"
             case _:

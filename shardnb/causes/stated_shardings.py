@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from shardnb.causes.unpartitioned import Unpartitioned
+from shardnb.causes.verdict import Statement
+from shardnb.report.model import Spec
 from shardnb.terms.causes import AskedBy
 from shardnb.terms.primitives import primitive_of
 from shardnb.texts.graph import Graph
@@ -12,7 +15,11 @@ from shardnb.texts.instruction import HloValue, Instruction
 from shardnb.texts.shardy_results import Result
 
 _SHARDYS_BODY = "xla.sdy.inlinable_manual_computation_body"
-_STATE_SHARDING = frozenset(("sharding_constraint", "reshard", "shard_map"))
+_STATE_SHARDING = {
+    "sharding_constraint": "a sharding constraint",
+    "reshard": "a reshard",
+    "shard_map": "the in_specs of a shard_map",
+}
 
 
 def primitive(op_name: str) -> str:
@@ -22,6 +29,12 @@ def primitive(op_name: str) -> str:
     'concatenate'
     """
     return op_name.rsplit("/", 1)[-1]
+
+
+def is_shard_map_edge(node: Instruction) -> bool:
+    """Whether a value goes into a shard_map here, or comes out of one."""
+    edges = "SPMDFullToShardShape", "SPMDShardToFullShape"
+    return node.opcode == "custom-call" and any(edge in node.attributes for edge in edges)
 
 
 @dataclass(frozen=True)
@@ -46,7 +59,6 @@ class StatedShardings:
     stated_results: tuple[Result, ...]
     propagated_results: tuple[Result, ...]
     user: UserShardings = field(default_factory=UserShardings)
-    _results: frozenset[HloValue] | None = None
 
     def states_sharding(self, graph: Graph, node: Instruction) -> bool:
         """Whether an instruction is a constraint, a reshard, or an edge of a shard_map."""
@@ -74,6 +86,30 @@ class StatedShardings:
         if name in _STATE_SHARDING or self._is_written(node):
             return "requested"
         return "inferred"
+
+    def statement(self, graph: Graph, node: Instruction) -> Statement:
+        """Give the sharding that an instruction states, as it was written where that is known.
+
+        Along a dimension that was left open it is not.
+        """
+        name, layout = primitive(node.op_name), self.program.layout(graph, node.value)
+        by = _STATE_SHARDING.get(name, "an out_sharding")
+        spec = layout.spec if layout is not None else None
+        known = name == "shard_map" or spec in self._closed_specs
+        return Statement(by, (graph, graph.operands[node.name][0]), spec if known else None)
+
+    @cached_property
+    def _closed_specs(self) -> frozenset[Spec]:
+        """The specs of constraints that leave no dimension open."""
+        ops = (op for op in self.stated_module.ops if op.kind == "sdy.sharding_constraint")
+        shardings = (op.results[0].sharding for op in ops)
+        return frozenset(s.spec for s in shardings if s is not None and all(s.closed))
+
+    def result_statement(self, number: int) -> Statement:
+        """Give the sharding that out_specs states of a result."""
+        graph = self.program.module.computations[self.program.module.entry]
+        spec = self.stated_module.outputs[number].spec
+        return Statement("out_specs", (graph, graph.results[number]), spec)
 
     def is_of_jaxs_shard_map(self, node: Instruction) -> bool:
         """Whether JAX itself may have stated a placement: a shard_map's, beside Explicit axes."""
@@ -118,13 +154,9 @@ class StatedShardings:
         )
         return before is not None and before == after
 
-    def is_result(self, graph: Graph, value: HloValue) -> bool:
-        """Whether a value is a result of the program that was stated to lie as it does."""
-        if graph.name != self.program.module.entry:
-            return False
-        if self._results is None:
-            results = enumerate(graph.results)
-            self._results = frozenset(
-                value for number, value in results if self.is_stated_result(number)
-            )
-        return value in self._results
+    @cached_property
+    def results(self) -> dict[HloValue, int]:
+        """The values of the entry computation that are stated results, with their numbers."""
+        results = self.program.module.computations[self.program.module.entry].results
+        numbered = [(value, at) for at, value in enumerate(results) if self.is_stated_result(at)]
+        return dict(reversed(numbered))

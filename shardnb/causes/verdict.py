@@ -29,6 +29,14 @@ class Uneven(NamedTuple):
     of_result: bool
 
 
+class Statement(NamedTuple):
+    """A sharding that was written: what states it, of which value, and as which spec if known."""
+
+    by: str
+    value: GraphValue
+    spec: Spec | None
+
+
 @dataclass(frozen=True)
 class Verdict:
     """Who asked (None: not known), why, and what the consumer needed.
@@ -38,7 +46,8 @@ class Verdict:
     `needed_by_producer` says that the producer's own operation needed it, `consumer` which
     instruction takes it after a copy that the compiler inserted, `actual` how the producer was
     sharded if not as declared, `layout_unknown` that it was not as declared, and how is unknown.
-    `uneven` is the dimension that is not divisible, where it is known.
+    `uneven` is the dimension that is not divisible, where it is known, `stated` the sharding that
+    the user wrote.
     """
 
     reason: Reason | None
@@ -53,6 +62,7 @@ class Verdict:
     actual: Spec | None = None
     layout_unknown: bool = False
     uneven: Uneven | None = None
+    stated: Statement | None = None
 
 
 UNKNOWN = Verdict("unknown", None)

@@ -26,16 +26,16 @@ def _told(one: Collective, mesh: Mesh) -> Iterator[tuple[FindingKind, str]]:
     producer, consumer = one.producer or "a value", one.consumer or "an operation"
     gathers = one.kind == "all-gather"
     if one.reason == "whole-axis" and gathers:
-        before = f"{one.kind} of {producer} stands before {consumer}"
-        why = "which has no partitioned form here: it runs whole on each device"
-        yield "no partitioned form", f"{before}, {why}"
+        why = "needs the full dimension on each device"
+        if one.detail:
+            why = "cannot be sharded along this dimension"
+        yield "no partitioned form", f"{producer} is gathered, because {consumer} {why}"
     if one.reason == "uneven":
         either = f"so the compiler pads it or gathers it{_padding_text(one, mesh)}"
         yield "uneven", f"{producer}: {one.detail}, {either}"
     if one.reason == "output-spec" and gathers and one.asked_by == "requested":
-        lies, needed = map(spec_text, (one.producer_spec, one.needed_spec))
-        both = f"{producer} is {lies} and must be {needed}"
-        yield "output spec", f"the output spec undoes a sharding: {both}"
+        lies = "sharded" if one.producer_spec is None else spec_text(one.producer_spec)
+        yield "output spec", f"{producer} is {lies}, but {one.detail}"
     if "while condition" in one.within:
         often = "it runs once a step, and the loop waits for it"
         yield "loop condition", f"{one.kind} stands in the condition of a loop: {often}"

@@ -95,3 +95,33 @@ def conv_to_ten_rows(x, kernel):
 )
 def conv_to_nine_rows(x, kernel):
     return convolved(x, kernel, 2).reshape(2, -1)
+
+
+# What goes into a shard_map and comes out of it lies as its specs say, and so one may follow another.
+
+
+@case(
+    "data=8",
+    ((64, 32), P("data")),
+    expect="all-to-all f32[8,8,4] | requested output-spec | result of shard_map -> shard_map",
+)
+def shard_map_after_another(x):
+    doubled = jax.shard_map(lambda x: x * 2, in_specs=P("data"), out_specs=P("data"))(x)
+    columns = P(None, "data")
+    return jax.shard_map(lambda x: x + 1, in_specs=columns, out_specs=columns)(doubled)
+
+
+@case(
+    "data=8",
+    ((64, 512), P(None, "data")),
+    out=P(None, "data"),
+    expect="""
+    all-to-all f32[8,8,64] | requested output-spec | x -> shard_map
+    all-to-all f32[8,8,64] | requested output-spec | result of shard_map -> the program's result
+    """,
+)
+def shard_map_between_other_specs(x):
+    def normalised(x):
+        return x * lax.rsqrt(jnp.mean(x * x, -1, keepdims=True))
+
+    return jax.shard_map(normalised, in_specs=P("data"), out_specs=P("data"))(x)

@@ -68,7 +68,10 @@ def test_the_line_is_the_consumers():
         ("c4_one_side", "operands disagree"),
         ("c5_axis_twice", "one axis is wanted by two dimensions"),
         ("c7b_top_k_batch", "no split form of this operation"),
-        (families.out_other_dim.__name__, "the result must be elsewhere"),
+        (
+            families.out_other_dim.__name__,
+            "result of mul must be P(None, 'data'), because of out_specs",
+        ),
     ],
 )
 def test_detail_says_which_kind_of_conflict(name, detail):

@@ -1,0 +1,121 @@
+"""What a report says of a collective beyond its reason: who states which sharding, and what divides."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+import shardnb as sn
+
+
+def f32(*shape):
+    return jax.ShapeDtypeStruct(shape, jnp.float32)
+
+
+def explained(fn, *arrays, mesh="data=4,model=2", **options):
+    return sn.explain(fn, *arrays, mesh=mesh, **options)
+
+
+def because(fn, *arrays, **options):
+    (collective,) = explained(fn, *arrays, **options).collectives
+    return collective.why.partition(": ")[2]
+
+
+# Who states the sharding that is asked for, and as which spec: what was written, and nothing else
+
+
+def constrained(x):
+    return lax.with_sharding_constraint(x, P())
+
+
+def constrained_later(x):
+    return lax.with_sharding_constraint(jnp.sin(x), P())
+
+
+def mapped(x):
+    return jax.shard_map(jnp.sin, in_specs=P(), out_specs=P())(x)
+
+
+@pytest.mark.parametrize(
+    ("fn", "options", "stated"),
+    [
+        (constrained, {}, "it must be P(), because of a sharding constraint"),
+        (constrained_later, {}, "result of sin must be P(), because of a sharding constraint"),
+        (mapped, {}, "it must be P(), because of the in_specs of a shard_map"),
+        (lambda x: x, {"out_specs": P()}, "it must be P(), because of out_specs"),
+        (
+            lambda x: jax.sharding.reshard(x, P()),
+            {"axes": "explicit"},
+            "it must be P(), because of a reshard",
+        ),
+    ],
+)
+def test_a_sharding_that_was_written_is_quoted_with_what_states_it(fn, options, stated):
+    assert because(fn, f32(64, 32), in_specs=P("data"), **options) == (
+        f"x is split over data on dim 0, but {stated}."
+    )
+
+
+def test_out_specs_are_quoted_as_they_were_written():
+    report = explained(lambda x: x, f32(64, 32), in_specs=P("model"), out_specs=P("data"))
+    (moved,) = report.collectives
+    assert moved.needed_spec == (("data",), ())
+    assert moved.why.endswith("but it must be P('data'), because of out_specs.")
+
+
+def test_a_constraint_upstream_of_what_it_moves_is_not_quoted_as_that_ones_spec():
+    # x is gathered in full, as the rows of x @ w are; P() was written by nobody.
+    def fn(x, w):
+        return lax.with_sharding_constraint(x @ w, P(None, "model"))
+
+    said = because(fn, f32(64, 32), f32(32, 16), in_specs=(P("data"), P()))
+    assert said.endswith(
+        "but result of dot_general must be P(None, 'model'), because of a sharding constraint."
+    )
+
+
+def test_a_dimension_that_a_constraint_leaves_open_is_not_quoted():
+    def fn(x):
+        open_columns = P(None, P.UNCONSTRAINED)
+        return lax.with_sharding_constraint(jnp.sin(x), open_columns)
+
+    for spec in (P("data", "model"), P("data")):
+        said = because(fn, f32(64, 32), in_specs=spec)
+        assert said.endswith("must be sharded otherwise, because of a sharding constraint.")
+
+
+def test_the_finding_says_what_states_the_sharding_that_undoes_another():
+    (finding,) = explained(constrained, f32(64, 32), in_specs=P("data")).findings
+    assert finding.message == "x is P('data'), but it must be P(), because of a sharding constraint"
+
+
+# What an operation needs in full, and what does not divide
+
+
+@pytest.mark.parametrize(
+    ("fn", "said"),
+    [
+        (lambda x: jnp.cumsum(x, 0), "reduce_window_sum needs the full dimension on each device"),
+        (lambda x: jnp.linalg.svd(x)[1], "svd cannot be sharded along this dimension"),
+    ],
+)
+def test_a_gather_for_an_operation_does_not_say_that_each_device_runs_all_of_it(fn, said):
+    (finding,) = explained(fn, f32(64, 64), in_specs=P("data")).findings
+    assert finding.message == f"x is gathered, because {said}"
+
+
+def test_rows_of_a_result_that_do_not_divide_are_counted():
+    # (40 - 4) / 4 + 1 = 10 rows, over 8 devices.
+    def fn(x, kernel):
+        return lax.conv_general_dilated(x, kernel, (4,), "VALID", None, None, ("NHC", "HIO", "NHC"))
+
+    report = explained(
+        fn, f32(2, 40, 4), f32(4, 4, 4), mesh="data=8", in_specs=(P(None, "data"), P())
+    )
+    assert report.collectives[0].reason == "uneven"
+    assert report.collectives[0].detail == (
+        "dimension 1 (10) of the result is not divisible by the 8 devices along data"
+    )
