@@ -92,7 +92,7 @@ def explain_causes(
         program = Unpartitioned(before or hlo.parse(dumps.before), LayoutReader(mesh))
         after = dumps.after_propagation
         stated = StatedShardings(
-            program, dumps.stated_results, after.results, user_shardings or UserShardings()
+            program, dumps.before_propagation, after.results, user_shardings or UserShardings()
         )
         judge = Judge(program, Rules(after.rules), stated)
         entering = EntryParameters(partitioned or hlo.parse(dumps.partitioned))

@@ -12,7 +12,7 @@ from shardnb.terms.causes import AskedBy
 from shardnb.terms.primitives import primitive_of
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
-from shardnb.texts.shardy_results import Result
+from shardnb.texts.shardy_results import Result, Stated
 
 _SHARDYS_BODY = "xla.sdy.inlinable_manual_computation_body"
 _STATE_SHARDING = {
@@ -56,7 +56,7 @@ class StatedShardings:
     """The places where a sharding was stated."""
 
     program: Unpartitioned
-    stated_results: tuple[Result, ...]
+    stated: Stated
     propagated_results: tuple[Result, ...]
     user: UserShardings = field(default_factory=UserShardings)
 
@@ -101,14 +101,13 @@ class StatedShardings:
     @cached_property
     def _closed_specs(self) -> frozenset[Spec]:
         """The specs of constraints that leave no dimension open."""
-        ops = (op for op in self.stated_module.ops if op.kind == "sdy.sharding_constraint")
-        shardings = (op.results[0].sharding for op in ops)
-        return frozenset(s.spec for s in shardings if s is not None and all(s.closed))
+        return frozenset(s.spec for s in self.stated.constraints if all(s.closed))
 
     def result_statement(self, number: int) -> Statement:
         """Give the sharding that out_specs states of a result."""
         graph = self.program.module.computations[self.program.module.entry]
-        spec = self.stated_module.outputs[number].spec
+        sharding = self.stated.results[number].sharding
+        spec = sharding.spec if sharding else None
         return Statement("out_specs", (graph, graph.results[number]), spec)
 
     def is_of_jaxs_shard_map(self, node: Instruction) -> bool:
@@ -150,7 +149,7 @@ class StatedShardings:
         """Whether a result lies where it was stated to lie."""
         before, after = (
             results[number].sharding if number < len(results) else None
-            for results in (self.stated_results, self.propagated_results)
+            for results in (self.stated.results, self.propagated_results)
         )
         return before is not None and before == after
 

@@ -62,7 +62,7 @@ def outputs(program: Program) -> tuple[Value, ...]:
     """Give the program's results, with the shardings that it was compiled to."""
     shapes = jax.tree_util.tree_flatten_with_path(program.lowered.out_info)[0]
     shardings = jax.tree_util.tree_leaves(program.output_shardings)
-    stated = tuple(result.constrained_spec for result in program.dumps.stated_results)
+    stated = tuple(result.constrained_spec for result in program.dumps.before_propagation.results)
     # On a mesh of several types of axes the types state a part of a placement; nobody asked.
     partly = len(set(program.mesh.axis_types)) > 1 and program.request.out_specs is None
     if len(stated) != len(shapes) or partly:

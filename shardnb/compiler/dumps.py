@@ -15,7 +15,7 @@ from pathlib import Path
 from shardnb.jax_compat.parts import NotAvailable
 from shardnb.jax_compat.process_lock import PROCESS_LOCK
 from shardnb.texts import shardy
-from shardnb.texts.shardy_results import Propagated, Result, read_propagated, read_results
+from shardnb.texts.shardy_results import Propagated, Stated, read_propagated, read_stated
 
 _PASSES = "shardy|spmd-partitioning"
 _MODULE = re.compile(r"module_\d+\.[\w-]+")
@@ -47,9 +47,9 @@ class Dumps:
         return self._read(self.stated, shardy.read, shardy.Module())
 
     @cached_property
-    def stated_results(self) -> tuple[Result, ...]:
-        """The results of Shardy's module before propagation."""
-        return self._read(self.stated, read_results, ())
+    def before_propagation(self) -> Stated:
+        """The results and the constraints of Shardy's module before propagation."""
+        return self._read(self.stated, read_stated, Stated())
 
     @cached_property
     def after_propagation(self) -> Propagated:

@@ -11,6 +11,7 @@ from shardnb.report.model import Axis, Mesh, Report, Spec, Value
 from shardnb.report.spec import placed_value
 from shardnb.terms.collectives import KINDS
 from shardnb.texts import shardy
+from shardnb.texts.shardy_results import read_stated
 
 _HEAD = re.compile(r"\s*(?:#\w+ = .*\n|\s|//.*\n)*module\b")
 _ONE_DEVICE = re.compile(r"\bmhlo\.num_partitions = 1 :")
@@ -44,6 +45,7 @@ def report_of_stablehlo(text: str, mesh: Mesh | None = None) -> Report:
             f"the text is for the mesh {stated[0]}, and the mesh is {dict(mesh.shape)}"
         )
     name = _NAME.search(text)
+    results = [result.constrained_spec for result in read_stated(text).results]
     alone = not stated and _ONE_DEVICE.search(text) is not None
     called = len(_CALLED.findall(text))
     calls = (f"it calls {called} collective{'s'[: called != 1]} itself",) if called else ()
@@ -52,7 +54,10 @@ def report_of_stablehlo(text: str, mesh: Mesh | None = None) -> Report:
         mesh=mesh,
         inputs=_values(mesh, "argument", module.inputs, [value.spec for value in module.inputs]),
         outputs=_values(
-            mesh, "result", [output.value for output in module.outputs], module.constrained_specs
+            mesh,
+            "result",
+            [output.value for output in module.outputs],
+            results,
         ),
         notes=() if alone else (_NOTE, *calls),
         partitioned=alone,

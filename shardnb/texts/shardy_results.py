@@ -15,6 +15,8 @@ from shardnb.report.model import Spec
 from shardnb.texts.shardy import WITH_BODY, notes_of, opcode_of
 from shardnb.texts.shardy_attributes import Attributes, Numbers, Rule, Sharding
 
+_CONSTRAINT = "sdy.sharding_constraint"
+
 Shape = tuple[int, ...]
 Signature = tuple[str, tuple[Shape, ...], tuple[Shape, ...]]
 """What HLO calls an op, the shapes of its results, and those of its operands."""
@@ -38,6 +40,14 @@ class Result:
 
 
 @dataclass(frozen=True)
+class Stated:
+    """The results of a module before propagation, and the shardings of its constraints."""
+
+    results: tuple[Result, ...] = ()
+    constraints: frozenset[Sharding] = frozenset()
+
+
+@dataclass(frozen=True)
 class Propagated:
     """The results of a module after propagation, and the rules of its ops."""
 
@@ -45,9 +55,21 @@ class Propagated:
     rules: RulesBySignature = field(default_factory=dict)
 
 
-def read_results(text: str) -> tuple[Result, ...]:
-    """Read the results of the main function; raises `ValueError` where jaxlib cannot parse it."""
-    return mlir.Module(text).read(lambda module: tuple(_results(module, Attributes())))
+def read_stated(text: str) -> Stated:
+    """Read the results and constraints; raises `ValueError` where jaxlib cannot parse it."""
+
+    def read(module: Any) -> Stated:
+        attributes = Attributes()
+        constraints = {
+            op.attributes["sharding"]
+            for op in _ops(mlir.main_function(module).regions[0].blocks[0])
+            if op.name == _CONSTRAINT
+        }
+        return Stated(
+            tuple(_results(module, attributes)), frozenset(map(attributes.sharding, constraints))
+        )
+
+    return mlir.Module(text).read(read)
 
 
 def read_propagated(text: str) -> Propagated:
@@ -65,7 +87,7 @@ def _results(module: Any, attributes: Attributes) -> Iterator[Result]:
     returned = main.regions[0].blocks[0].operations[-1].operation.operands
     for value, noted in zip(returned, notes_of(main, "res_attrs", len(returned)), strict=True):
         sharding, constraint, maker = noted.get("sdy.sharding"), None, value.owner
-        if getattr(maker, "name", "") == "sdy.sharding_constraint":
+        if getattr(maker, "name", "") == _CONSTRAINT:
             constraint = attributes.sharding(maker.attributes["sharding"])
         yield Result(None if sharding is None else attributes.sharding(sharding), constraint)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardnb.texts.shardy_results import Propagated, read_propagated, read_results
+from shardnb.texts.shardy_results import Propagated, read_propagated, read_stated
 from tests.texts.test_shardy import CONSTRAINT, given, module, parts
 
 TYPE = "tensor<8x4xf32>"
@@ -13,7 +13,7 @@ OTHER = RULE.replace("j=4}", "j=4} need_replication={j}")
 
 
 def constrained(text):
-    return [result.constrained_spec for result in read_results(text)]
+    return [result.constrained_spec for result in read_stated(text).results]
 
 
 def test_a_result_is_constrained_by_itself_or_by_the_value_that_is_returned():
@@ -23,7 +23,7 @@ def test_a_result_is_constrained_by_itself_or_by_the_value_that_is_returned():
         returned=f"%0, %0, %a : {TYPE}, {TYPE}, {TYPE}",
     )
     assert constrained(text) == [(("data",), ()), (("model",), ()), None]
-    assert [result.sharding is None for result in read_results(text)] == [False, True, True]
+    assert [result.sharding is None for result in read_stated(text).results] == [False, True, True]
 
 
 def test_only_what_the_main_function_returns_is_a_result():
@@ -38,7 +38,7 @@ def test_only_what_the_main_function_returns_is_a_result():
 
 def test_a_result_before_and_after_propagation_is_equal_where_it_lies_alike():
     text = module("", results=f"{TYPE} {given('[{"data"}, {}]')}", returned=f"%a : {TYPE}")
-    assert read_results(text) == read_propagated(text).results
+    assert read_stated(text).results == read_propagated(text).results
 
 
 def rules(*ops):
@@ -90,7 +90,7 @@ def test_nothing_of_mlir_is_kept():
     assert Propagated() == Propagated((), {})
 
 
-@pytest.mark.parametrize("read", [read_results, read_propagated])
+@pytest.mark.parametrize("read", [read_stated, read_propagated])
 @pytest.mark.parametrize("text", ["module { nonsense }", "module {}"])
 def test_a_text_that_cannot_be_read_says_why(read, text):
     with pytest.raises(ValueError, match="this jaxlib cannot read the module of Shardy: "):
