@@ -341,7 +341,7 @@ def test_who_made_a_collective_as_far_as_the_text_tells(attributes, made):
         ("no_such_file.txt", "neither a file nor the text"),
         ("HloModule", "no HLO module"),
         (OLD[:-20], "cut off"),
-        ("module @jit_f {\n}\n", "no HLO module"),
+        ("module @jit_f {\n}\n", "no main function"),
     ],
 )
 def test_what_is_no_dump_is_refused(text, message):
