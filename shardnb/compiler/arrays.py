@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import jax
-from jax.sharding import NamedSharding
+from jax.sharding import NamedSharding, PartitionSpec
 
 from shardnb.compiler import Program, placement
 from shardnb.report import dtypes
@@ -53,7 +53,9 @@ def _closed_over(program: Program) -> Iterator[Value]:
     names = program.request.texts.names
     for number, array in enumerate(program.closed_over):
         name = names.get(id(array), f"closed-over array {number}")
-        sharding = placement.own_sharding(array, program.mesh)
+        sharding = NamedSharding(program.mesh, PartitionSpec())
+        if not program.request.in_jit:
+            sharding = placement.own_sharding(array, program.mesh)
         value = _value(name, array, sharding, "")
         yield Value(**{**vars(value), "closed_over": True})
 

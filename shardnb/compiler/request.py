@@ -98,9 +98,14 @@ class Request:
         return replace(self, function=call)
 
     def lower(self, traced: Any) -> Any:
-        """Give JAX's lowered stage of what `trace` gave."""
+        """Give JAX's lowered stage of what `trace` gave.
+
+        The user's `jax.jit` makes constants of arrays that the function closes over, and each
+        device holds all of them, however they lie.
+        """
+        whole = NamedSharding(self.mesh, PartitionSpec()) if self.in_jit else None
         with jax.set_mesh(self.mesh):
-            return lower(traced)
+            return lower(traced, whole)
 
 
 def _named(fn: Callable[..., Tree], names: list[str]) -> Callable[..., Tree]:

@@ -166,7 +166,9 @@ def _values(evidence: Evidence) -> Explained:
 
 def _memory(evidence: Evidence) -> Memory | None:
     if evidence.compiled is not None:
-        return memory_of_compiled(evidence.compiled)
+        memory = memory_of_compiled(evidence.compiled)
+        constants = (v.shard_bytes for v in evidence.inputs if v.closed_over and evidence.constants)
+        return memory and replace(memory, constants=sum(constants))
     buffers = evidence.dumps.buffers
     return memory_of(read_allocations(buffers)) if buffers else None
 

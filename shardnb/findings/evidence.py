@@ -39,6 +39,7 @@ class Evidence:
     word for a program that does not fit into memory. `origins` says whether to seek where shardings
     came from (None: unless the program is large). `is_partitioned` is False where the partitioner
     has yet to add its collectives, and `complete` where not all inputs and outputs are known.
+    `constants` says that `jax.jit` makes constants of the arrays that the function closes over.
     """
 
     title: str
@@ -64,6 +65,7 @@ class Evidence:
     notes: tuple[str, ...] = ()
     is_partitioned: bool = True
     complete: bool = True
+    constants: bool = False
     run: Run = field(default_factory=Run)
     texts: Mapping[str, str] = field(default_factory=dict)
 

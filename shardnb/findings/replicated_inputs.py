@@ -13,20 +13,30 @@ _LARGE = 1 << 20
 
 
 def find(evidence: Evidence) -> Iterator[Finding]:
-    """Find inputs of 1 MiB or more, and of half of all inputs, of which devices hold copies."""
+    """Find inputs of 1 MiB or more, and of half of all inputs, of which devices hold copies.
+
+    One that is closed over counts whatever its share: its spec cannot be stated.
+    """
     mesh = evidence.mesh
     used = [value for value in evidence.inputs if value.details != UNUSED]
     total = sum(value.shard_bytes for value in used)
     for value in used:
-        large = value.shard_bytes >= _LARGE and 2 * value.shard_bytes >= total
+        constant = value.closed_over and evidence.constants
+        heavy = constant or 2 * value.shard_bytes >= total
+        large = value.shard_bytes >= _LARGE and heavy
         copies = mesh.size // max(1, math.prod(grid_of(value, mesh)))
         if large and copies > 1:
-            whole = value.shard_shape == value.shape
+            message = f"each block of {value.name} is on {copies} devices{_along(value, mesh)}"
+            if value.shard_shape == value.shape:
+                message = f"{value.name} is whole on each of {mesh.size} devices"
+            if constant:
+                message += (
+                    ", because jax.jit makes a constant of an array that the function closes over: "
+                    "pass it as an argument, with a spec"
+                )
             yield Finding(
                 "replicated",
-                f"{value.name} is whole on each of {mesh.size} devices"
-                if whole
-                else f"each block of {value.name} is on {copies} devices{_along(value, mesh)}",
+                message,
                 wasted_bytes=value.shard_bytes * (mesh.size - mesh.size // copies),
             )
 

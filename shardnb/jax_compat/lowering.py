@@ -2,28 +2,61 @@
 
 from __future__ import annotations
 
+import importlib
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import jax
 
 from shardnb.jax_compat import parts
 from shardnb.jax_compat.parts import NotAvailable
+from shardnb.jax_compat.process_lock import PROCESS_LOCK
 from shardnb.jax_compat.tracing import constants_kept_apart
 
 
-def lower(traced: Any) -> Any:
+def lower(traced: Any, whole: Any = None) -> Any:
     """Lower what was traced with `constants_kept_apart`; arrays closed over become arguments.
 
-    Where JAX cannot do that, or cannot list them afterwards, they stay constants.
+    `whole` is the sharding to give them, None for their own. Where JAX cannot do that, or cannot
+    list them afterwards, they stay constants.
     """
     try:
         parameters = parts.LOWERING_PARAMETERS.call(hoist_constants_as_args=True)
-        with constants_kept_apart():
+        with constants_kept_apart(), _constants_placed(whole):
             lowered = traced.lower(_private_parameters=parameters)
         parts.CLOSED_OVER.get(lowered)
     except NotAvailable:
         return traced.lower()
     return lowered
+
+
+@contextmanager
+def _constants_placed(sharding: Any) -> Iterator[None]:
+    """Give closed-over arrays this sharding in this thread and block; None leaves them alone."""
+    part, thread = parts.CONSTANT_SHARDINGS, threading.get_ident()
+    if sharding is None:
+        yield
+        return
+    try:
+        original = part.get()
+    except NotAvailable:
+        yield
+        return
+    module = importlib.import_module(part.module)
+
+    def placed(constants: Sequence[Any]) -> Any:
+        if threading.get_ident() != thread:
+            return original(constants)
+        return (sharding,) * len(constants)
+
+    with PROCESS_LOCK:
+        setattr(module, part.attribute, placed)
+        try:
+            yield
+        finally:
+            setattr(module, part.attribute, original)
 
 
 def closed_over(lowered: Any) -> tuple[Any, ...]:

@@ -146,6 +146,15 @@ CLOSED_OVER = Part(
     lost=_CONSTANTS_LOST,
     told_in="report",
 )
+CONSTANT_SHARDINGS = Part(
+    "the shardings of closed-over arrays",
+    "jax._src.pjit",
+    "const_args_shardings",
+    instead_of="nothing: a closed-over array is placed by JAX alone",
+    fallback="closed-over arrays lie as they do, and those on no mesh as the compiler chooses",
+    lost="closed-over arrays may be shown sharded, which jax.jit makes constants of each device",
+    told_in="report",
+)
 KEPT_ARGUMENTS = Part(
     "the list of used arguments",
     "",

@@ -289,7 +289,8 @@ class Finding:
 class Memory:
     """Bytes on one device, as the compiler's own analysis gives them.
 
-    `aliased` bytes are outputs that reuse a donated input.
+    `aliased` bytes are outputs that reuse a donated input. `constants` says how much of `arguments`
+    are arrays that the function closes over: `jax.jit` makes them constants of each device.
     """
 
     arguments: int
@@ -297,6 +298,7 @@ class Memory:
     temporaries: int
     aliased: int = 0
     code: int = 0
+    constants: int = 0
 
     @property
     def total(self) -> int:

@@ -24,18 +24,25 @@ _ARGUMENT = "closed_over"
 class ClosureEdit:
     """Another placement of an array that functions of the user's read from outside.
 
-    `number` is its place among the program's closed-over arrays, `functions` may read it.
+    `number` is its place among the program's closed-over arrays, `functions` may read it, `in_jit`
+    says that these run inside of the user's `jax.jit`.
     """
 
     number: int
     name: str
     spec: Spec
     functions: tuple[FunctionType, ...]
+    in_jit: bool = False
     location: Location | None = None
 
     @property
     def text(self) -> str:
-        """Give the statement that places it, before the function is called."""
+        """Give the statement that places it, before the function is called.
+
+        Inside of a `jax.jit` it is a constant, and only an argument can be placed.
+        """
+        if self.in_jit:
+            return f"pass {self.name} as an argument, placed as {spec_text(self.spec)}"
         placed = f"NamedSharding(mesh, {spec_text(self.spec)})"
         return f"{self.name} = jax.device_put({self.name}, {placed})"
 

@@ -233,8 +233,9 @@ def memory_parts(memory: Memory | None, outputs: int) -> tuple[str, ...]:
         return ("not known: the compiler gave no analysis",)
     noun = "output" if outputs == 1 else "outputs"
     reused = f"; {size(memory.aliased)} of it reused from donated inputs" if memory.aliased else ""
+    closed = f" ({size(memory.constants)} of it closed over)" if memory.constants else ""
     return (
-        f"{size(memory.arguments)} arguments",
+        f"{size(memory.arguments)} arguments{closed}",
         f"{size(memory.outputs)} {noun}",
         f"{size(memory.temporaries)} temporaries a device{reused}",
     )

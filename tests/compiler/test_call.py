@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +20,7 @@ from shardnb.mesh import make_grid
 
 GRID = make_grid("data=8")
 ROWS = NamedSharding(GRID.mesh, P("data"))
+COLUMNS = NamedSharding(GRID.mesh, P(None, "data"))
 W = jax.ShapeDtypeStruct((1024, 1024), jnp.float32)
 X = jax.ShapeDtypeStruct((4096, 1024), jnp.float32)
 
@@ -402,8 +404,68 @@ def test_the_python_of_a_cell_runs_once():
 
 
 def test_functions_that_say_different_shardings_decide_nothing():
-    columns = NamedSharding(GRID.mesh, P(None, "data"))
+
     first = jax.jit(lambda x: x * 2, in_shardings=ROWS)
-    second = jax.jit(lambda x: x + 2, in_shardings=columns)
+    second = jax.jit(lambda x: x + 2, in_shardings=COLUMNS)
     program = cell(lambda x: (first(x), second(x)), x=X)
     assert program.shardings["x"].spec == P()
+
+
+# Arrays that a function closes over
+
+
+def kept_by_jax(fn, *args):
+    """How many bytes of constants JAX's own program has on one device, and what it is given."""
+    lowered = jax.jit(fn).lower(*args)
+    text = lowered.compile().as_text()
+    sizes = [4 * int(rows) * int(columns) for rows, columns in CONSTANT.findall(text)]
+    return sum(sizes), by_jax(lowered)[0]
+
+
+CONSTANT = re.compile(r"= f32\[(\d+),(\d+)\]\{1,0\} constant\(")
+
+
+@pytest.mark.parametrize("spec", [None, P("data"), P()])
+def test_what_jax_makes_a_constant_is_whole_on_each_device(spec):
+    """JAX makes a constant of it whatever its sharding: 2 MiB on each of 8 devices."""
+    w = jnp.asarray(np.random.default_rng(0).normal(size=(512, 1024)), jnp.float32)
+    if spec is not None:
+        w = jax.device_put(np.asarray(w), NamedSharding(GRID.mesh, spec))
+    x = jax.ShapeDtypeStruct((64, 512), jnp.float32, sharding=ROWS)
+    assert kept_by_jax(lambda x: x @ w, x) == (2 << 20, 8 * 512 * 4)
+    report = explained(lambda x: x @ w, x, out_specs=P("data"))
+    (closed,) = (value for value in report.inputs if value.closed_over)
+    assert (closed.name, closed.spec, closed.shard_bytes) == ("w", ((), ()), 2 << 20)
+    assert report.memory.constants == 2 << 20
+    assert report.memory.arguments == (2 << 20) + 8 * 512 * 4
+    (finding,) = (finding for finding in report.findings if finding.kind == "replicated")
+    assert finding.wasted_bytes == 7 * (2 << 20)
+    assert "pass it as an argument, with a spec" in finding.message
+    assert "2.0 MiB of it closed over" in str(report)
+
+
+def test_constants_of_functions_inside_are_whole_too():
+    w = jnp.asarray(np.random.default_rng(0).normal(size=(512, 1024)), jnp.float32)
+    inner = jax.jit(lambda x: x @ w)
+
+    def outer(x):
+        return jax.lax.fori_loop(0, 3, lambda _, y: inner(y) @ w.T, x)
+
+    x = jax.ShapeDtypeStruct((64, 512), jnp.float32)
+    report = explained(outer, x, in_specs=P(None, "data"))
+    assert [(v.name, v.spec) for v in report.inputs if v.closed_over] == [("w", ((), ()))]
+    plain = jax.jit(outer).lower(jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=COLUMNS))
+    theirs = sn.explain(plain).collectives
+    ours = report.collectives
+    assert [(c.kind, c.axes, c.shape, c.trips) for c in ours] == [
+        (c.kind, c.axes, c.shape, c.trips) for c in theirs
+    ]
+
+
+def test_arrays_that_a_cell_closes_over_lie_as_they_do():
+    """Line by line there is no jax.jit, and nothing becomes a constant."""
+    w = jax.device_put(np.ones((512, 1024), np.float32), ROWS)
+    report = report_of_program(cell(lambda x: x @ w, x=jax.ShapeDtypeStruct((64, 512), "f4")))
+    (closed,) = (value for value in report.inputs if value.closed_over)
+    assert closed.spec == (("data",), ())
+    assert report.memory.constants == 0

@@ -121,6 +121,7 @@ def test_a_closed_over_array_stays_an_argument_with_its_sharding():
         lambda x: jax.lax.scan(lambda c, _: (c + layer(x).sum(), None), 0.0, None, length=3)[0],
         {"x": X},
         in_specs={"x": P("data", "model")},
+        in_jit=False,
     )
     assert program.closed_over == (w,) or program.closed_over[0] is w
     assert "all-reduce" in program.optimized

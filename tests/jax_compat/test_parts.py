@@ -110,6 +110,7 @@ NEEDED_BY = {
     parts.SIMPLIFIED_CONSTANTS: {},
     parts.LOWERING_PARAMETERS: {},
     parts.CLOSED_OVER: {},
+    parts.CONSTANT_SHARDINGS: {},
     parts.CACHE_FLAGS: {},
     parts.TRACEBACK: {"axes": "explicit"},
     parts.RAW_FRAMES: {"axes": "explicit"},

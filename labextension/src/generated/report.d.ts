@@ -132,6 +132,7 @@ export interface Memory {
   temporaries: number;
   aliased: number;
   code: number;
+  constants: number;
 }
 
 export interface Mesh {

@@ -226,7 +226,8 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
   "Memory": {
     "defaults": {
       "aliased": 0,
-      "code": 0
+      "code": 0,
+      "constants": 0
     },
     "parts": {}
   },

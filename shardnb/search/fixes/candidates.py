@@ -152,7 +152,10 @@ def pairs(edits: Sequence[InputEdit]) -> Iterator[InputEdit]:
 
 
 def closure_edits(
-    report: Report, collectives: Sequence[Collective], units: Sequence[SourceUnit]
+    program: Program,
+    report: Report,
+    collectives: Sequence[Collective],
+    units: Sequence[SourceUnit],
 ) -> Iterator[Ranked]:
     """Give other placements of arrays that functions of the user's close over."""
     sizes = report.mesh.shape
@@ -165,7 +168,8 @@ def closure_edits(
         for axis in axes_of(moved or collectives, sizes):
             for spec in other_specs(value.spec, value.shape, axis, sizes):
                 wave = 1 if len(closed) <= _MANY_FAMILIES else 3
-                yield Ranked(wave, ClosureEdit(number, value.name, spec, functions))
+                edit = ClosureEdit(number, value.name, spec, functions, program.request.in_jit)
+                yield Ranked(wave, edit)
 
 
 def output_edits(report: Report, collectives: Sequence[Collective]) -> Iterator[Ranked]:

@@ -151,7 +151,7 @@ class Search:
     def _of_text(self) -> Iterator[Ranked]:
         try:
             units = units_of(self.program, self.report.sources)
-            yield from closure_edits(self.report, self.wanted, units)
+            yield from closure_edits(self.program, self.report, self.wanted, units)
             yield from product_edits(self.program, self.report, self.wanted, units)
             points = seen_points(self.program, units)
             yield from constraint_edits(self.program, self.report, self.wanted, points)
