@@ -38,7 +38,7 @@ from shardnb.findings.work import work_of
 from shardnb.jax_compat.jaxprs import equations
 from shardnb.jax_compat.parts import lost
 from shardnb.propagation import Explained, values_of
-from shardnb.propagation.typed_view import typed_program
+from shardnb.propagation.typed_view import typed_program, with_varying
 from shardnb.report.model import Finding, Memory, Mesh, Report
 from shardnb.report.typed import TypedLine
 
@@ -118,17 +118,17 @@ def assemble(evidence: Evidence) -> Report:
     """
     causes = evidence.causes
     pass_on(causes.warnings_left)
-    explained = _values(evidence)
+    explained, typed = _values(evidence), _typed(evidence)
     report = Report(
         title=evidence.title,
         mesh=evidence.mesh,
         inputs=evidence.inputs,
         outputs=evidence.outputs,
-        values=explained.values,
+        values=with_varying(explained.values, typed),
         collectives=causes.collectives,
         findings=tuple(finding for find in FINDINGS for finding in find(evidence)),
         memory=_memory(evidence),
-        typed=_typed(evidence),
+        typed=typed,
         work=work_of(evidence.text, evidence.module, evidence.compiled) if evidence.own else None,
         sources=evidence.sources.texts(),
         versions=_versions(evidence),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import string
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from shardnb.compiler.arrays import dtype_name
 from shardnb.compiler.divisibility import text as spec_text
 from shardnb.jax_compat.frames import is_jaxs_own
 from shardnb.jax_compat.jaxprs import bare, inner, is_dropped, is_literal
-from shardnb.report.model import Location
+from shardnb.report.model import Location, Value
 from shardnb.report.typed import TypedLine, TypedValue
 from shardnb.report.types import TypedProgram
 from shardnb.sources import positions
@@ -86,6 +86,30 @@ def typed_value(aval: Any, name: str) -> TypedValue:
         unreduced=ordered(manual.unreduced | sharding.spec.unreduced, sharding.mesh),
         reduced=ordered(manual.reduced | sharding.spec.reduced, sharding.mesh),
     )
+
+
+def with_varying(values: Iterable[Value], lines: Iterable[TypedLine]) -> tuple[Value, ...]:
+    """Say over which axes values inside a `shard_map` vary, as the types of the typed view do.
+
+    A value is known there by its line, its operation and its shape. Where several are and differ,
+    it stays unknown.
+    """
+    known: dict[Hashable, set[tuple[str, ...] | None]] = {}
+    for line in lines:
+        if "shard_map" in line.within and line.location is not None:
+            place = line.location.source, line.location.line, line.primitive
+            for bind in line.binds:
+                known.setdefault((place, bind.dtype, bind.shape), set()).add(bind.varying)
+
+    def of(value: Value) -> Value:
+        at = value.location
+        if not value.manual or at is None:
+            return value
+        found = known.get(((at.source, at.line, value.op), value.dtype, value.shape), set())
+        varying = next(iter(found)) if len(found) == 1 else None
+        return replace(value, varying=varying)
+
+    return tuple(map(of, values))
 
 
 def ordered(axes: frozenset[str], mesh: Any) -> tuple[str, ...]:

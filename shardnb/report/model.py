@@ -133,7 +133,8 @@ class Value:
     it: the number of blocks along each dimension, and for each position its block, row-major.
     `requested` is the spec that the user stated, where that is another. `spec` is always the
     compiled program's; `propagated` is what Shardy gave, where that is another. Inside a
-    shard_map over the axes `manual`, the shape is one device's.
+    shard_map over the axes `manual`, the shape is one device's, and `varying` are the axes along
+    which the devices may hold other values than each other; None where that is not known.
     """
 
     name: str
@@ -150,6 +151,7 @@ class Value:
     details: str = ""
     op: str = ""
     manual: tuple[str, ...] = ()
+    varying: tuple[str, ...] | None = None
     propagated: Spec | None = None
     origins: tuple[Origin, ...] = ()
     blocked: tuple[Blocked, ...] = ()
@@ -158,6 +160,12 @@ class Value:
     def bytes(self) -> int:
         """Size of the whole array in bytes."""
         return dtypes.size_in_bytes(self.dtype, self.shape)
+
+    @property
+    def may_differ(self) -> bool:
+        """Whether devices may hold other values of a block: partial sums, or a shard_map's."""
+        unproven = bool(self.manual) and self.varying != ()
+        return bool(self.unreduced) or unproven
 
     @property
     def shard_bytes(self) -> int:

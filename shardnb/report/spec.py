@@ -44,13 +44,17 @@ def type_text(value: Value) -> str:
     >>> from shardnb.report import Value
     >>> type_text(Value("x", "f32", (256, 512), (("data",), ()), (64, 512)))
     'f32[256@data, 512]'
+    >>> type_text(Value("y", "f32", (8,), ((),), (8,), manual=("data",), varying=("data",)))
+    'f32[8]{V:data}'
     """
     if value.spec is None:
         return f"{value.dtype}[{', '.join(map(str, value.shape))}] (in no mesh axes)"
     spec = value.spec
     dims = [_dim_text(size, axes) for size, axes in zip(value.shape, spec, strict=True)]
     pending = f"{{U:{','.join(value.unreduced)}}}" if value.unreduced else ""
-    return f"{value.dtype}[{', '.join(dims)}]{pending}"
+    axes = ",".join(value.varying or ())
+    varying = f"{{V:{f'({axes})' if ',' in axes else axes}}}" if axes else ""
+    return f"{value.dtype}[{', '.join(dims)}]{varying}{pending}"
 
 
 def _dim_text(size: int, axes: tuple[str, ...]) -> str:

@@ -106,7 +106,9 @@ def _value(report: Report, index: int) -> str:
         *_origins(report, index),
         *(f"{b.axis} of {b.value} was not kept: {b.why}" for b in value.blocked),
     ]
-    if not parts:
+    if value.manual:
+        parts.append(_varying(value))
+    elif not parts:
         parts = [] if any(value.spec) else ["every device holds all of it"]
     if value.propagated is not None:
         parts.append(
@@ -114,6 +116,15 @@ def _value(report: Report, index: int) -> str:
             f"{spec_text(value.spec)}: the compiled program is trusted"
         )
     return said[0] + (": " + "; ".join(parts) if parts else "")
+
+
+def _varying(value: Value) -> str:
+    if value.varying is None:
+        return f"whether it varies over {' and '.join(value.manual)} is not known"
+    alike = [axis for axis in value.manual if axis not in value.varying]
+    parts = [f"it varies over {' and '.join(value.varying)}"] if value.varying else []
+    parts += [f"it is the same along {' and '.join(alike)}"] if alike else []
+    return ", ".join(parts)
 
 
 def _at(report: Report, location: Location | None) -> str:

@@ -362,6 +362,7 @@ var SHAPES = {
       "details": "",
       "op": "",
       "manual": [],
+      "varying": null,
       "propagated": null,
       "origins": [],
       "blocked": []
@@ -507,6 +508,7 @@ var REPORT = {
   ],
   "nowhere": "{block} on no device",
   "partial": "partial sums of {block}",
+  "ownValue": "each device's own {block}",
   "beside": "next to it: {parts}",
   "both": "{one} and {other}",
   "alongAxis": "{devices} along {axis}",
@@ -1129,8 +1131,11 @@ function valuePicture(value, mesh, layout) {
     tint: blockTint(layout),
     labels: (block) => blockLabels(block, value, mesh, layout),
     caption: (dim, place2) => fill(REPORT.dim, { dim, place: place2 }),
-    striped: value.unreduced.length > 0
+    striped: differs(value)
   };
+}
+function differs({ unreduced, manual, varying }) {
+  return unreduced.length > 0 || manual.length > 0 && varying?.length !== 0;
 }
 function edge(value, mesh, layout, dim) {
   if (dim === null) {
@@ -1174,7 +1179,7 @@ function blockLabels(block, value, mesh, layout) {
   }
   const slots = { listed: brief, number: holders.length };
   const times = fill(REPORT.times, slots);
-  return value.unreduced.length ? [brief, times] : [fill(REPORT.listedTimes, slots), brief, times];
+  return differs(value) ? [brief, times] : [fill(REPORT.listedTimes, slots), brief, times];
 }
 function groupsPicture(collective, mesh) {
   const permute2 = isInPairs(collective);
@@ -1229,7 +1234,7 @@ function holdersPicture(value, mesh, layout) {
     title: fill(REPORT.holdersTitle, { name: clean(value.name) }),
     tint: (place2) => shade2(layout.blocks[place2]),
     labels: (place2) => [String(mesh.device_ids[place2])],
-    striped: value.unreduced.length > 0
+    striped: differs(value)
   };
 }
 function meshPicture(mesh) {
@@ -1282,7 +1287,8 @@ function exchangeText(position, collective, mesh) {
 function blockText(block, value, mesh, layout) {
   const holders = (layout.holders.get(block) ?? []).map((position) => mesh.device_ids[position]);
   const part = value.name + sliceText(value, layout, block);
-  const what = value.unreduced.length ? fill(REPORT.partial, { block: part }) : part;
+  const own2 = differs(value) ? fill(REPORT.ownValue, { block: part }) : part;
+  const what = value.unreduced.length ? fill(REPORT.partial, { block: part }) : own2;
   const slots = { block: what, devices: listed(holders) };
   const on = holders.length ? numbered(REPORT.block, holders.length, slots) : fill(REPORT.nowhere, slots);
   return clean(on);

@@ -203,6 +203,8 @@ def _row(alike: Sequence[Value], mesh: Mesh) -> Row:
 def remarks(value: Value, mesh: Mesh) -> list[str]:
     """Say what else holds of an array: partial sums, what was asked for."""
     said = []
+    if value.manual:
+        said.append(f"one device's, in a shard_map over {', '.join(value.manual)}")
     if value.unreduced:
         said.append(f"partial sums over {', '.join(value.unreduced)}")
     if value.spec is None:

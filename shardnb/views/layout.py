@@ -42,20 +42,28 @@ def layout_of(value: Value, mesh: Mesh) -> Layout | None:
 def copies(value: Value, mesh: Mesh) -> str:
     """Say how many devices hold each block alike, and along which axes; "" where it is one.
 
-    Devices that hold partial sums of a block hold no copies of it.
+    Devices that hold partial sums of a block hold no copies of it, nor do those along which a value
+    in a shard_map varies.
     """
+    if value.manual and value.varying is None:
+        return ""
     if value.spec is None:
         layout = layout_of(value, mesh)
         counts = layout.counts if layout else (1,)
         return "" if counts == (1,) else f"x{' or x'.join(map(str, counts))} copies"
-    pending = math.prod(mesh.shape[axis] for axis in value.unreduced)
-    number = mesh.size // (math.prod(grid_of(value, mesh)) * pending)
+    own = math.prod(mesh.shape[axis] for axis in _own(value))
+    number = mesh.size // (math.prod(grid_of(value, mesh)) * own)
     return f"x{number} copies over {', '.join(_free(value, mesh))}" if number > 1 else ""
+
+
+def _own(value: Value) -> tuple[str, ...]:
+    """Name the axes along which each device of a block holds a value of its own."""
+    return (*value.unreduced, *(value.varying or ()))
 
 
 def _free(value: Value, mesh: Mesh) -> list[str]:
     """Name the axes along which the devices hold the same."""
-    used = {*value.unreduced, *(axis for axes in value.spec or () for axis in axes)}
+    used = {*_own(value), *(axis for axes in value.spec or () for axis in axes)}
     parts = {axis.partition(":(")[0] for axis in used if ":(" in axis}
     names = [axis.name for axis in mesh.axes if axis.size > 1 and axis.name not in used]
     return [f"the rest of {name}" if name in parts else name for name in names]

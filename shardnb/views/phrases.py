@@ -152,6 +152,7 @@ REPORT: dict[str, Phrase] = {
     "block": ("{block} on device {devices}", "{block} on devices {devices}"),
     "nowhere": "{block} on no device",
     "partial": "partial sums of {block}",
+    "ownValue": "each device's own {block}",
     "beside": "next to it: {parts}",
     "both": "{one} and {other}",
     "alongAxis": "{devices} along {axis}",

@@ -21,6 +21,7 @@ from shardnb.mesh import make_grid
 from shardnb.report import Location, Report, Source, Value
 from shardnb.report.why import chain
 from shardnb.sources.statements import statements
+from shardnb.views.layout import copies
 from tests.causes.cases import f32
 
 OLD_JAX = jax.__version__.startswith("0.11")
@@ -217,6 +218,46 @@ def test_inside_a_shard_map_a_value_is_one_devices():
     assert (inner.manual, inner.shape, inner.spec) == (("data",), (2, 8), ((), ()))
     assert one(report, "t").manual == ("data",)
     assert one(report, "v").manual == ()
+    # s is x's block of each device of data; its psum is the same on all of them.
+    assert (inner.varying, one(report, "t").varying) == (("data",), ())
+    assert report.why("s").endswith("inside a shard_map over data: it varies over data")
+    assert report.why("t").endswith("inside a shard_map over data: it is the same along data")
+
+
+def partial_sums(**options):
+    mesh = make_grid("data=4,model=2").mesh
+    specs = {"in_specs": (P("data", "model"), P("model")), "out_specs": P("data")}
+
+    def fn(x, w):
+        def body(x, w):
+            part = x @ w
+            total = lax.psum(part, "model")
+            return total
+
+        return jax.shard_map(body, mesh=mesh, **specs, **options)(x, w)
+
+    return report_of(fn, f32(8, 16), f32(16, 8), specs=list(specs["in_specs"]))
+
+
+def test_each_device_has_its_own_partial_sum_inside_a_shard_map():
+    report = partial_sums()
+    part, total = one(report, "part"), one(report, "total")
+    assert (part.varying, total.varying) == (("data", "model"), ("data",))
+    assert report.why("part").startswith("part is f32[2, 8]{V:(data,model)} at line ")
+    assert report.why("part").endswith(
+        "one device's part inside a shard_map over data, model: it varies over data and model"
+    )
+    assert report.why("total").endswith("it varies over data, it is the same along model")
+    # 8 devices: no two hold the same partial sum, and the 2 along model hold the same total.
+    assert copies(part, report.mesh) == ""
+    assert copies(total, report.mesh) == "x2 copies over model"
+
+
+def test_without_check_vma_it_is_not_known_what_varies():
+    report = partial_sums(check_vma=False)
+    assert one(report, "part").varying is None
+    assert report.why("part").endswith("whether it varies over data and model is not known")
+    assert copies(one(report, "part"), report.mesh) == ""
 
 
 @pytest.mark.parametrize("axes", ["manual", "explicit"])

@@ -259,6 +259,7 @@ export interface Value {
   details: string;
   op: string;
   manual: readonly string[];
+  varying: readonly string[] | null;
   propagated: readonly (readonly string[])[] | null;
   origins: readonly Origin[];
   blocked: readonly Blocked[];

@@ -378,6 +378,7 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "details": "",
       "op": "",
       "manual": [],
+      "varying": null,
       "propagated": null,
       "origins": [],
       "blocked": []
@@ -524,6 +525,7 @@ export const REPORT = {
   ],
   "nowhere": "{block} on no device",
   "partial": "partial sums of {block}",
+  "ownValue": "each device's own {block}",
   "beside": "next to it: {parts}",
   "both": "{one} and {other}",
   "alongAxis": "{devices} along {axis}",

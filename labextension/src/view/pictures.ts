@@ -35,8 +35,13 @@ export function valuePicture(value: Value, mesh: Mesh, layout: Layout): Picture 
     tint: blockTint(layout),
     labels: block => blockLabels(block, value, mesh, layout),
     caption: (dim, place) => fill(REPORT.dim, { dim, place }),
-    striped: value.unreduced.length > 0
+    striped: differs(value)
   };
+}
+
+/** Whether devices may hold other values of one block: partial sums, or what varies in a shard_map. */
+function differs({ unreduced, manual, varying }: Value): boolean {
+  return unreduced.length > 0 || (manual.length > 0 && varying?.length !== 0);
 }
 
 /** Say what stands along an edge: `dim 0 over data=4`. */
@@ -84,7 +89,7 @@ function blockLabels(block: number, value: Value, mesh: Mesh, layout: Layout): s
   }
   const slots = { listed: brief, number: holders.length };
   const times = fill(REPORT.times, slots);
-  return value.unreduced.length
+  return differs(value)
     ? [brief, times]
     : [fill(REPORT.listedTimes, slots), brief, times];
 }
@@ -154,7 +159,7 @@ export function holdersPicture(value: Value, mesh: Mesh, layout: Layout): Pictur
     title: fill(REPORT.holdersTitle, { name: clean(value.name) }),
     tint: place => shade(layout.blocks[place]),
     labels: place => [String(mesh.device_ids[place])],
-    striped: value.unreduced.length > 0
+    striped: differs(value)
   };
 }
 
@@ -220,7 +225,8 @@ export function exchangeText(position: number, collective: Collective, mesh: Mes
 export function blockText(block: number, value: Value, mesh: Mesh, layout: Layout): string {
   const holders = (layout.holders.get(block) ?? []).map(position => mesh.device_ids[position]);
   const part = value.name + sliceText(value, layout, block);
-  const what = value.unreduced.length ? fill(REPORT.partial, { block: part }) : part;
+  const own = differs(value) ? fill(REPORT.ownValue, { block: part }) : part;
+  const what = value.unreduced.length ? fill(REPORT.partial, { block: part }) : own;
   const slots = { block: what, devices: listed(holders) };
   const on = holders.length ? numbered(REPORT.block, holders.length, slots) : fill(REPORT.nowhere, slots);
   return clean(on);
