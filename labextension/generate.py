@@ -21,8 +21,7 @@ from shardnb.report.model import SCHEMA_VERSION
 from shardnb.terms.causes import ASKERS, AskedBy
 from shardnb.terms.collectives import KINDS, Ring
 from shardnb.terms.tables import TABLES
-from shardnb.views import live, palette, phrases, widget_phrases
-from shardnb.views.bundle import MIME
+from shardnb.views import live, palette, phrases
 from shardnb.views.formatting import size
 
 TARGET = Path(__file__).parent / "src" / "generated"
@@ -106,7 +105,7 @@ def _vocabulary(parts: Mapping[str, Any]) -> str:
         [
             _HEAD,
             "import type { Asker, Kind, Ring } from './report';\n",
-            _constant("MIME_TYPE", MIME),
+            _constant("MIME_TYPE", live.MIME),
             _constant("VERSION", SCHEMA_VERSION),
             _constant("KINDS", kinds, "Record<Kind, { ring: Ring; inPairs: boolean }>"),
             "/** The ground and the text of each asker's label. */",
@@ -119,8 +118,8 @@ def _vocabulary(parts: Mapping[str, Any]) -> str:
             "/** What fields hold that the data leaves out, and which parts fields are made of. */",
             _constant("SHAPES", _shapes(parts), _SHAPES),
             _constant("REPORT", phrases.REPORT),
-            _constant("EDITOR", widget_phrases.EDITOR),
-            _constant("WIDGETS", widget_phrases.WIDGETS),
+            _constant("EDITOR", phrases.EDITOR),
+            _constant("WIDGETS", phrases.WIDGETS),
         ]
     )
 

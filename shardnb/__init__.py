@@ -55,7 +55,7 @@ _HOMES = {
 # The report knows none of its views: each is found by name, when something is first shown.
 shown.register(
     {
-        "bundle": "shardnb.views.bundle:mimebundle",
+        "bundle": "shardnb.views.live:mimebundle",
         "check": "shardnb.widgets.check:mimebundle",
         "check widget": "shardnb.widgets.check:CheckView",
         "explanation": "shardnb.views.explanations:mimebundle",

@@ -3,44 +3,46 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from shardnb.report import Collective, Report, Source
 from shardnb.views import words
-from shardnb.views.entries import Entries, tell
+from shardnb.views.entries import Entries, tell, weight
 from shardnb.views.formatting import clean, count
 
+# A cell of so many lines is read in full; of a longer one, and of other files, so many lines
+# are shown: those that send most.
 _WHOLE = 60
 _LINES = 10
+# What stands beside a line: each collective while they are so few, else so many groups.
 _SINGLE = 4
 _GROUPS = 2
 _WIDTH = 160
 
-_NONE = Entries(())
+_NO_ENTRIES = Entries(())
 
 Led = dict[int, list[Collective]]
 
 
 @dataclass(frozen=True)
-class Line:
+class CodeLine:
     """A line of a source and what it led to; `number` is None where lines are left out."""
 
     number: int | None
     text: str = ""
-    entries: Entries = _NONE
+    entries: Entries = _NO_ENTRIES
 
 
 @dataclass(frozen=True)
-class Part:
+class CodePart:
     """The lines of one source that are shown, and a sentence on those that are not."""
 
     name: str
-    lines: tuple[Line, ...]
+    lines: tuple[CodeLine, ...]
     rest: str = ""
 
 
-def parts_of(report: Report) -> tuple[Part, ...]:
+def parts_of(report: Report) -> tuple[CodePart, ...]:
     """Give the explained text first, then the lines of other sources that led to collectives."""
     led = led_by(report)
     parts = [_part(i, source, led.get(i, {}), report) for i, source in enumerate(report.sources)]
@@ -55,54 +57,31 @@ def led_by(report: Report) -> dict[int, Led]:
     led: dict[int, Led] = defaultdict(lambda: defaultdict(list))
     for collective in report.collectives:
         inner = [frame for frame in collective.frames if words.is_shown(frame, report)]
-        own = next((i for i, frame in enumerate(inner) if frame.source == 0), len(inner))
-        lines = {frame.source: frame.line for frame in reversed(inner[: own + 1])}
+        explained = next((i for i, frame in enumerate(inner) if frame.source == 0), len(inner))
+        lines = {frame.source: frame.line for frame in reversed(inner[: explained + 1])}
         for source, line in lines.items():
             led[source][line].append(collective)
     return led
 
 
-def _part(index: int, source: Source, led: Led, report: Report) -> Part:
-    heavy = sorted(led, key=lambda number: weight(led[number]), reverse=True)
+def _part(index: int, source: Source, led: Led, report: Report) -> CodePart:
     texts = source.text.splitlines()
-    last = source.first_line + len(texts)
+    heavy = sorted(led, key=lambda number: weight(led[number]), reverse=True)
     whole = index == 0 and len(texts) <= _WHOLE
     marked = set(heavy if whole else heavy[:_LINES])
-    shown = marked | set(range(source.first_line, last)) if whole else marked
-    lines = [
-        Line(number, _text(texts, number - source.first_line), _entries(led, number, report))
-        for number in sorted(shown)
-    ]
+    first, last = source.first_line, source.first_line + len(texts)
+    lines: list[CodeLine] = []
+    for number in sorted(marked | set(range(first, last)) if whole else marked):
+        text = clean(texts[number - first]) if first <= number < last else ""
+        text = text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
+        entries = tell(led.get(number, ()), report, single=_SINGLE, limit=_GROUPS)
+        if not lines and not text.strip() and not entries.shown:
+            continue  # empty lines at the beginning
+        if lines and number > (lines[-1].number or 0) + 1:
+            lines.append(CodeLine(None))
+        lines.append(CodeLine(number, text, entries))
+    while lines and not lines[-1].text.strip() and not lines[-1].entries.shown:
+        lines.pop()
     left = len(led) - len(marked)
     rest = f"and {count(left, 'more line')} with collectives" if left else ""
-    return Part(clean(source.name), _with_gaps(_trimmed(lines)), rest)
-
-
-def _text(texts: list[str], index: int) -> str:
-    text = clean(texts[index]) if 0 <= index < len(texts) else ""
-    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
-
-
-def _entries(led: Led, number: int, report: Report) -> Entries:
-    return tell(led.get(number, ()), report, single=_SINGLE, limit=_GROUPS)
-
-
-def weight(collectives: Iterable[Collective]) -> int:
-    """Give the bytes by which lines are told first: of a run, or of one execution."""
-    return sum(c.total_wire_bytes or c.wire_bytes for c in collectives)
-
-
-def _trimmed(lines: list[Line]) -> list[Line]:
-    """Leave out empty lines at both ends."""
-    full = [i for i, line in enumerate(lines) if line.text.strip() or line.entries.shown]
-    return lines[full[0] : full[-1] + 1] if full else []
-
-
-def _with_gaps(lines: list[Line]) -> tuple[Line, ...]:
-    result: list[Line] = []
-    for line in lines:
-        last = result[-1].number if result else None
-        if last is not None and line.number is not None and line.number > last + 1:
-            result.append(Line(None))
-        result.append(line)
-    return tuple(result)
+    return CodePart(clean(source.name), tuple(lines), rest)

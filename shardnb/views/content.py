@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -13,13 +13,15 @@ from shardnb.report.spec import spec_text, type_text
 from shardnb.report.why import explain
 from shardnb.terms.causes import ASKERS, AskedBy
 from shardnb.views import words
-from shardnb.views.code import Part, parts_of
+from shardnb.views.code import CodePart, parts_of
 from shardnb.views.entries import Entries, tell
-from shardnb.views.formatting import clean, count, dims, names, seconds, size
+from shardnb.views.formatting import clean, clean_lines, count, dims, names, seconds, size
 from shardnb.views.layout import copies, layout_of
 
+# How much a reader takes in at once. Collectives: each of so many, else so many groups of them.
 _SINGLE = 24
 _GROUPS = 8
+# Arrays: each of so many, else so many rows of those that lie alike.
 _SINGLE_ROWS = 12
 _ROWS = 16
 _FINDINGS = 40
@@ -30,7 +32,7 @@ NOT_PARTITIONED = "communication not known: the program is not partitioned yet"
 
 
 @dataclass(frozen=True)
-class Row:
+class ArrayRow:
     """An array, or arrays that lie alike: name, type with the placement, block on a device."""
 
     name: str
@@ -41,11 +43,14 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class ArrayTable:
     """The arrays that are shown, and a sentence on those that are not."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ArrayRow, ...]
     rest: str = ""
+
+
+_NOT_KNOWN = ArrayTable((), "not known")
 
 
 @dataclass(frozen=True)
@@ -66,12 +71,12 @@ class Content:
     """Everything that a view shows, in its order."""
 
     header: tuple[str, ...]
-    code: tuple[Part, ...]
+    code: tuple[CodePart, ...]
     summary: str
     entries: Entries
-    inputs: Table
-    outputs: Table
-    values: Table
+    inputs: ArrayTable
+    outputs: ArrayTable
+    values: ArrayTable
     reasons: tuple[str, ...]
     memory: str
     cost: str
@@ -83,19 +88,25 @@ class Content:
 
 def content_of(report: Report) -> Content:
     """Put a report into words."""
+    # A report of a text alone has neither inputs nor outputs: it does not know them.
+    known = report.inputs or report.outputs
+    shown = [finding(each, report) for each in report.findings[:_FINDINGS]]
+    if left := len(report.findings) - len(shown):
+        more = count(left, "more finding")
+        shown.append(Remark("", f"and {more}: all are in report.findings"))
     return Content(
         header=header(report),
         code=parts_of(report),
         summary=summary(report),
         entries=tell(report.collectives, report, single=_SINGLE, limit=_GROUPS),
-        inputs=_edge(report, report.inputs, "input"),
-        outputs=_edge(report, report.outputs, "output"),
+        inputs=_table(report.inputs, report.mesh, "input") if known else _NOT_KNOWN,
+        outputs=_table(report.outputs, report.mesh, "output") if known else _NOT_KNOWN,
         values=_table(report.values, report.mesh, "value"),
         reasons=_reasons(report),
         memory=", ".join(memory_parts(report.memory, len(report.outputs))),
         cost=words.bound(report.cost) if report.cost else "",
         assumptions=words.estimated(report.cost) if report.cost else (),
-        findings=_findings(report),
+        findings=tuple(shown),
         notes=tuple(map(clean, report.notes)),
         about=about(report),
     )
@@ -140,7 +151,7 @@ def summary(report: Report) -> str:
     if not collectives:
         return NOTHING
     unknown = words.unknown(collectives)
-    branched = words.branched(collectives)
+    branched = sum("conditional" in c.within for c in collectives)
     least = "at least " if unknown else "at most " if branched else ""
     who = Counter(map(words.asked, collectives))
     always = get_args(AskedBy)
@@ -151,24 +162,30 @@ def summary(report: Report) -> str:
     return f"{count(len(collectives), 'collective')}: {sent}; {', '.join(parts)}{loops}"
 
 
-def _edge(report: Report, values: Sequence[Value], noun: str) -> Table:
+def _edge(report: Report, values: Sequence[Value], noun: str) -> ArrayTable:
     """Tell of inputs or outputs; a text alone knows only those whose sharding it states."""
     if values or (report.complete and (report.inputs or report.outputs)):
         return _table(values, report.mesh, noun)
-    return Table((), "not known")
+    return ArrayTable((), "not known")
 
 
-def _table(values: Sequence[Value], mesh: Mesh, noun: str) -> Table:
+def _table(values: Sequence[Value], mesh: Mesh, noun: str) -> ArrayTable:
     """Tell arrays one by one while they are few, else those together that lie alike."""
     groups = [[value] for value in values]
     if len(values) > _SINGLE_ROWS:
-        groups = list(_alike(values, mesh))
-    heavy = sorted(range(len(groups)), key=lambda i: -_held(groups[i]))
+        alike: dict[tuple[object, ...], list[Value]] = {}
+        for value in values:
+            like = type_text(value), value.shard_shape, copies(value, mesh), *remarks(value, mesh)
+            alike.setdefault(like, []).append(value)
+        groups = list(alike.values())
+    held = [sum(value.shard_bytes for value in group) for group in groups]
+    heavy = sorted(range(len(groups)), key=lambda i: -held[i])
     rows = tuple(_row(groups[i], mesh) for i in sorted(heavy[:_ROWS]))
-    left = [value for i in heavy[_ROWS:] for value in groups[i]]
+    left = heavy[_ROWS:]
     if not left:
-        return Table(rows)
-    return Table(rows, smaller(len(left), _held(left), noun))
+        return ArrayTable(rows)
+    number = sum(len(groups[i]) for i in left)
+    return ArrayTable(rows, smaller(number, sum(held[i] for i in left), noun))
 
 
 def smaller(number: int, held: int, noun: str) -> str:
@@ -176,22 +193,10 @@ def smaller(number: int, held: int, noun: str) -> str:
     return f"and {count(number, f'smaller {noun}')}, {size(held)} a device"
 
 
-def _alike(values: Sequence[Value], mesh: Mesh) -> Iterable[list[Value]]:
-    groups: dict[tuple[object, ...], list[Value]] = {}
-    for value in values:
-        key = type_text(value), value.shard_shape, copies(value, mesh), *remarks(value, mesh)
-        groups.setdefault(key, []).append(value)
-    return groups.values()
-
-
-def _held(values: Sequence[Value]) -> int:
-    return sum(value.shard_bytes for value in values)
-
-
-def _row(alike: Sequence[Value], mesh: Mesh) -> Row:
+def _row(alike: Sequence[Value], mesh: Mesh) -> ArrayRow:
     value = alike[0]
     number = f"{len(alike)} x " if len(alike) > 1 else ""
-    return Row(
+    return ArrayRow(
         name=clean(names([like.name for like in alike], limit=1)),
         type=clean(type_text(value)),
         shard=f"{dims(value.shard_shape)} a device",
@@ -243,22 +248,12 @@ def memory_parts(memory: Memory | None, outputs: int) -> tuple[str, ...]:
     )
 
 
-def _findings(report: Report) -> tuple[Remark, ...]:
-    shown = [finding(one, report) for one in report.findings[:_FINDINGS]]
-    left = len(report.findings) - len(shown)
-    if left:
-        more = count(left, "more finding")
-        shown.append(Remark("", f"and {more}: all are in report.findings"))
-    return tuple(shown)
-
-
-def finding(one: Finding, report: Report) -> Remark:
+def finding(found: Finding, report: Report) -> Remark:
     """Put a finding into words, with its line and its price."""
-    place = f" {words.at(one.location, report)}" if one.location else ""
-    price = "" if one.wasted_bytes is None else f"  ({size(one.wasted_bytes)} wasted)"
-    details = "\n".join(map(clean, one.details.splitlines()))
-    head = f"{clean(one.kind)}{place}"
-    return Remark(head, clean(one.message) + price, details, one.values)
+    place = f" {words.at(found.location, report)}" if found.location else ""
+    price = "" if found.wasted_bytes is None else f"  ({size(found.wasted_bytes)} wasted)"
+    said = clean(found.message) + price
+    return Remark(clean(found.kind) + place, said, clean_lines(found.details), found.values)
 
 
 def about(report: Report) -> tuple[str, ...]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from shardnb.report import Collective, Report
 from shardnb.terms.causes import ASKERS
 from shardnb.views import words
-from shardnb.views.formatting import clean, count, plural, size
+from shardnb.views.formatting import count, plural, size
 
+# Edits that are shown of a group: its collectives mostly share the first ones.
 _FIXES = 3
 
 
@@ -39,6 +39,16 @@ class Entry:
         """The name with the array."""
         return f"{self.name} {self.array}".rstrip()
 
+    @property
+    def lead(self) -> str:
+        """What stands between the name and the sentences, for an entry that needs it."""
+        return f" ({self.sends})" if not self.placed or len(self.members) > 1 else ""
+
+    @property
+    def is_told_whole(self) -> bool:
+        """Whether the sentence names the collective and its line already."""
+        return self.because.startswith(self.name) and len(self.members) == 1
+
 
 @dataclass(frozen=True)
 class Entries:
@@ -53,8 +63,9 @@ class Entries:
         if not self.left:
             return ""
         sent = size(sum(c.least_wire_bytes for c in self.left))
-        more = count(len(self.left), "more collective")
-        return f"and {more}, {sent}: all are in report.collectives"
+        return (
+            f"and {count(len(self.left), 'more collective')}, {sent}: all are in report.collectives"
+        )
 
 
 def tell(collectives: Sequence[Collective], report: Report, *, single: int, limit: int) -> Entries:
@@ -64,91 +75,64 @@ def tell(collectives: Sequence[Collective], report: Report, *, single: int, limi
     """
     if len(collectives) <= single:
         return Entries(_without_echo([_entry((c,), report) for c in collectives]))
-    groups = _gather(collectives, lambda c: _likeness(c, report))
-    order = sorted(range(len(groups)), key=lambda i: _weight(groups[i]), reverse=True)
+    alike: dict[Hashable, list[Collective]] = {}
+    for collective in collectives:
+        place = words.home(collective, report)
+        line = (place.source, place.line) if place else None
+        told = words.asked(collective), collective.reason, collective.full_remat
+        where = line, words.like_module(collective), words.over(collective)
+        alike.setdefault((collective.kind, where, told), []).append(collective)
+    groups = [tuple(group) for group in alike.values()]
+    order = sorted(range(len(groups)), key=lambda i: weight(groups[i]), reverse=True)
     left = [collective for i in order[limit:] for collective in groups[i]]
-    kept = [groups[i] for i in sorted(order[:limit])]
-    return Entries(_without_echo([_entry(group, report) for group in kept]), tuple(left))
+    shown = [_entry(groups[i], report) for i in sorted(order[:limit])]
+    return Entries(_without_echo(shown), tuple(left))
+
+
+def weight(collectives: Iterable[Collective]) -> int:
+    """Give the bytes by which collectives are told first: of a run, or of one execution."""
+    return sum(c.total_wire_bytes or c.wire_bytes for c in collectives)
 
 
 def _without_echo(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     """Write `as above` where an entry says all that the one before it says."""
-    said: list[Entry] = []
+    result: list[Entry] = []
     before: tuple[str, ...] = ()
     for entry in entries:
         sentences = (entry.because, *entry.further)
         new = tuple(sentence for sentence in entry.further if sentence not in before)
         echoes = bool(before) and set(before) <= set(sentences)
-        said.append(replace(entry, because="as above.", further=new) if echoes else entry)
+        result.append(replace(entry, because="as above.", further=new) if echoes else entry)
         before = sentences
-    return tuple(said)
-
-
-def _gather(
-    collectives: Iterable[Collective], key: Callable[[Collective], Hashable]
-) -> list[tuple[Collective, ...]]:
-    groups: dict[Hashable, list[Collective]] = {}
-    for collective in collectives:
-        groups.setdefault(key(collective), []).append(collective)
-    return [tuple(group) for group in groups.values()]
-
-
-def _likeness(collective: Collective, report: Report) -> Hashable:
-    place = words.home(collective, report)
-    line = (place.source, place.line) if place else None
-    asker, axes = words.asked(collective), words.over(collective)
-    told = collective.kind, axes, asker, collective.reason, collective.full_remat
-    return line, words.like_module(collective), *told
-
-
-def _weight(group: Sequence[Collective]) -> int:
-    return sum(c.total_wire_bytes or c.wire_bytes for c in group)
+    return tuple(result)
 
 
 def _entry(group: tuple[Collective, ...], report: Report) -> Entry:
-    first = group[0]
+    first, alone = group[0], len(group) == 1
     place = words.home(first, report)
-    phase = f", {clean(first.phase)}" if first.phase and len({c.phase for c in group}) == 1 else ""
+    phase = words.phase(first) if len({c.phase for c in group}) == 1 else ""
+    number = first.kind if alone else f"{len(group):,} {plural(first.kind)}"
+    arrays = set(map(words.array, group))
+    reasons = dict.fromkeys(map(words.because, group))
+    because = next(iter(reasons))
+    fixes = dict.fromkeys(words.fix(edit) for c in group for edit in c.fixes or ())
     return Entry(
         members=group,
-        name=_name(group),
-        array=_array(group),
+        name=f"{number}{words.over(first)}",
+        array=arrays.pop() if len(arrays) == 1 else f"of {len(arrays):,} shapes",
         sends=words.sends(group),
         cause=words.cause(first),
         at=words.at(place, report) + words.inside(group) + phase,
         placed=place is not None,
-        because=_because(group),
-        further=_further(group),
-        fixes=_fixes(group),
+        because=because if len(reasons) == 1 else f"for the first, {because}",
+        further=words.further(first) if alone else _further(group),
+        fixes=tuple(fixes)[:_FIXES],
     )
 
 
-def _fixes(group: Sequence[Collective]) -> tuple[str, ...]:
-    """Give the edits that were found for any of these, each once, and of many the first."""
-    found = dict.fromkeys(words.fix(edit) for one in group for edit in one.fixes or ())
-    return tuple(found)[:_FIXES]
-
-
-def _name(group: Sequence[Collective]) -> str:
-    kind, axes = group[0].kind, words.over(group[0])
-    return f"{kind}{axes}" if len(group) == 1 else f"{len(group):,} {plural(kind)}{axes}"
-
-
-def _array(group: Sequence[Collective]) -> str:
-    arrays = Counter(map(words.array, group))
-    return next(iter(arrays)) if len(arrays) == 1 else f"of {len(arrays):,} shapes"
-
-
-def _because(group: Sequence[Collective]) -> str:
-    reasons = dict.fromkeys(map(words.because, group))
-    first = next(iter(reasons))
-    return first if len(reasons) == 1 else f"for the first, {first}"
-
-
 def _further(group: Sequence[Collective]) -> tuple[str, ...]:
-    if len(group) == 1:
-        return words.further(group[0])
-    said = [ASKERS[words.asked(group[0])].sentence.replace("it.", "them.").replace("it;", "them;")]
+    asker = ASKERS[words.asked(group[0])].sentence
+    said = [asker.replace("it.", "them.").replace("it;", "them;")]
     if unknown := words.unknown(group):
         said.append(f"{unknown:,} of them run in loops whose trip count is not known.")
     if together := sum(bool(c.combined_with) for c in group):

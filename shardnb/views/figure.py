@@ -6,11 +6,10 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from shardnb.report import Report
-from shardnb.views.content import content_of
+from shardnb.views.content import header, summary
 from shardnb.views.layout import Bounds
 from shardnb.views.palette import EMPTY, TEXT
-from shardnb.views.picture import pictures
-from shardnb.views.tiling import Cell, Panel, Picture
+from shardnb.views.picture import Panel, Picture, Tile, pictures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,8 +32,9 @@ def draw(report: Report) -> Figure:
     drawn = (*arrays.pictures, *meshes.pictures)
     rows = max(1, -(-len(drawn) // _COLUMNS))
     figure = Drawing(figsize=(4.2 * _COLUMNS, 3.1 * rows + 0.6), layout="constrained")
-    content = content_of(report)
-    heading = f"{'   '.join(content.header)}\n{content.summary}{_left(arrays.left, meshes.left)}"
+    heading = f"{'   '.join(header(report))}\n{summary(report)}"
+    if left := arrays.left + meshes.left:
+        heading += f"\n{left:,} more pictures are not drawn"
     figure.suptitle(heading, fontsize=10, parse_math=False)
     grid = figure.subplots(rows, _COLUMNS, squeeze=False)
     for place, axes in enumerate(grid.flat):
@@ -42,10 +42,6 @@ def draw(report: Report) -> Figure:
         if place < len(drawn):
             _picture(axes, drawn[place])
     return figure
-
-
-def _left(arrays: int, meshes: int) -> str:
-    return f"\n{arrays + meshes:,} more pictures are not drawn" if arrays or meshes else ""
 
 
 def _picture(axes: Axes, picture: Picture) -> None:
@@ -86,46 +82,39 @@ def _beside(axes: Axes, place: tuple[float, float], words: str) -> None:
 
 def _panel(axes: Axes, panel: Panel, picture: Picture, left: float) -> float:
     """Draw the tiles of a panel from `left` on; give where it ends."""
-    width = max((len(row) for row in panel.rows), default=0)
+    from matplotlib.colors import to_rgb
+    from matplotlib.patches import Rectangle
+
+    width, height = max((len(row) for row in panel.rows), default=0), len(panel.rows)
     if picture.tiny:
-        _tiny(axes, panel, left, width)
+        # Many tiles are the pixels of one image; what is left out stays white.
+        grounds = [[tile.tint.ground if tile else "white" for tile in row] for row in panel.rows]
+        pixels = [list(map(to_rgb, row)) for row in grounds]
+        extent = (left, left + width, height, 0)
+        axes.imshow(pixels, extent=extent, aspect="auto", interpolation="nearest")
         if picture.striped:
-            _stripes(axes, left, width, len(panel.rows))
+            stripes = Rectangle((left, 0), width, height, fill=False, hatch="//", edgecolor=_LINE)
+            axes.add_patch(stripes)
     else:
         for i, row in enumerate(panel.rows):
-            for j, cell in enumerate(row):
-                _tile(axes, cell, (left + j, i), striped=picture.striped)
+            for j, tile in enumerate(row):
+                _tile(axes, tile, (left + j, i), striped=picture.striped)
     if panel.caption:
         axes.text(left, -0.05, panel.caption, fontsize=6, va="bottom", parse_math=False)
     return left + width
 
 
-def _tiny(axes: Axes, panel: Panel, left: float, width: int) -> None:
-    """Draw many tiles as the pixels of one image; what is left out stays white."""
-    from matplotlib.colors import to_rgb
-
-    pixels = [[to_rgb(cell.tint.ground if cell else "white") for cell in row] for row in panel.rows]
-    extent = (left, left + width, len(panel.rows), 0)
-    axes.imshow(pixels, extent=extent, aspect="auto", interpolation="nearest")
-
-
-def _stripes(axes: Axes, left: float, width: int, height: int) -> None:
-    from matplotlib.patches import Rectangle
-
-    axes.add_patch(Rectangle((left, 0), width, height, fill=False, hatch="//", edgecolor=_LINE))
-
-
-def _tile(axes: Axes, cell: Cell | None, place: tuple[float, float], *, striped: bool) -> None:
+def _tile(axes: Axes, tile: Tile | None, place: tuple[float, float], *, striped: bool) -> None:
     from matplotlib.patches import Rectangle
 
     middle = place[0] + 0.5, place[1] + 0.5
-    if cell is None:
+    if tile is None:
         axes.text(*middle, "...", ha="center", va="center", fontsize=7, color=TEXT)
         return
-    hatch = "////" if striped else cell.tint.hatch
-    ground = cell.tint.ground
+    hatch = "////" if striped else tile.tint.hatch
+    ground = tile.tint.ground
     axes.add_patch(Rectangle(place, 1, 1, hatch=hatch, facecolor=ground, edgecolor=_LINE))
-    label = axes.text(*middle, cell.label, ha="center", va="center", fontsize=7, color=TEXT)
+    label = axes.text(*middle, tile.label, ha="center", va="center", fontsize=7, color=TEXT)
     label.set_parse_math(parse_math=False)
     if hatch:
         label.set_bbox({"facecolor": ground, "edgecolor": EMPTY, "pad": 1})

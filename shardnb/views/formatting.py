@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-_SIGNED = {True: "+", False: "-"}
+_WIDTH = 100  # characters of a line of text
 
 
 def size(count: int) -> str:
@@ -24,15 +25,6 @@ def size(count: int) -> str:
 def _digits(value: float, unit: int) -> str:
     whole = unit == 0 or value >= 99.95 or (value >= 10 and value == int(value))
     return f"{value:.0f}" if whole else f"{value:.1f}"
-
-
-def change(count: int) -> str:
-    """Write a difference in bytes with its sign.
-
-    >>> change(131072), change(-512), change(0)
-    ('+128 KiB', '-512 B', '+0 B')
-    """
-    return _SIGNED[count >= 0] + size(abs(count))
 
 
 def seconds(value: float) -> str:
@@ -118,8 +110,40 @@ def clean(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(char if char.isprintable() else _escape(char) for char in text.expandtabs(4))
+    chars = text.expandtabs(4).replace("\xa0", " ")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in chars)
 
 
-def _escape(char: str) -> str:
-    return " " if char == "\xa0" else char.encode("unicode_escape").decode()
+def clean_lines(text: str) -> str:
+    """Make each line of a text safe to print."""
+    return "\n".join(map(clean, text.splitlines()))
+
+
+def columns(rows: Sequence[Sequence[str]], right: int | None = None) -> Iterator[str]:
+    """Write rows in aligned columns; the column `right` is aligned to its right end.
+
+    A row of one cell is a sentence: no column is as wide as it.
+
+    >>> list(columns([("a", "1"), ("bcd", "12"), ("a sentence",)], right=1))
+    ['a      1', 'bcd   12', 'a sentence']
+    """
+    tables = [row for row in rows if len(row) > 1]
+    widths = [max(map(len, column)) for column in zip(*tables, strict=True)]
+    for row in rows:
+        cells = [
+            f"{cell:{'>' if i == right else '<'}{width}}"
+            for i, (cell, width) in enumerate(zip(row, widths, strict=False))
+        ]
+        yield "   ".join(cells if len(row) > 1 else row).rstrip()
+
+
+def wrapped(text: str, first: int, later: int) -> list[str]:
+    """Break a text into lines; `first` and `later` are the indents of the first and the others."""
+    return textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent=" " * first,
+        subsequent_indent=" " * later,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+    )

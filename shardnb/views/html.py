@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-from shardnb.report import Collective, Mesh, Report, Value
+from shardnb.report import Collective, Mesh, Report
 from shardnb.report.spec import spec_text
 from shardnb.terms.causes import ASKERS
 from shardnb.views import page, palette, phrases, typed, words
-from shardnb.views.code import Line, Part
-from shardnb.views.content import Content, Remark, Row, Table, content_of
+from shardnb.views.code import CodeLine
+from shardnb.views.content import ArrayRow, ArrayTable, Content, Remark, content_of
 from shardnb.views.entries import Entry
-from shardnb.views.formatting import clean, count, size
+from shardnb.views.formatting import clean, clean_lines, count, size
 from shardnb.views.grids import grid
 from shardnb.views.layout import Bounds
 from shardnb.views.markup import (
     FAINT,
+    PAGE,
     block,
     cell,
     chip,
     code,
     details,
+    escaped,
+    line_number,
     mono,
     row,
     table,
@@ -30,16 +33,19 @@ from shardnb.views.markup import (
 )
 from shardnb.views.picture import Gallery, pictures, value_picture
 
+# A notebook keeps the fragment: each tile weighs about 200 bytes, and texts have no end.
 _TILES = 1800
-_OPEN = 8
-_SHORT = 40
-_CODE = 56
-_RING = "what one device sends, by the ring formula; the hardware may do it another way"
-_MEMBERS = 20
-_TYPED = 200
 _FRAGMENT_TEXTS = 100_000
 _PAGE_TEXT = 1_000_000
-_LAYOUT = "font: 14px/1.5 system-ui, sans-serif; max-width: 900px; overflow-wrap: anywhere"
+# Up to so many pictures are open at once.
+_OPEN = 8
+# Characters that stay on one line: of a cell, of a line of code beside its badges.
+_SHORT = 40
+_CODE = 56
+# Collectives of a group, and lines of the typed view, that are told.
+_MEMBERS = 20
+_TYPED = 200
+_RING = "what one device sends, by the ring formula; the hardware may do it another way"
 
 
 def render(report: Report) -> str:
@@ -53,8 +59,8 @@ def render(report: Report) -> str:
 def save(report: Report, path: str | Path) -> Path:
     """Write a report as one HTML file that needs no JavaScript and no network; give its path."""
     target = Path(path)
-    page = _PAGE.format(title=text(clean(report.title)), body=_fragment(report, _PAGE_TEXT))
-    target.write_text(page, encoding="utf-8")
+    filled = _PAGE.format(title=escaped(report.title), body=_fragment(report, _PAGE_TEXT))
+    target.write_text(filled, encoding="utf-8")
     return target
 
 
@@ -79,120 +85,106 @@ body {{ margin: 24px auto; padding: 0 20px; max-width: 900px; background: #fff; 
 
 
 def _fragment(report: Report, text_limit: int) -> str:
-    content, users = content_of(report), _first_users(report)
-    parts = [
-        _header(content),
-        _code(content),
+    content = content_of(report)
+    # Collectives that are sent together share an instruction: the first of them shows it.
+    first_users = {c.instruction: c.id for c in reversed(report.collectives)}
+    first, *others = content.header
+    devices = "".join(f" \u00b7 {text(part)}" for part in others)
+    arrays, meshes = pictures(report, Bounds(tiles=_TILES))
+    parts = [block(tag("b", text(first)) + devices, "margin: 0 0 8px 0")]
+    for i, source in enumerate(content.code):
+        parts.append(block(text(source.name), FAINT) if i else "")
+        parts += [table(map(_line, source.lines)), _rest(source.rest)]
+    parts += [
         block(tag("b", text(content.summary)), "margin: 10px 0 4px 0"),
-        *(_entry(entry, users) for entry in content.entries.shown),
+        *(_entry(entry, first_users) for entry in content.entries.shown),
         _rest(content.entries.rest),
-        _arrays(content),
-        _facts(content, report.mesh),
-        _pictures(report),
-        _typed(report),
-        _values(content.values, content.reasons),
-        _texts(report, text_limit),
+        table(
+            [*_rows("inputs", content.inputs), *_rows("outputs", content.outputs)],
+            "margin-top: 12px",
+        ),
+        table(_facts(content, report.mesh)),
+        _gallery(phrases.ARRAYS, arrays),
+        _gallery("Which devices exchange", meshes),
     ]
-    return tag("div", "".join(parts), _LAYOUT)
+    if report.typed:
+        parts.append(
+            _folded(phrases.TYPES, page.html(typed.page(report.typed, report.sources, _TYPED)))
+        )
+    if content.values.rows:
+        values = table(row(_array(array)) for array in content.values.rows)
+        why = "".join(block(text(reason)) for reason in content.reasons)
+        title = "Arrays inside the program, and why each lies so"
+        parts.append(_folded(title, values + _rest(content.values.rest) + why))
+    parts += [_text(name, body, text_limit) for name, body in report.texts.items() if body]
+    return tag("div", "".join(parts), PAGE)
 
 
 def _rest(sentence: str) -> str:
     return block(text(sentence), FAINT) if sentence else ""
 
 
-def _header(content: Content) -> str:
-    first, *others = content.header
-    tail = "".join(f" \u00b7 {text(part)}" for part in others)
-    return block(tag("b", text(first)) + tail, "margin: 0 0 8px 0")
+def _folded(title: str, body: str, *, is_open: bool = False) -> str:
+    return details(tag("span", text(title), "font-weight: 600"), body, is_open=is_open)
 
 
-def _code(content: Content) -> str:
-    parts = [_part(part, named=i > 0) for i, part in enumerate(content.code)]
-    return "".join(parts)
+# Lines and collectives
 
 
-def _part(part: Part, *, named: bool) -> str:
-    name = block(text(part.name), FAINT) if named else ""
-    return name + table([_line(line) for line in part.lines]) + _rest(part.rest)
-
-
-def _line(line: Line) -> str:
+def _line(line: CodeLine) -> str:
     if line.number is None:
         return row([cell(""), cell("\u22ee"), cell("")])
-    badges = "".join(block(_badge(entry)) for entry in line.entries.shown)
-    number = cell(str(line.number), f"text-align: right; white-space: nowrap; {FAINT}")
+    badges = ""
+    for entry in line.entries.shown:
+        colours = ASKERS[words.asked(entry.members[0])].colours or palette.OTHER
+        sends = tag("span", text(entry.sends), "white-space: nowrap", title=_RING)
+        head = mono(entry.head, _kept(entry.head))
+        badges += block(f"{head} &nbsp; {sends} &nbsp; {chip(entry.cause, colours)}")
     wrap = "pre" if len(line.text) <= _CODE else "pre-wrap"
     source = cell(mono(line.text, f"white-space: {wrap}"))
-    return row([number, source, cell(badges + _rest(line.entries.rest))])
+    return row([line_number(line.number), source, cell(badges + _rest(line.entries.rest))])
 
 
-def _badge(entry: Entry) -> str:
-    colours = ASKERS[words.asked(entry.members[0])].colours or palette.OTHER
-    sends = tag("span", text(entry.sends), "white-space: nowrap", title=_RING)
-    return (
-        f"{mono(entry.head, _kept(entry.head))} &nbsp; {sends} &nbsp; {chip(entry.cause, colours)}"
-    )
+def _entry(entry: Entry, first_users: dict[str, int]) -> str:
+    alone = len(entry.members) == 1
+    head = mono(entry.head, "font-weight: 600")
+    lead, because = f"{head} {text(entry.at)}{text(entry.lead)}: ", entry.because
+    if entry.is_told_whole:
+        lead, because = head + text(entry.lead), because.removeprefix(entry.name)
+    inside = "".join(_member(c, first_users, alone=alone) for c in entry.members[:_MEMBERS])
+    left = len(entry.members) - _MEMBERS
+    inside += _rest(f"and {left:,} more" if left > 0 else "")
+    fixes = ""
+    for fix in entry.fixes:
+        edit, gap, effect = fix.rpartition("  (")
+        fixes += block(f"Try: {mono(edit)} {text(gap.strip() + effect)}", "margin-left: 32px")
+    said = lead + text(" ".join((because, *entry.further)))
+    return details(said, block(inside, "margin-left: 32px")) + fixes
 
 
-def _entry(entry: Entry, users: dict[str, int]) -> str:
-    # A sentence of its own names the collective and its line already.
-    whole = entry.because.startswith(entry.name) and len(entry.members) == 1
-    because = entry.because.removeprefix(entry.name) if whole else entry.because
-    name = mono(entry.head, "font-weight: 600") + ("" if whole else f" {text(entry.at)}")
-    amount = f" ({text(entry.sends)})" if not entry.placed or len(entry.members) > 1 else ""
-    said = text(" ".join((because, *entry.further)))
-    fixes = "".join(block(f"Try: {_fix(fix)}", "margin-left: 32px") for fix in entry.fixes)
-    lead = f"{name}{amount}{'' if whole else ': '}"
-    return details(f"{lead}{said}", _inside(entry, users)) + fixes
-
-
-def _fix(fix: str) -> str:
-    edit, gap, effect = fix.rpartition("  (")
-    return f"{mono(edit)} {text(gap.strip() + effect)}"
-
-
-def _inside(entry: Entry, users: dict[str, int]) -> str:
-    shown = entry.members[:_MEMBERS]
-    parts = [_member(member, users, alone=len(entry.members) == 1) for member in shown]
-    left = len(entry.members) - len(shown)
-    inside = "".join(parts) + _rest(f"and {left:,} more" if left else "")
-    return block(inside, "margin-left: 32px")
-
-
-def _member(member: Collective, users: dict[str, int], *, alone: bool) -> str:
-    title = "" if alone else block(mono(f"{words.array(member)} {words.sends([member])}"))
-    facts = [
-        row([cell(text(name), FAINT), cell(text(clean(value)))]) for name, value in _known(member)
-    ]
-    return title + (table(facts) if alone else "") + _instruction(member, users)
-
-
-def _first_users(report: Report) -> dict[str, int]:
-    """Give for each instruction the first collective that it holds; combined ones share it."""
-    return {c.instruction: c.id for c in reversed(report.collectives)}
-
-
-def _instruction(member: Collective, users: dict[str, int]) -> str:
+def _member(member: Collective, first_users: dict[str, int], *, alone: bool) -> str:
+    if alone:
+        rows = ((cell(text(name), FAINT), cell(escaped(value))) for name, value in _known(member))
+        told = table(map(row, rows))
+    else:
+        told = block(mono(f"{words.array(member)} {words.sends([member])}"))
     if not member.instruction:
-        return ""
-    if users[member.instruction] != member.id:
-        return _rest("Its instruction is that of the first which is sent with it.")
-    return code(clean(member.instruction))
+        return told
+    if first_users[member.instruction] != member.id:
+        return told + _rest("Its instruction is that of the first which is sent with it.")
+    return told + code(clean(member.instruction))
 
 
-def _known(member: Collective) -> Iterable[tuple[str, str]]:
-    ring = f"{size(member.wire_bytes)} for one execution, by the ring formula"
-    result = f"{words.array(member)}, {size(member.bytes)} on one device"
-    specs = [
-        ("moves", member.producer, member.producer_spec),
-        ("for", member.consumer, member.needed_spec),
-    ]
-    yield "result", result
-    yield "sent", ring
+def _known(member: Collective) -> Iterator[tuple[str, str]]:
+    yield "result", f"{words.array(member)}, {size(member.bytes)} on one device"
+    yield "sent", f"{size(member.wire_bytes)} for one execution, by the ring formula"
     unknown = member.trips is None and not member.least_trips
     yield "runs", "an unknown number of times" if unknown else words.trips(member).strip() or "x1"
     yield "groups", words.grouping(member)
-    for name, what, spec in specs:
+    for name, what, spec in (
+        ("moves", member.producer, member.producer_spec),
+        ("for", member.consumer, member.needed_spec),
+    ):
         if what:
             yield name, what if spec is None else f"{what} as {spec_text(spec)}"
     if member.within:
@@ -201,23 +193,21 @@ def _known(member: Collective) -> Iterable[tuple[str, str]]:
         yield "operation", member.op_name
 
 
-def _arrays(content: Content) -> str:
-    rows = [*_rows("inputs", content.inputs), *_rows("outputs", content.outputs)]
-    return table(rows, "margin-top: 12px")
+# Arrays and facts
 
 
-def _rows(label: str, arrays: Table) -> Iterable[str]:
+def _rows(label: str, arrays: ArrayTable) -> Iterator[str]:
     head = _label(label)
     if not arrays.rows and not arrays.rest:
         yield row([head, cell("none", colspan="5")])
     for i, array in enumerate(arrays.rows):
-        yield row([head if i == 0 else cell(""), *_array(array)])
+        yield row([cell("") if i else head, *_array(array)])
     if arrays.rest:
         first = cell("") if arrays.rows else head
         yield row([first, cell(text(arrays.rest), FAINT, colspan="5")])
 
 
-def _array(array: Row) -> list[str]:
+def _array(array: ArrayRow) -> list[str]:
     return [
         cell(mono(array.name), _kept(array.name)),
         cell(mono(array.type), _kept(array.type)),
@@ -232,45 +222,30 @@ def _kept(value: str) -> str:
     return "white-space: nowrap" if len(value) <= _SHORT else ""
 
 
-def _facts(content: Content, mesh: Mesh) -> str:
-    rows = [_fact("memory", text(content.memory))]
+def _facts(content: Content, mesh: Mesh) -> Iterator[str]:
+    facts = [("memory", text(content.memory))]
     if content.cost:
-        rows.append(_fact("time", _cost(content)))
-    rows += [_fact("finding", _finding(finding, mesh)) for finding in content.findings]
-    rows += [_fact("note", text(note)) for note in content.notes]
+        assumed = "".join(block(text(sentence)) for sentence in content.assumptions)
+        how = details(tag("span", "how it is estimated", FAINT), assumed)
+        facts.append(("time", text(content.cost) + how))
+    facts += [("finding", _finding(found, mesh)) for found in content.findings]
+    facts += [("note", text(note)) for note in content.notes]
+    for label, body in facts:
+        yield row([_label(label), cell(body)])
     if content.about:
-        rows.append(_fact("about", text(" ".join(content.about)), FAINT))
-    return table(rows)
-
-
-def _cost(content: Content) -> str:
-    said = "".join(block(text(sentence)) for sentence in content.assumptions)
-    return text(content.cost) + details(tag("span", "how it is estimated", FAINT), said)
-
-
-def _fact(label: str, body: str, style: str = "") -> str:
-    return row([_label(label), cell(body, style)])
+        yield row([_label("about"), cell(text(" ".join(content.about)), FAINT)])
 
 
 def _label(label: str) -> str:
     return cell(tag("b", label), "white-space: nowrap; min-width: 58px")
 
 
-def _finding(finding: Remark, mesh: Mesh) -> str:
-    head = f"{tag('b', text(finding.head))}: " if finding.head else ""
-    more = details(tag("span", "details", FAINT), code(finding.details)) if finding.details else ""
-    return head + text(finding.text) + _drawn(finding.values, mesh) + more
-
-
-def _drawn(values: Sequence[Value], mesh: Mesh) -> str:
-    """Draw arrays side by side."""
+def _finding(found: Remark, mesh: Mesh) -> str:
+    head = f"{tag('b', text(found.head))}: " if found.head else ""
     bounds = Bounds(tiles=_TILES // 8)
-    return block("".join(grid(value_picture([value], mesh, bounds)) for value in values))
-
-
-def _pictures(report: Report) -> str:
-    arrays, meshes = pictures(report, Bounds(tiles=_TILES))
-    return _gallery(phrases.ARRAYS, arrays) + _gallery("Which devices exchange", meshes)
+    drawn = block("".join(grid(value_picture([value], mesh, bounds)) for value in found.values))
+    more = details(tag("span", "details", FAINT), code(found.details)) if found.details else ""
+    return head + text(found.text) + drawn + more
 
 
 def _gallery(title: str, gallery: Gallery) -> str:
@@ -278,37 +253,12 @@ def _gallery(title: str, gallery: Gallery) -> str:
     if not drawn:
         return ""
     more = _rest(f"and {gallery.left:,} more that are not drawn" if gallery.left else "")
-    summary = tag("span", text(title), "font-weight: 600")
-    return details(summary, "".join(map(grid, drawn)) + more, is_open=len(drawn) <= _OPEN)
-
-
-def _typed(report: Report) -> str:
-    """Give the placement in the type of each line, where types have one."""
-    if not report.typed:
-        return ""
-    summary = tag("span", phrases.TYPES, "font-weight: 600")
-    return details(summary, page.html(typed.page(report.typed, report.sources, _TYPED)))
-
-
-def _values(values: Table, reasons: tuple[str, ...]) -> str:
-    if not values.rows:
-        return ""
-    rows = [row(_array(array)) for array in values.rows]
-    summary = tag("span", "Arrays inside the program, and why each lies so", "font-weight: 600")
-    why = "".join(block(text(reason)) for reason in reasons)
-    return details(summary, table(rows) + _rest(values.rest) + why)
-
-
-def _texts(report: Report, limit: int) -> str:
-    return "".join(_text(name, body, limit) for name, body in report.texts.items() if body)
+    return _folded(title, "".join(map(grid, drawn)) + more, is_open=len(drawn) <= _OPEN)
 
 
 def _text(name: str, body: str, limit: int) -> str:
-    shown = body[:limit]
+    cut = f"Cut after {limit:,} of {len(body):,} characters: report.texts[{name!r}] has them all."
     lines = count(body.count("\n") + 1, "line")
-    note = f"Cut after {limit:,} of {len(body):,} characters: report.texts[{name!r}] has them all."
-    cut = _rest(clean(note)) if len(body) > limit else ""
-    summary = f"{tag('b', text(clean(name)))} program, {lines}, {size(len(body))}"
-    look = "max-height: 420px; overflow-y: auto"
-    lines_of = "\n".join(map(clean, shown.splitlines()))
-    return details(summary, cut + code(lines_of, look))
+    summary = f"{tag('b', escaped(name))} program, {lines}, {size(len(body))}"
+    shown = code(clean_lines(body[:limit]), "max-height: 420px; overflow-y: auto")
+    return details(summary, (_rest(clean(cut)) if len(body) > limit else "") + shown)

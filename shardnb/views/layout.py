@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import islice, product
 
 from shardnb.report import Mesh, Value
 from shardnb.report.spec import blocks_of, grid_of
@@ -65,8 +65,8 @@ def _free(value: Value, mesh: Mesh) -> list[str]:
     """Name the axes along which the devices hold the same."""
     used = {*_own(value), *(axis for axes in value.spec or () for axis in axes)}
     parts = {axis.partition(":(")[0] for axis in used if ":(" in axis}
-    names = [axis.name for axis in mesh.axes if axis.size > 1 and axis.name not in used]
-    return [f"the rest of {name}" if name in parts else name for name in names]
+    free = [axis.name for axis in mesh.axes if axis.size > 1 and axis.name not in used]
+    return [f"the rest of {name}" if name in parts else name for name in free]
 
 
 def plane(grid: Sequence[int]) -> tuple[int | None, int | None]:
@@ -118,33 +118,19 @@ def sheets(grid: Sequence[int], bounds: Bounds) -> tuple[Sheet, ...]:
     height = 1 if down is None else grid[down]
     width = 1 if across is None else grid[across]
     rows, columns = _fit(height, width, replace(bounds, tiles=max(16, bounds.tiles // shown)))
+    # Blocks are numbered row-major: so far apart are two neighbours along each dimension.
+    steps = [math.prod(grid[dim + 1 :]) for dim in range(len(grid))]
+    high, wide = (0 if dim is None else steps[dim] for dim in (down, across))
     result = []
-    for index, _ in zip(product(*(range(grid[dim]) for dim in others)), range(shown), strict=False):
+    for index in islice(product(*(range(grid[dim]) for dim in others)), shown):
         at = dict(zip(others, index, strict=True))
-        body = (tuple(_block(grid, at, {down: r, across: c}) for c in columns) for r in rows)
-        result.append(Sheet(at, tuple(body)))
+        first = sum(place * steps[dim] for dim, place in at.items())
+        drawn = (
+            tuple(None if r is None or c is None else first + r * high + c * wide for c in columns)
+            for r in rows
+        )
+        result.append(Sheet(at, tuple(drawn)))
     return tuple(result)
-
-
-def _block(
-    grid: Sequence[int], at: dict[int, int], drawn: dict[int | None, int | None]
-) -> int | None:
-    """Give the number of the block at a place; None where the place stands for a gap."""
-    if None in drawn.values():
-        return None
-    return number(grid, [at.get(dim, drawn.get(dim)) or 0 for dim in range(len(grid))])
-
-
-def number(grid: Sequence[int], index: Sequence[int]) -> int:
-    """Give the row-major number of a place in a grid.
-
-    >>> number((4, 2), (1, 1)), number((), ())
-    (3, 0)
-    """
-    result = 0
-    for size, place in zip(grid, index, strict=True):
-        result = result * size + place
-    return result
 
 
 def index_of(grid: Sequence[int], block: int) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import repeat
 from typing import Any
 
 import msgspec
@@ -16,11 +17,13 @@ import msgspec
 from shardnb.report import Collective, Mesh, Report, Value, json
 from shardnb.report.spec import placed_value, type_text
 from shardnb.report.why import arrivals, explain_each
-from shardnb.views import content, phrases, words
-from shardnb.views.code import Led, led_by, weight
-from shardnb.views.entries import Entry, tell
+from shardnb.views import content, html, phrases, text, words
+from shardnb.views.code import Led, led_by
+from shardnb.views.entries import Entry, tell, weight
 from shardnb.views.formatting import clean, count, dims, size
 from shardnb.views.layout import copies
+
+MIME = "application/vnd.shardnb.report.v1+json"
 
 # A shorter text than its reference is kept as it is.
 _REFERRED = 5
@@ -94,6 +97,15 @@ class Said(msgspec.Struct, frozen=True, omit_defaults=True):
     collectives: dict[str, Column] = {}
 
 
+def mimebundle(report: Report) -> dict[str, Any]:
+    """Give what a notebook keeps, to be shown without a kernel: text, HTML, and the live view."""
+    return {
+        "text/plain": text.render(report),
+        "text/html": html.render(report),
+        MIME: to_data(report),
+    }
+
+
 def to_data(report: Report) -> dict[str, Any]:
     """Give a report's data, without the programs' texts, with what is said of it."""
     return {**json.to_data(report, texts=False), "said": msgspec.to_builtins(said_of(report))}
@@ -109,15 +121,20 @@ def said_of(report: Report) -> Said:
     arrays = [*report.inputs, *report.outputs, *report.values]
     arrays += [value for finding in report.findings for value in finding.values]
     arrivals, earlier = _history(report)
+    remarks = (content.finding(finding, report) for finding in report.findings)
+    # The view knows how many the filters let through, and which part of the bytes.
+    known = phrases.KNOWN_BYTES if words.unknown(report.collectives) else phrases.BYTES
+    number = count(len(report.collectives), "collective")
+    filtered = phrases.FILTERED.format(shown="{shown}", all=number, share="{share}", bytes=known)
     return Said(
         header=content.header(report),
         summary=content.summary(report),
-        filtered=_filtered(report),
+        filtered=filtered,
         memory=content.memory_parts(report.memory, len(report.outputs)),
         about=" ".join(content.about(report)),
         cost=words.bound(report.cost) if report.cost else "",
         assumptions=words.estimated(report.cost) if report.cost else (),
-        findings=tuple((one.head, one.text) for one in _findings(report)),
+        findings=tuple((remark.head, remark.text) for remark in remarks),
         inputs=_drawn(report.inputs, "input"),
         outputs=_drawn(report.outputs, "output"),
         lines=tuple(_lines(report)),
@@ -125,17 +142,6 @@ def said_of(report: Report) -> Said:
         arrivals=arrivals,
         collectives=_collectives(report),
     )
-
-
-def _findings(report: Report) -> Iterator[content.Remark]:
-    return (content.finding(one, report) for one in report.findings)
-
-
-def _filtered(report: Report) -> str:
-    """Write what the filters let through; the view knows how many, and which part of the bytes."""
-    known = phrases.KNOWN_BYTES if words.unknown(report.collectives) else phrases.BYTES
-    number = count(len(report.collectives), "collective")
-    return phrases.FILTERED.format(shown="{shown}", all=number, share="{share}", bytes=known)
 
 
 def _drawn(values: Sequence[Value], noun: str) -> Drawn:
@@ -155,14 +161,12 @@ def _lines(report: Report) -> Iterator[tuple[LedLine, ...]]:
     led = led_by(report)
     for index, _ in enumerate(report.sources):
         by_line: Led = led.get(index, {})
-        heavy = sorted(by_line, key=lambda line: (-weight(by_line[line]), line))
-        yield tuple(_led(line, by_line[line], report) for line in heavy)
-
-
-def _led(line: int, collectives: Sequence[Collective], report: Report) -> LedLine:
-    badges = _badges(collectives, report, **_BADGES)
-    marks = _badges(collectives, report, **_MARKS)
-    return LedLine(line, badges, () if marks == badges else marks)
+        lines = []
+        for line in sorted(by_line, key=lambda line: (-weight(by_line[line]), line)):
+            badges = _badges(by_line[line], report, **_BADGES)
+            marks = _badges(by_line[line], report, **_MARKS)
+            lines.append(LedLine(line, badges, () if marks == badges else marks))
+        yield tuple(lines)
 
 
 def _badges(
@@ -170,20 +174,19 @@ def _badges(
 ) -> tuple[Badge, ...]:
     entries = tell(collectives, report, single=single, limit=limit)
     shown = [Badge(e.members[0].id, e.head, e.sends, _mark(e)) for e in entries.shown]
-    if entries.left:
-        number = count(len(entries.left), "more collective")
-        sent = size(sum(c.least_wire_bytes for c in entries.left))
-        first = entries.left[0].id
-        shown.append(Badge(first, "", f"and {number}, {sent}", f"and {number}"))
+    if left := entries.left:
+        number = count(len(left), "more collective")
+        sent = size(sum(c.least_wire_bytes for c in left))
+        shown.append(Badge(left[0].id, "", f"and {number}, {sent}", f"and {number}"))
     return tuple(shown)
 
 
 def _mark(entry: Entry) -> str:
     """Write the badge of an editor: `all-reduce 256 KiB model x4`, `17 all-reduces 3.2 MiB`."""
-    first, *others = entry.members
+    first = entry.members[0]
     axes = ", ".join(first.axes) if first.axes is not None else words.grouping(first)
     along = f" {clean(axes)}" if axes else ""
-    if not others:
+    if len(entry.members) == 1:
         return f"{clean(first.kind)} {size(first.wire_bytes)}{along}{words.trips(first)}"
     return f"{count(len(entry.members), clean(first.kind))} {words.sent(entry.members)}{along}"
 
@@ -192,24 +195,20 @@ def _mark(entry: Entry) -> str:
 
 
 def _arrays(values: Sequence[Value], report: Report) -> dict[str, Column]:
-    mesh = report.mesh
-    types = [clean(type_text(value)) for value in values]
+    # Inputs and outputs come first, and have no reasons; nor have the arrays after the values.
     edges = len(report.inputs) + len(report.outputs)
-    reasons = [""] * edges + list(map(clean, explain_each(report)))
-    reasons += [""] * (len(values) - len(reasons))
-    why = [
-        _referring(reason, {"type": kind, "from": _from(value), "name": clean(value.name)})
-        for reason, kind, value in zip(reasons, types, values, strict=True)
-    ]
-    held = (f"{dims(v.shard_shape)} a device, {size(v.shard_bytes)}" for v in values)
-    times = (clean(copies(value, mesh)) for value in values)
-    more = ("; ".join(content.remarks(value, mesh)) for value in values)
-    return dict(zip(ARRAY_TEXTS, map(_column, (types, held, times, more, why)), strict=True))
-
-
-def _from(value: Value) -> str:
-    """Give the name of what put the first of its axes on a value."""
-    return clean(value.origins[0].name) if value.origins else ""
+    reasons = [*[""] * edges, *map(clean, explain_each(report)), *repeat("", len(values))]
+    rows = []
+    for value, reason in zip(values, reasons, strict=False):
+        held = f"{dims(value.shard_shape)} a device, {size(value.shard_bytes)}"
+        remarks = "; ".join(content.remarks(value, report.mesh))
+        kind, name = clean(type_text(value)), clean(value.name)
+        # What put the first of its axes on the value.
+        origin = clean(value.origins[0].name) if value.origins else ""
+        why = _referring(reason, {"type": kind, "from": origin, "name": name})
+        rows.append((kind, held, clean(copies(value, report.mesh)), remarks, why))
+    columns = zip(*rows, strict=True) if rows else [()] * len(ARRAY_TEXTS)
+    return dict(zip(ARRAY_TEXTS, map(_column, columns), strict=True))
 
 
 def _history(report: Report) -> tuple[Column | None, list[Value]]:
@@ -243,29 +242,13 @@ def _since(value: Value, when: Mapping[str, int | None], step: int, mesh: Mesh) 
 # Collectives
 
 
-def _collectives(report: Report) -> dict[str, Column]:
-    found = report.collectives
-    if not found:
-        return {}
-    fields = [_fields(one) for one in found]
-    plain = {name: _column(text(one, report) for one in found) for name, text in _PLAIN.items()}
-    told = {name: _column(map(_referring, map(say, found), fields)) for name, say in _TOLD.items()}
-    return {**plain, **told}
+def _at(collective: Collective, report: Report) -> str:
+    place = words.at(words.home(collective, report), report)
+    return place + words.inside((collective,)) + words.phase(collective)
 
 
-def _fields(one: Collective) -> dict[str, str]:
-    """Give what a collective's sentences refer to; first the text that holds the others."""
-    texts = {"why": one.why.strip(), "producer": one.producer, "consumer": one.consumer}
-    return {name: clean(text or "") for name, text in texts.items()}
-
-
-def _at(one: Collective, report: Report) -> str:
-    phase = f", {clean(one.phase)}" if one.phase else ""
-    return words.at(words.home(one, report), report) + words.inside((one,)) + phase
-
-
-def _because(one: Collective) -> str:
-    because = words.because(one)
+def _because(collective: Collective) -> str:
+    because = words.because(collective)
     return because[:1].upper() + because[1:]
 
 
@@ -291,6 +274,18 @@ _TOLD: dict[str, Callable[[Collective], str]] = {
 
 ARRAY_TEXTS = ("type", "held", "copies", "remarks", "why")
 COLLECTIVE_TEXTS = (*_PLAIN, *_TOLD)
+
+
+def _collectives(report: Report) -> dict[str, Column]:
+    found = report.collectives
+    if not found:
+        return {}
+    # First the text that holds the others.
+    texts = ({"why": c.why.strip(), "producer": c.producer, "consumer": c.consumer} for c in found)
+    fields = [{name: clean(text or "") for name, text in each.items()} for each in texts]
+    plain = {name: _column(text(c, report) for c in found) for name, text in _PLAIN.items()}
+    told = {name: _column(map(_referring, map(say, found), fields)) for name, say in _TOLD.items()}
+    return {**plain, **told}
 
 
 # Texts that are kept once

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
+
+from shardnb.views.formatting import clean
 
 MONO = "font-family: ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 FAINT = "opacity: 0.75"
-_PLAIN = "border: none; text-align: left; vertical-align: top; white-space: normal"
+PAGE = "font: 14px/1.5 system-ui, sans-serif; max-width: 900px; overflow-wrap: anywhere"
 
 
 def tag(name: str, body: str, style: str = "", **attributes: str) -> str:
@@ -15,8 +18,8 @@ def tag(name: str, body: str, style: str = "", **attributes: str) -> str:
     >>> tag("b", "x", title='"')
     '<b title="&quot;">x</b>'
     """
-    styled = {"style": style} if style else {}
-    given = {**styled, **attributes}
+    style = style.rstrip("; ")
+    given = {"style": style, **attributes} if style else attributes
     written = "".join(f' {key}="{escape(value)}"' for key, value in given.items())
     return f"<{name}{written}>{body}</{name}>"
 
@@ -26,31 +29,43 @@ def text(value: str) -> str:
     return escape(value, quote=False)
 
 
+def escaped(value: str) -> str:
+    """Escape a text of unknown origin for a body, its control characters visible."""
+    return text(clean(value))
+
+
 def cell(body: str, style: str = "", **attributes: str) -> str:
     """Write a table cell that looks the same in every notebook."""
-    return tag("td", body, f"{_PLAIN}; padding: 1px 14px 1px 0; {style}".rstrip("; "), **attributes)
+    look = "border: none; text-align: left; vertical-align: top; white-space: normal"
+    return tag("td", body, f"{look}; padding: 1px 14px 1px 0; {style}", **attributes)
 
 
-def table(rows: list[str], style: str = "") -> str:
+def line_number(number: int | None) -> str:
+    """Write the cell of a line's number, empty where it is not known."""
+    look = f"text-align: right; white-space: nowrap; {FAINT}"
+    return cell("" if number is None else str(number), look)
+
+
+def table(rows: Iterable[str], style: str = "") -> str:
     """Write a table of rows that `row` wrote."""
     look = f"border-collapse: collapse; border: none; margin: 4px 0; font-size: 13px; {style}"
-    return tag("table", tag("tbody", "".join(rows)), look.rstrip("; "))
+    return tag("table", tag("tbody", "".join(rows)), look)
 
 
-def row(cells: list[str]) -> str:
+def row(cells: Iterable[str]) -> str:
     """Write a table row of cells that `cell` wrote."""
     return tag("tr", "".join(cells), "background: transparent; border: none")
 
 
 def mono(value: str, style: str = "") -> str:
     """Write a text in the code's letters."""
-    return tag("span", text(value), f"{MONO}; {style}".rstrip("; "))
+    return tag("span", text(value), f"{MONO}; {style}")
 
 
 def code(value: str, style: str = "") -> str:
     """Write lines of code that wrap rather than scroll sideways."""
     look = f"{MONO}; font-size: 12px; white-space: pre-wrap; overflow-wrap: anywhere; margin: 4px 0"
-    return tag("pre", text(value), f"{look}; {style}".rstrip("; "))
+    return tag("pre", text(value), f"{look}; {style}")
 
 
 def chip(value: str, colours: tuple[str, str]) -> str:
@@ -69,4 +84,4 @@ def details(summary: str, body: str, *, is_open: bool = False) -> str:
 
 def block(body: str, style: str = "") -> str:
     """Write a paragraph of HTML."""
-    return tag("div", body, f"margin: 2px 0; {style}".rstrip("; "))
+    return tag("div", body, f"margin: 2px 0; {style}")

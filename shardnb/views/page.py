@@ -2,52 +2,102 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import singledispatch
+from typing import override
 
 from shardnb.report import Mesh, Value
 from shardnb.report.spec import type_text
 from shardnb.views import markup, palette
-from shardnb.views.formatting import clean, dims
+from shardnb.views.formatting import clean, clean_lines, columns, dims, wrapped
 from shardnb.views.grids import grid
 from shardnb.views.layout import Bounds
-from shardnb.views.markup import FAINT, MONO
+from shardnb.views.markup import FAINT, MONO, PAGE, escaped, tag
 from shardnb.views.picture import value_picture
 
-_WIDTH = 100
+# A cell of so many characters stays on one line.
 _SHORT = 44
-_LOOK = "font: 14px/1.5 system-ui, sans-serif; max-width: 900px; overflow-wrap: anywhere"
+
+
+class Block(ABC):
+    """A part of a page."""
+
+    @abstractmethod
+    def lines(self) -> Iterator[str]:
+        """Write it for a terminal."""
+
+    @abstractmethod
+    def html(self) -> str:
+        """Write it as HTML."""
+
+
+def text(blocks: Iterable[Block]) -> str:
+    """Write a page for a terminal."""
+    return "\n".join(line for block in blocks for line in block.lines())
+
+
+def html(blocks: Iterable[Block]) -> str:
+    """Write a page as an HTML fragment: tables, details and inline styles only."""
+    return tag("div", "".join(block.html() for block in blocks), PAGE)
 
 
 @dataclass(frozen=True)
-class Lead:
+class Lead(Block):
     """The sentence that a page begins with; `label` stands before it."""
 
     label: str
     text: str = ""
 
+    @override
+    def lines(self) -> Iterator[str]:
+        yield from wrapped(clean(f"{self.label}: {self.text}" if self.text else self.label), 0, 2)
+
+    @override
+    def html(self) -> str:
+        rest = f": {escaped(self.text)}" if self.text else ""
+        return markup.block(tag("b", escaped(self.label)) + rest, "margin: 4px 0")
+
 
 @dataclass(frozen=True)
-class Say:
+class Say(Block):
     """A paragraph."""
 
     text: str
-    faint: bool = False
+
+    @override
+    def lines(self) -> Iterator[str]:
+        yield from wrapped(clean(self.text), 2, 4)
+
+    @override
+    def html(self) -> str:
+        return markup.block(escaped(self.text))
 
 
 @dataclass(frozen=True)
-class Code:
+class Code(Block):
     """Lines to read or to paste, with a word before them and what is known of them behind."""
 
     label: str
     text: str
     remark: str = ""
 
+    @override
+    def lines(self) -> Iterator[str]:
+        first, *others = self.text.splitlines() or [""]
+        remark = f"    ({self.remark})" if self.remark and not others else ""
+        yield f"  {self.label} {clean(first)}{remark}"
+        yield from (f"{' ' * (len(self.label) + 3)}{clean(line)}" for line in others)
+
+    @override
+    def html(self) -> str:
+        body = markup.mono(clean_lines(self.text), "white-space: pre-wrap")
+        remark = f" {tag('span', escaped(self.remark), FAINT)}" if self.remark else ""
+        return markup.block(f"{escaped(self.label)} {body}{remark}")
+
 
 @dataclass(frozen=True)
-class Line:
+class ListedLine:
     """A line of the user's with its number, and what stands beside it, each with its mark."""
 
     number: int | None
@@ -56,224 +106,121 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Listing:
+class Listing(Block):
     """Lines of the user's, each with what belongs to it below or beside it."""
 
-    lines: tuple[Line, ...]
+    listed: tuple[ListedLine, ...]
+
+    @override
+    def lines(self) -> Iterator[str]:
+        numbers = ["" if line.number is None else str(line.number) for line in self.listed]
+        digits = max([1, *map(len, numbers)])
+        for number, line in zip(numbers, self.listed, strict=True):
+            if number or line.text:
+                yield f"  {number:>{digits}}  {clean(line.text)}".rstrip()
+            for beside, mark in line.beside:
+                yield f"  {'':>{digits}}      {clean(beside)}{f'    # {mark}' if mark else ''}"
+
+    @override
+    def html(self) -> str:
+        rows = []
+        for line in self.listed:
+            beside = ""
+            for words, mark in line.beside:
+                chip = f" {markup.chip(clean(mark), palette.OTHER)}" if mark else ""
+                look = f"{MONO}; font-size: 12px; white-space: pre-wrap"
+                beside += markup.block(tag("span", escaped(words), look) + chip)
+            source = markup.mono(clean(line.text), "white-space: pre-wrap")
+            rows.append(
+                markup.row(
+                    [markup.line_number(line.number), markup.cell(source), markup.cell(beside)]
+                )
+            )
+        return markup.table(rows)
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Block):
     """A table; the columns `code` hold code."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     code: tuple[int, ...] = ()
 
+    @override
+    def lines(self) -> Iterator[str]:
+        rows = [tuple(map(clean, row)) for row in (self.head, *self.rows) if any(row)]
+        yield from (f"  {line}".rstrip() for line in columns(rows))
+
+    @override
+    def html(self) -> str:
+        bold = [tag("b", escaped(name), "font-weight: 600") for name in self.head]
+        rows = [markup.row(list(map(markup.cell, bold)))] if bold else []
+        for row in self.rows:
+            cells = []
+            for i, body in enumerate(map(clean, row)):
+                look = "white-space: nowrap" if len(body) <= _SHORT else ""
+                written = markup.mono(body) if i in self.code else markup.text(body)
+                cells.append(markup.cell(written, look))
+            rows.append(markup.row(cells))
+        return markup.table(rows)
+
 
 @dataclass(frozen=True)
-class Drawn:
+class Drawn(Block):
     """Arrays to draw side by side, each on its mesh."""
 
     values: tuple[tuple[Value, Mesh], ...]
 
+    @override
+    def lines(self) -> Iterator[str]:
+        rows = tuple(
+            (value.name, type_text(value), f"{dims(value.shard_shape)} a device")
+            for value, _ in self.values
+        )
+        yield from Table((), rows).lines()
+
+    @override
+    def html(self) -> str:
+        bounds = Bounds(tiles=200)
+        drawn = (grid(value_picture([value], mesh, bounds)) for value, mesh in self.values)
+        return markup.block("".join(drawn))
+
 
 @dataclass(frozen=True)
-class Folded:
+class Folded(Block):
     """A longer text under a summary: one click away in HTML, left out of text."""
 
     summary: str
     text: str
 
+    @override
+    def lines(self) -> Iterator[str]:
+        yield from ()
+
+    @override
+    def html(self) -> str:
+        body = markup.code(clean_lines(self.text), "max-height: 420px; overflow-y: auto")
+        return markup.details(tag("span", escaped(self.summary), FAINT), body)
+
 
 @dataclass(frozen=True)
-class Columns:
+class Columns(Block):
     """Blocks side by side, each column under its name."""
 
     columns: tuple[tuple[str, tuple[Block, ...]], ...]
 
+    @override
+    def lines(self) -> Iterator[str]:
+        for name, blocks in self.columns:
+            yield f"--- {name} ---"
+            yield from (line for block in blocks for line in block.lines())
 
-Block = Lead | Say | Code | Listing | Table | Drawn | Folded | Columns
-
-
-def text(blocks: Iterable[Block]) -> str:
-    """Write a page for a terminal."""
-    return "\n".join(line for block in blocks for line in _lines(block))
-
-
-def html(blocks: Iterable[Block]) -> str:
-    """Write a page as an HTML fragment: tables, details and inline styles only."""
-    return markup.tag("div", "".join(map(_html, blocks)), _LOOK)
-
-
-# Text
-
-
-@singledispatch
-def _lines(block: Block) -> Iterator[str]:
-    raise NotImplementedError(type(block))
-
-
-@_lines.register
-def _(block: Lead) -> Iterator[str]:
-    yield from _wrapped(f"{block.label}: {block.text}" if block.text else block.label, 0)
-
-
-@_lines.register
-def _(block: Say) -> Iterator[str]:
-    yield from _wrapped(block.text, 2)
-
-
-@_lines.register
-def _(block: Code) -> Iterator[str]:
-    first, *others = block.text.splitlines() or [""]
-    remark = f"    ({block.remark})" if block.remark else ""
-    indent = " " * (len(block.label) + 3)
-    yield f"  {block.label} {clean(first)}{remark if not others else ''}"
-    yield from (f"{indent}{clean(line)}" for line in others)
-
-
-@_lines.register
-def _(block: Listing) -> Iterator[str]:
-    numbers = [str(line.number) for line in block.lines if line.number is not None]
-    digits = max(map(len, numbers), default=1)
-    for line in block.lines:
-        number = "" if line.number is None else str(line.number)
-        if number or line.text:
-            yield f"  {number:>{digits}}  {clean(line.text)}".rstrip()
-        for words, mark in line.beside:
-            yield f"  {'':>{digits}}      {clean(words)}{f'    # {mark}' if mark else ''}"
-
-
-@_lines.register
-def _(block: Table) -> Iterator[str]:
-    rows = [tuple(map(clean, row)) for row in (block.head, *block.rows) if any(row)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        padded = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
-        yield f"  {'   '.join(padded)}".rstrip()
-
-
-@_lines.register
-def _(block: Drawn) -> Iterator[str]:
-    rows = tuple(
-        (value.name, type_text(value), f"{dims(value.shard_shape)} a device")
-        for value, _ in block.values
-    )
-    if rows:
-        yield from _lines(Table((), rows))
-
-
-@_lines.register
-def _(block: Folded) -> Iterator[str]:
-    del block
-    yield from ()
-
-
-@_lines.register
-def _(block: Columns) -> Iterator[str]:
-    for name, blocks in block.columns:
-        yield f"--- {name} ---"
-        yield from (line for inner in blocks for line in _lines(inner))
-
-
-def _wrapped(words: str, indent: int) -> list[str]:
-    return textwrap.wrap(
-        clean(words),
-        _WIDTH,
-        initial_indent=" " * indent,
-        subsequent_indent=" " * (indent + 2),
-        break_on_hyphens=False,
-    )
-
-
-# HTML
-
-
-@singledispatch
-def _html(block: Block) -> str:
-    raise NotImplementedError(type(block))
-
-
-@_html.register
-def _(block: Lead) -> str:
-    label = markup.tag("b", markup.text(clean(block.label)))
-    rest = f": {markup.text(clean(block.text))}" if block.text else ""
-    return markup.block(label + rest, "margin: 4px 0")
-
-
-@_html.register
-def _(block: Say) -> str:
-    return markup.block(markup.text(clean(block.text)), FAINT if block.faint else "")
-
-
-@_html.register
-def _(block: Code) -> str:
-    lines = "\n".join(map(clean, block.text.splitlines()))
-    label = markup.text(clean(block.label))
-    remark = f" {markup.tag('span', markup.text(clean(block.remark)), FAINT)}"
-    body = markup.mono(lines, "white-space: pre-wrap")
-    return markup.block(f"{label} {body}{remark if block.remark else ''}")
-
-
-@_html.register
-def _(block: Listing) -> str:
-    return markup.table([_listed(line) for line in block.lines])
-
-
-def _listed(line: Line) -> str:
-    number = "" if line.number is None else str(line.number)
-    look = f"text-align: right; white-space: nowrap; {FAINT}"
-    source = markup.mono(clean(line.text), "white-space: pre-wrap")
-    beside = "".join(_beside(words, mark) for words, mark in line.beside)
-    return markup.row([markup.cell(number, look), markup.cell(source), markup.cell(beside)])
-
-
-def _beside(words: str, mark: str) -> str:
-    look = f"{MONO}; font-size: 12px; white-space: pre-wrap"
-    chip = f" {markup.chip(clean(mark), palette.OTHER)}" if mark else ""
-    return markup.block(markup.tag("span", markup.text(clean(words)), look) + chip)
-
-
-@_html.register
-def _(block: Table) -> str:
-    head = [markup.row([markup.cell(_bold(name)) for name in block.head])] if block.head else []
-    return markup.table([*head, *(_row(row, block.code) for row in block.rows)])
-
-
-def _bold(name: str) -> str:
-    return markup.tag("b", markup.text(clean(name)), "font-weight: 600")
-
-
-def _row(row: Sequence[str], code: Sequence[int]) -> str:
-    return markup.row([_cell(clean(body), code=i in code) for i, body in enumerate(row)])
-
-
-def _cell(body: str, *, code: bool) -> str:
-    look = "white-space: nowrap" if len(body) <= _SHORT else ""
-    return markup.cell(markup.mono(body) if code else markup.text(body), look)
-
-
-@_html.register
-def _(block: Drawn) -> str:
-    bounds = Bounds(tiles=200)
-    drawn = (grid(value_picture([value], mesh, bounds)) for value, mesh in block.values)
-    return markup.block("".join(drawn))
-
-
-@_html.register
-def _(block: Folded) -> str:
-    lines = "\n".join(map(clean, block.text.splitlines()))
-    summary = markup.tag("span", markup.text(clean(block.summary)), FAINT)
-    body = markup.code(lines, "max-height: 420px; overflow-y: auto")
-    return markup.details(summary, body)
-
-
-@_html.register
-def _(block: Columns) -> str:
-    width = f"width: {100 // max(1, len(block.columns))}%"
-    cells = (
-        markup.cell(_html(Lead(name)) + "".join(map(_html, blocks)), width)
-        for name, blocks in block.columns
-    )
-    return markup.table([markup.row(list(cells))], "width: 100%")
+    @override
+    def html(self) -> str:
+        width = f"width: {100 // max(1, len(self.columns))}%"
+        cells = [
+            markup.cell("".join(block.html() for block in (Lead(name), *blocks)), width)
+            for name, blocks in self.columns
+        ]
+        return markup.table([markup.row(cells)], "width: 100%")

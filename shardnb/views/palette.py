@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import colorsys
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 TEXT = "#1b1b1b"
@@ -10,6 +11,7 @@ EMPTY = "#c8c8c8"
 STRIPE = "rgba(0,0,0,0.22)"
 
 HUES = ("#8ecae6", "#ffc75f", "#a8d98a", "#f2a0a0", "#cdb4f0", "#f7b6d9", "#b8b8a0", "#7fd6c2")
+# A grey from 0 (black) to 255 (white), and how much of it is mixed into a hue.
 _SHADES = ((0, 0), (255, 0.5), (60, 0.25), (255, 0.75))
 _BORDERS = ("solid", "dashed", "dotted", "double")
 _HATCHES = ("", "..", "++", "oo")  # diagonal stripes mean a pending sum
@@ -37,19 +39,16 @@ def tint(rank: int, total: int, down: float = 0, across: float = 0) -> Tint:
     """
     if total <= len(HUES) * len(_BORDERS):
         style, hue = divmod(rank, len(HUES))
-        return Tint(_mixed(HUES[hue], *_SHADES[style]), _BORDERS[style], _HATCHES[style])
-    return Tint(_shade(0.85 * down, 0.66 + 0.24 * across))
+        grey, part = _SHADES[style]
+        channels = [int(HUES[hue][i : i + 2], 16) for i in (1, 3, 5)]
+        mixed = _hex(channel + (grey - channel) * part for channel in channels)
+        return Tint(mixed, _BORDERS[style], _HATCHES[style])
+    shade = colorsys.hls_to_rgb(0.85 * down, 0.66 + 0.24 * across, 0.6)
+    return Tint(_hex(255 * channel for channel in shade))
 
 
-def _mixed(colour: str, grey: int, part: float) -> str:
-    """Mix a colour with a part of grey, from 0 (black) to 255 (white)."""
-    channels = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
-    return "#" + "".join(f"{round(c + (grey - c) * part):02x}" for c in channels)
-
-
-def _shade(hue: float, light: float) -> str:
-    red, green, blue = colorsys.hls_to_rgb(hue, light, 0.6)
-    return f"#{round(red * 255):02x}{round(green * 255):02x}{round(blue * 255):02x}"
+def _hex(channels: Iterable[float]) -> str:
+    return "#" + "".join(f"{round(channel):02x}" for channel in channels)
 
 
 def letter(number: int) -> str:

@@ -1,8 +1,7 @@
-"""The words of the live view that no report makes: headings, buttons, what the pointer is told.
+"""The words of the front end that no report makes: headings, buttons, what the pointer is told.
 
 `labextension/generate.py` writes them into the front end, which fills in the slots and says
-nothing of its own. A pair is for one thing and for another number of them. The widgets' and the
-editor's words stand in `widget_phrases`.
+nothing of its own. A pair is for one thing and for another number of them.
 """
 
 from __future__ import annotations
@@ -157,4 +156,115 @@ REPORT: dict[str, Phrase] = {
     "both": "{one} and {other}",
     "alongAxis": "{devices} along {axis}",
     "alongDim": "{devices} along dim {dim}",
+}
+
+# The JupyterLab extension
+EDITOR: dict[str, Phrase] = {
+    "panel": "Sharding report",
+    "panelCaption": "The last sharding report of the notebook",
+    "openCommand": "Show the Last Sharding Report",
+    "openCaption": "What the last %%shard cell sends between devices, who asked for it, and why",
+    "badgesCommand": "Show Collectives at Their Lines",
+    "typesCommand": "Show Placements behind Names",
+    "category": "Sharding",
+    "purpose": "Shows what a cell sends between devices at its lines and in a panel.",
+    "rendererPurpose": "Shows a shardnb report, live.",
+    "noReport": "No report in this notebook yet. Run a cell that begins with ",
+    "example": "%load_ext shardnb\n%mesh data=4,model=2\n\n"
+    "%%shard x=P('data', 'model') W=P('model')\ny = x @ W",
+    "markTitle": "{head}: {sends}; {cause}",
+    "markLabel": "{title}. Show it in the report.",
+    "noSettings": "shardnb: no settings",
+}
+
+# The widgets
+WIDGETS: dict[str, Phrase] = {
+    "noView": "no view {name}",
+    # the controls of a plan
+    "inputs": ARRAYS.replace("arrays", "inputs"),
+    "moreInputs": ("and {number} more input", "and {number} more inputs"),
+    "devices": ("= {number} device", "= {number} devices"),
+    "addAxis": "add axis",
+    "axisName": "name of axis {number}",
+    "axisSize": "devices along {axis}",
+    "axisType": "type of axis {axis}",
+    "axisRemove": "remove axis {axis}",
+    "meshShape": "shape of the mesh",
+    "dimension": "{name}, dimension {dim} of {size}",
+    "dim": "dim {dim} ({size})",
+    "scalar": "scalar",
+    "whole": "whole",
+    "splitOver": "{axes}: {size} each",
+    "doesNotDivide": "{axes}: does not divide",
+    # the explorer
+    "alone": "This report came without its function, so that its plan cannot be changed here: "
+    "sn.explore(fn, *args, mesh=...) compiles other plans.",
+    "pin": "pin this plan",
+    "stop": "stop",
+    "stateAsked": "asked",
+    "statePreview": "preview",
+    "stateCompiled": "compiled",
+    "stateRefused": "refused",
+    "stateStopped": "stopped",
+    "asking": "Asking Shardy ...",
+    "late": "The kernel has not answered yet: it may be running a cell.",
+    "stopped": "Stopped. What is sent below is of the plan that was compiled last.",
+    "stale": "What is sent is still that of the plan that was compiled last.",
+    "before": "The pictures are of the plan before.",
+    "sends": "What the compiled program sends",
+    "guess": "Guess what each line sends, then see",
+    "wholeReport": "The whole report of the compiled program",
+    "code": "The code that gives this plan",
+    "pins": "Pinned plans",
+    "plan": "plan",
+    "toDo": "what to do",
+    "least": "least",
+    "show": "show",
+    "unpin": "unpin",
+    # predict, then reveal
+    "nothing": "nothing",
+    "whichCollective": "which collective",
+    "reveal": "reveal",
+    "question": "Question {number} of {all}",
+    "itSends": "It sends ",
+    "over": "over",
+    "noLine": "A collective stands at no known line.",
+    "wholeProgram": "What does this program send?",
+    "questionLine": "Line {line}: ",
+    "oneOf": " It sends {all} different collectives: name one of them, in any order.",
+    "oneMore": " It sends {all} different collectives: name another one.",
+    "whatSent": " What does it send?",
+    "right": "Right.",
+    "rightKind": "The right kind, over other axes.",
+    "wrong": "Not quite.",
+    "truth": " It is {name}, {grouping}.",
+    "truthNothing": " Nothing: every device has what it needs.",
+    "again": "start again",
+    "next": "next",
+    "score": "{right} of {all} right",
+    # the check of a shard_map
+    "compile": "compile it",
+    "program": "The compiled program",
+    "inAll": "{axes}: {size} in all",
+    "asItIs": "as it is",
+    "write": "write ",
+    "or": "or ",
+    "shards": "Arrays: whole, and as the body of one device sees them",
+    "shardArray": "array",
+    "shardSpec": "spec",
+    "shardWhole": "whole",
+    "shardLocal": "one device",
+    "shardVaries": "may differ along",
+    "in": "in",
+    "out": "out",
+    "same": "none: the same everywhere",
+    "notTracked": "not tracked by JAX",
+    "lines": "What may differ, line by line",
+    "insertedNote": f"  ({INSERTED})",
+    "steps": "The checks, in order",
+    "ok": "ok",
+    "no": "no",
+    "notReached": "not reached",
+    "notChecked": "not checked",
+    "ownWords": "JAX's own words: {error}",
 }

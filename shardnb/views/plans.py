@@ -3,38 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from shardnb.report.plans import Plan, Plans
 from shardnb.report.spec import spec_text
 from shardnb.views import markup
-from shardnb.views.formatting import clean, count, seconds, size
+from shardnb.views.formatting import clean, columns, count, seconds, size
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 
-_TOLD = "What a plan sends is by the ring formula"
-_EMULATED = "compiled by the CPU compiler for emulated devices: another may choose otherwise"
-
-
 def text(plans: Plans) -> str:
     """Write plans for a terminal: a row for each, with what it splits below."""
-    heads, rows = _heads(plans.plans), [_row(n, plans) for n in range(len(plans.plans))]
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    lines = [_summary(plans)]
-    if rows:
-        lines += ["", _line(heads, widths)]
+    heads, *rows = columns(_table(plans))
+    lines = [_summary(plans), *(["", heads] if rows else [])]
     for plan, row in zip(plans.plans, rows, strict=True):
-        lines += [_line(row, widths), *(f"      {line}" for line in _split(plan))]
-    return "\n".join([*lines, *(["", *_notes(plans)])])
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    padded = (f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True))
-    return "   ".join(padded).rstrip()
+        lines += [row, *(f"      {line}" for line in _split(plan))]
+    return "\n".join([*lines, "", *_notes(plans)])
 
 
 def _summary(plans: Plans) -> str:
@@ -44,39 +32,28 @@ def _summary(plans: Plans) -> str:
     return clean(f"{found} for {plans.title}{limit}; {looked}")
 
 
-def _heads(plans: Sequence[Plan]) -> list[str]:
-    timed = any(plan.seconds is not None for plan in plans)
-    meshes = len({plan.mesh for plan in plans}) > 1
-    return [
-        "",
-        "memory",
-        "sends",
-        *(["time"] if timed else []),
-        "work",
-        *(["mesh"] if meshes else []),
-        "collectives",
-    ]
-
-
-def _row(number: int, plans: Plans) -> list[str]:
-    plan, heads = plans.plans[number], _heads(plans.plans)
-    least = min((p.flops for p in plans.plans if p.flops), default=None)
-    least_text = "at least " if plan.untold else ""
-    cells = {
-        "": str(number),
-        "memory": size(plan.memory),
-        "sends": f"{least_text}{size(plan.wire_bytes)}",
-        "time": "not known" if plan.seconds is None else seconds(plan.seconds),
-        "work": f"{plan.flops / least:.1f}x" if plan.flops and least else "not known",
-        "mesh": clean(" x ".join(f"{axis.name}={axis.size}" for axis in plan.mesh.axes)),
-        "collectives": clean(_collectives(plan)),
-    }
-    return [cells[head] for head in heads]
-
-
-def _collectives(plan: Plan) -> str:
-    parts = [f"{number} {name}" for name, number in plan.collectives.items()]
-    return ", ".join(parts) or "no communication"
+def _table(plans: Plans) -> list[list[str]]:
+    """Give the heads and a row for each plan; times and meshes where they tell plans apart."""
+    timed = any(plan.seconds is not None for plan in plans.plans)
+    meshes = len({plan.mesh for plan in plans.plans}) > 1
+    least = min((plan.flops for plan in plans.plans if plan.flops), default=None)
+    heads = ["", "memory", "sends", "time", "work", "mesh", "collectives"]
+    rows = [heads]
+    for number, plan in enumerate(plans.plans):
+        sent = ", ".join(f"{number} {name}" for name, number in plan.collectives.items())
+        rows.append(
+            [
+                str(number),
+                size(plan.memory),
+                f"{'at least ' if plan.untold else ''}{size(plan.wire_bytes)}",
+                "not known" if plan.seconds is None else seconds(plan.seconds),
+                f"{plan.flops / least:.1f}x" if plan.flops and least else "not known",
+                clean(" x ".join(f"{axis.name}={axis.size}" for axis in plan.mesh.axes)),
+                clean(sent or "no communication"),
+            ]
+        )
+    shown = {**dict.fromkeys(heads, True), "time": timed, "mesh": meshes}
+    return [[cell for head, cell in zip(heads, row, strict=True) if shown[head]] for row in rows]
 
 
 def _split(plan: Plan) -> list[str]:
@@ -96,26 +73,22 @@ def _notes(plans: Plans) -> Iterator[str]:
     costs = [plan.cost for plan in plans.plans if plan.cost]
     if costs:
         yield f"time: computing, then communicating, by formulas for {clean(costs[0].hardware)}"
-    emulated = any(plan.mesh.emulated for plan in plans.plans)
-    yield f"{_TOLD}; {_EMULATED}." if emulated else f"{_TOLD}."
+    emulated = "; compiled by the CPU compiler for emulated devices: another may choose otherwise"
+    is_emulated = any(plan.mesh.emulated for plan in plans.plans)
+    yield f"What a plan sends is by the ring formula{emulated if is_emulated else ''}."
 
 
 def html(plans: Plans) -> str:
     """Write plans as an HTML table: a row for each, what it splits behind a click."""
-    heads = _heads(plans.plans)
-    rows = [markup.row([markup.cell(markup.tag("b", markup.text(head))) for head in heads])]
-    for number, plan in enumerate(plans.plans):
-        *cells, last = _row(number, plans)
-        split = markup.code("\n".join(_split(plan)))
-        inside = markup.details(markup.text(last), split)
-        rows.append(
-            markup.row([*(markup.cell(markup.text(c)) for c in cells), markup.cell(inside)])
-        )
+    heads, *cells = _table(plans)
+    rows = [markup.row(markup.cell(markup.tag("b", markup.text(head))) for head in heads)]
+    for plan, (*first, last) in zip(plans.plans, cells, strict=True):
+        inside = markup.details(markup.text(last), markup.code("\n".join(_split(plan))))
+        rows.append(markup.row(map(markup.cell, (*map(markup.text, first), inside))))
     notes = "".join(markup.block(markup.text(note), markup.FAINT) for note in _notes(plans))
     body = markup.block(markup.tag("b", markup.text(_summary(plans))))
-    look = "font: 14px/1.5 system-ui, sans-serif; max-width: 900px; overflow-wrap: anywhere"
     table = markup.table(rows) if plans.plans else ""
-    return markup.tag("div", body + table + notes, look)
+    return markup.tag("div", body + table + notes, markup.PAGE)
 
 
 def draw(plans: Plans) -> Figure:
@@ -125,13 +98,11 @@ def draw(plans: Plans) -> Figure:
     figure = Drawing(figsize=(7.5, 4.5), layout="constrained")
     axes = figure.subplots()
     timed = all(plan.seconds is not None for plan in plans.plans)
-    points = [
-        (plan.memory, (plan.seconds or 0.0) if timed else float(plan.wire_bytes))
-        for plan in plans.plans
-    ]
-    axes.step([p[0] for p in points], [p[1] for p in points], where="post", color="#9aa7b8")
-    axes.plot([p[0] for p in points], [p[1] for p in points], "o", color="#3b6fb6")
-    for number, point in enumerate(points):
+    memory = [plan.memory for plan in plans.plans]
+    price = [(plan.seconds or 0.0) if timed else plan.wire_bytes for plan in plans.plans]
+    axes.step(memory, price, where="post", color="#9aa7b8")
+    axes.plot(memory, price, "o", color="#3b6fb6")
+    for number, point in enumerate(zip(memory, price, strict=True)):
         axes.annotate(str(number), point, (5, 5), textcoords="offset points", fontsize=9)
     if plans.limit is not None:
         axes.axvline(plans.limit, color="#c2571a", linestyle="--")
@@ -148,11 +119,11 @@ def draw(plans: Plans) -> Figure:
     axes.set(
         xlabel="memory of one device", ylabel="time of a call" if timed else "sent by one device"
     )
-    _in_bytes(axes.xaxis, max((p[0] for p in points), default=0))
+    _in_bytes(axes.xaxis, max(memory, default=0))
     if timed:
         axes.yaxis.set_major_formatter(lambda value, _: seconds(value) if value > 0 else "0")
     else:
-        _in_bytes(axes.yaxis, max((p[1] for p in points), default=0))
+        _in_bytes(axes.yaxis, max(price, default=0))
     axes.set_title(_summary(plans), fontsize=10, parse_math=False)
     axes.spines[["top", "right"]].set_visible(False)
     return figure

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from shardnb.report import Report
 from shardnb.report.cost import Cost
@@ -40,35 +39,32 @@ def draw(report: Report) -> Figure:
     return figure
 
 
-@dataclass(frozen=True)
-class _Roof:
-    """What moves bytes, how many and how long: a slope, and the step's place under it."""
+class _Roof(NamedTuple):
+    """What moves bytes, how many in a step, and how many a second."""
 
     name: str
     moved: float
-    took: float
+    speed: float
     colour: str
     marker: str
-
-    @property
-    def speed(self) -> float:
-        return self.moved / self.took
-
-    def ridge(self, peak: float) -> float:
-        """Give the operations for each byte from which computing is what takes longest."""
-        return peak / self.speed
 
 
 def _roofs(axes: Axes, report: Report, cost: Cost) -> None:
     """Draw what the step could compute each second, by the bytes that it moves for it."""
     work, peak = report.work, cost.peak_flops
-    roofs = _slopes(report, cost)
+    roofs = []
+    if work and (took := cost.memory_seconds):
+        moved = work.accessed_bytes
+        roofs.append(_Roof("memory", moved, moved / took, _MEMORY, "o"))
+    if (took := cost.communication_seconds) and (moved := report.wire_bytes):
+        roofs.append(_Roof("communication", moved, moved / took, _SENT, "s"))
     if work is None or not peak or not work.flops or not roofs:
         axes.set_axis_off()
         axes.text(0.5, 0.5, "the work is not known", ha="center")
         return
     places = [work.flops / roof.moved for roof in roofs]
-    ridges = [roof.ridge(peak) for roof in roofs]
+    # Computing takes longest from so many operations for each byte.
+    ridges = [peak / roof.speed for roof in roofs]
     low, high = min(*places, *ridges) / 10, max(*places, *ridges) * 10
     axes.plot([low, high], [peak, peak], color=_COMPUTE, label=f"peak: {peak / 1e12:.3g} TFLOP/s")
     for roof, place, ridge in zip(roofs, places, ridges, strict=True):
@@ -81,17 +77,6 @@ def _roofs(axes: Axes, report: Report, cost: Cost) -> None:
     axes.set(ylabel="operations a second of one device")
     axes.legend(fontsize=8)
     axes.grid(visible=True, which="major", linewidth=0.4)
-
-
-def _slopes(report: Report, cost: Cost) -> list[_Roof]:
-    found = []
-    if report.work and cost.memory_seconds:
-        moved = report.work.accessed_bytes
-        found.append(_Roof("memory", moved, cost.memory_seconds, _MEMORY, "o"))
-    if cost.communication_seconds and report.wire_bytes:
-        took = cost.communication_seconds
-        found.append(_Roof("communication", report.wire_bytes, took, _SENT, "s"))
-    return found
 
 
 def _parts(axes: Axes, cost: Cost) -> None:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Literal
 
 from shardnb.report import Report
 from shardnb.views import page, typed
-from shardnb.views.code import Line, Part
-from shardnb.views.content import NOTHING, Content, Table, content_of
+from shardnb.views.code import CodeLine, CodePart
+from shardnb.views.content import NOTHING, Content, content_of
 from shardnb.views.entries import Entry
+from shardnb.views.formatting import columns, wrapped
 
 View = Literal["full", "brief"]
 
-_WIDTH = 100
+# A longer line of code has its badges below, so that it does not push the others aside.
 _CODE = 56
 _LABEL = 10
+# Lines of the typed view: its table is there to be looked at, report.typed has them all.
 _TYPED = 24
 
 
@@ -29,81 +30,48 @@ def render(report: Report, view: View = "full") -> str:
     if view not in ("full", "brief"):
         raise ValueError(f"there is no view {view!r}; there are 'full' and 'brief'")
     content = content_of(report)
-    if view == "full":
-        types = _typed(report)
-        return _joined([_header(content), _code(content), _told(content), types, _facts(content)])
-    if content.summary == NOTHING:
-        return f"{_header(content)}   {NOTHING}"
-    return _joined([_header(content), _code(content, brief=True), content.summary])
+    header, brief = "   ".join(content.header), view == "brief"
+    if brief and content.summary == NOTHING:
+        return f"{header}   {NOTHING}"
+    sources = [_source(part, named=i > 0, brief=brief) for i, part in enumerate(content.code)]
+    parts = [header, "\n\n".join(filter(None, sources))]
+    if brief:
+        parts.append(content.summary)
+    else:
+        # Types have a placement on Explicit and Manual axes only.
+        lines = page.text(typed.page(report.typed, report.sources, _TYPED)) if report.typed else ""
+        parts += [_told(content), f"types\n{lines}" if lines else "", "\n".join(_facts(content))]
+    return "\n\n".join(filter(None, parts))
 
 
-def _joined(parts: Iterable[str]) -> str:
-    return "\n\n".join(part for part in parts if part)
-
-
-def _header(content: Content) -> str:
-    return "   ".join(content.header)
-
-
-def _code(content: Content, *, brief: bool = False) -> str:
-    parts = [_part(part, named=i > 0, brief=brief) for i, part in enumerate(content.code)]
-    return "\n\n".join(part for part in parts if part)
-
-
-def _part(part: Part, *, named: bool, brief: bool) -> str:
+def _source(part: CodePart, *, named: bool, brief: bool) -> str:
     lines = [line for line in part.lines if not brief or line.entries.shown]
     digits = max((len(str(line.number)) for line in lines if line.number is not None), default=1)
     fitting = [len(line.text) for line in lines if line.entries.shown and len(line.text) <= _CODE]
-    code = max(fitting, default=0)
-    badges = _aligned([badge for line in lines for badge in _badges(line)])
+    width = max(fitting, default=0)
+    aligned = columns([badge for line in lines for badge in _badges(line)])
     rows = [f"  {part.name}"] if named and lines else []
     for line in lines:
-        rows += _numbered(line, digits, code, [next(badges) for _ in _badges(line)])
+        if line.number is None:
+            rows.append(f"  {' ' * digits}  ...")
+            continue
+        start = f"  {line.number:>{digits}}  "
+        badges = [next(aligned) for _ in _badges(line)]
+        beside = bool(badges) and len(line.text) <= width
+        first = f"{line.text:<{width}}    {badges.pop(0)}" if beside else line.text
+        rows.append(f"{start}{first}".rstrip())
+        rows += [f"{' ' * (len(start) + width)}    {badge}" for badge in badges]
     return "\n".join([*rows, f"  {' ' * digits}  {part.rest}"] if part.rest else rows)
 
 
-def _badges(line: Line) -> list[tuple[str, ...]]:
-    told: list[tuple[str, ...]] = [
-        (entry.head, entry.sends, entry.cause) for entry in line.entries.shown
-    ]
-    return [*told, (line.entries.rest,)] if line.entries.rest else told
-
-
-def _numbered(line: Line, digits: int, code: int, badges: list[str]) -> list[str]:
-    if line.number is None:
-        return [f"  {' ' * digits}  ..."]
-    start = f"  {line.number:>{digits}}  "
-    blank = f"{' ' * (len(start) + code)}    "
-    if not badges:
-        return [f"{start}{line.text}".rstrip()]
-    if len(line.text) > code:
-        return [f"{start}{line.text}", *(blank + badge for badge in badges)]
-    return [f"{start}{line.text:<{code}}    {badges[0]}", *(blank + b for b in badges[1:])]
-
-
-def _aligned(rows: Sequence[Sequence[str]], right: int | None = None) -> Iterator[str]:
-    """Write rows in columns; the column `right` is aligned to its right end."""
-    widths: dict[int, int] = {}
-    for row in rows:
-        for i, cell in enumerate(row[:-1] if len(row) == 1 else row):
-            widths[i] = max(widths.get(i, 0), len(cell))
-    for row in rows:
-        cells = [
-            f"{cell:>{widths.get(i, 0)}}" if i == right else f"{cell:<{widths.get(i, 0)}}"
-            for i, cell in enumerate(row)
-        ]
-        yield "   ".join(cells).rstrip()
-
-
-def _typed(report: Report) -> str:
-    """Write the placement in the type of each line, where types have one."""
-    if not report.typed:
-        return ""
-    return f"types\n{page.text(typed.page(report.typed, report.sources, _TYPED))}"
+def _badges(line: CodeLine) -> list[tuple[str, ...]]:
+    entries = line.entries
+    badges = [(entry.head, entry.sends, entry.cause) for entry in entries.shown]
+    return [*badges, (entries.rest,)] if entries.rest else [*badges]
 
 
 def _told(content: Content) -> str:
-    lines = _wrapped(content.summary, 0, 2)
+    lines = wrapped(content.summary, 0, 2)
     names = Counter((entry.name, entry.at) for entry in content.entries.shown)
     for entry in content.entries.shown:
         twin = names[entry.name, entry.at] > 1 or len(entry.members) > 1
@@ -114,56 +82,39 @@ def _told(content: Content) -> str:
 
 
 def _entry(entry: Entry, name: str) -> list[str]:
-    amount = f" ({entry.sends})" if not entry.placed or len(entry.members) > 1 else ""
-    # A sentence of its own names the collective and its line already.
-    whole = entry.because.startswith(entry.name) and len(entry.members) == 1
-    first = f"{entry.because}{amount}" if whole else f"{name} {entry.at}{amount}: {entry.because}"
+    first = f"{name} {entry.at}{entry.lead}: {entry.because}"
+    if entry.is_told_whole:
+        first = entry.because + entry.lead
     further = " ".join(entry.further)
     if not entry.fixes:
-        return _wrapped(f"{first} {further}", 2, 6)
-    fixes = [line for fix in entry.fixes for line in _wrapped(f"Try: {fix}", 6, 8)]
-    return [*_wrapped(first, 2, 6), *_wrapped(further, 6, 6), *fixes]
+        return wrapped(f"{first} {further}", 2, 6)
+    fixes = [line for fix in entry.fixes for line in wrapped(f"Try: {fix}", 6, 8)]
+    return [*wrapped(first, 2, 6), *wrapped(further, 6, 6), *fixes]
 
 
-def _wrapped(text: str, first: int, later: int) -> list[str]:
-    return textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=" " * first,
-        subsequent_indent=" " * later,
-        break_on_hyphens=False,
-        replace_whitespace=False,
-        drop_whitespace=True,
-    )
-
-
-def _facts(content: Content) -> str:
-    lines = [*_tables([("inputs", content.inputs), ("outputs", content.outputs)])]
-    lines += _labelled("memory", content.memory)
-    lines += _labelled("time", content.cost)
-    for finding in content.findings:
-        head = f"{finding.head}: " if finding.head else ""
-        lines += _labelled("finding", f"{head}{finding.text}")
-    for note in content.notes:
-        lines += _labelled("note", note)
-    lines += _labelled("about", " ".join(content.about))
-    return "\n".join(lines)
-
-
-def _tables(tables: Sequence[tuple[str, Table]]) -> Iterator[str]:
+def _facts(content: Content) -> Iterator[str]:
+    tables = (("inputs", content.inputs), ("outputs", content.outputs))
     rows = [
         (row.name, row.type, row.shard, row.size, "; ".join(row.remarks))
         for _, table in tables
         for row in table.rows
     ]
-    written = _aligned(rows, right=3)
+    aligned = columns(rows, right=3)
     for label, table in tables:
-        body = [next(written) for _ in table.rows]
+        body = [next(aligned) for _ in table.rows]
         body += [table.rest] if table.rest else []
-        for i, line in enumerate(body or ["none"]):
-            yield f"{label if i == 0 else '':<{_LABEL}}{line}"
+        yield from _labelled(label, body or ["none"])
+    facts = [("memory", content.memory), ("time", content.cost)]
+    facts += [
+        ("finding", f"{found.head}: {found.text}" if found.head else found.text)
+        for found in content.findings
+    ]
+    facts += [("note", note) for note in content.notes]
+    for label, text in (*facts, ("about", " ".join(content.about))):
+        # Wrapped with the label's width, since lines are as long as the page.
+        yield from _labelled(label, [line[_LABEL:] for line in wrapped(text, _LABEL, _LABEL)])
 
 
-def _labelled(label: str, text: str) -> list[str]:
-    lines = _wrapped(text, _LABEL, _LABEL)
-    return [f"{label:<{_LABEL}}{lines[0].lstrip()}", *lines[1:]] if lines else []
+def _labelled(label: str, lines: list[str]) -> Iterator[str]:
+    for i, line in enumerate(lines):
+        yield f"{'' if i else label:<{_LABEL}}{line}"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 from shardnb.report import Location, Source
 from shardnb.report.typed import TypedLine
 from shardnb.views.formatting import count
-from shardnb.views.page import Block, Line, Listing, Say
+from shardnb.views.page import Block, ListedLine, Listing, Say
 from shardnb.views.phrases import INSERTED
+
+_MARK = f"    # {INSERTED}"
 
 
 def page(lines: Sequence[TypedLine], sources: Sequence[Source], limit: int = 0) -> list[Block]:
@@ -19,28 +21,22 @@ def page(lines: Sequence[TypedLine], sources: Sequence[Source], limit: int = 0) 
     """
     if not lines:
         return [Say("No types hold placements: every axis is auto.")]
-    shown = lines[:limit] if limit else lines
-    left = len(lines) - len(shown)
-    more = [Say(f"and {count(left, 'more line')}: all are in report.typed")] if left else []
-    return [Listing(tuple(_listed(shown, sources))), *more]
+    listed = []
+    for place, together in groupby(lines[: limit or None], lambda line: line.location):
+        # The mark of an inserted line stands beside its text.
+        beside = (
+            (str(line).removesuffix(_MARK), INSERTED if line.inserted else "") for line in together
+        )
+        source = source_at(place, sources)
+        name = f"   ({source.name})" if source and place and place.source else ""
+        text = f"{source.line(place.line)}{name}" if source and place else ""
+        listed.append(ListedLine(place.line if place else None, text, tuple(beside)))
+    left = len(lines) - limit if limit else 0
+    more = f"and {count(left, 'more line')}: all are in report.typed"
+    return [Listing(tuple(listed)), *([Say(more)] if left > 0 else [])]
 
 
-def _listed(lines: Iterable[TypedLine], sources: Sequence[Source]) -> Iterator[Line]:
-    for place, together in groupby(lines, lambda line: line.location):
-        beside = tuple((str(line).removesuffix(_MARK), _mark(line)) for line in together)
-        yield Line(place.line if place else None, _source_line(place, sources), beside)
-
-
-_MARK = f"    # {INSERTED}"
-
-
-def _mark(line: TypedLine) -> str:
-    return INSERTED if line.inserted else ""
-
-
-def _source_line(place: Location | None, sources: Sequence[Source]) -> str:
-    if place is None or not 0 <= place.source < len(sources):
-        return ""
-    source = sources[place.source]
-    name = f"   ({source.name})" if place.source else ""
-    return f"{source.line(place.line)}{name}"
+def source_at(place: Location | None, sources: Sequence[Source]) -> Source | None:
+    """Give the text that a location lies in, where it is known."""
+    known = place is not None and 0 <= place.source < len(sources)
+    return sources[place.source] if place and known else None

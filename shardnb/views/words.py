@@ -10,7 +10,7 @@ from shardnb.report.cost import Cost
 from shardnb.report.spec import spec_text
 from shardnb.terms.causes import ASKERS, REASONS, Asker
 from shardnb.terms.collectives import KINDS
-from shardnb.views.formatting import change, clean, count, seconds, size
+from shardnb.views.formatting import clean, count, seconds, size
 
 DERIVED = "JAX calls it in the derivative of what the program calls."
 
@@ -77,11 +77,6 @@ def sent(collectives: Sequence[Collective]) -> str:
     return f"{'at least ' if unknown(collectives) else ''}{known}"
 
 
-def branched(collectives: Sequence[Collective]) -> int:
-    """Count those in branches, of which one runs."""
-    return sum("conditional" in c.within for c in collectives)
-
-
 def unknown(collectives: Sequence[Collective]) -> int:
     """Count those of which nobody knows how often they run."""
     return sum(c.trips is None for c in collectives)
@@ -135,61 +130,55 @@ def at(place: Location | None, report: Report) -> str:
     return f"at line {place.line} of {clean(report.sources[place.source].name)}"
 
 
+def phase(collective: Collective) -> str:
+    """Say in which pass it runs, where that is known: `, backward`."""
+    return f", {clean(collective.phase)}" if collective.phase else ""
+
+
 def because(collective: Collective) -> str:
     """Say why it is there, in one sentence, or that it is not known."""
     if collective.why:
-        return _closed(clean(collective.why.strip()))
-    reason = collective.reason
-    detail = f" ({clean(collective.detail)})" if collective.detail else ""
-    if reason is not None:
-        return f"{REASONS[reason].clause}{detail}{_moved(collective)}."
-    if asked(collective) == "called":
+        sentence = clean(collective.why.strip())
+        return sentence if sentence.endswith((".", "!", "?", ")")) else f"{sentence}."
+    if collective.reason is None and asked(collective) == "called":
         return ASKERS["called"].sentence.lower()
-    return f"{REASONS['unknown'].clause}{_moved(collective)}."
-
-
-def _closed(sentence: str) -> str:
-    return sentence if sentence.endswith((".", "!", "?", ")")) else f"{sentence}."
-
-
-def _moved(collective: Collective) -> str:
-    """Say what is moved for whom, as far as that is known."""
-    parts = [part for part in (made(collective), used(collective)) if part]
-    return f": {', '.join(parts)}" if parts else ""
+    detail = f" ({clean(collective.detail)})" if collective.reason and collective.detail else ""
+    moved = ", ".join(filter(None, (made(collective), used(collective))))
+    clause = REASONS[collective.reason or "unknown"].clause
+    return f"{clause}{detail}{f': {moved}' if moved else ''}."
 
 
 def made(collective: Collective) -> str:
     """Say what is moved and how it lies: `h lies as P('data')`; "" where that is not known."""
-    return f"{clean(collective.producer)}{_lies(collective)}" if collective.producer else ""
+    if not collective.producer:
+        return ""
+    spec = collective.producer_spec
+    return clean(collective.producer + ("" if spec is None else f" lies as {spec_text(spec)}"))
 
 
 def used(collective: Collective) -> str:
     """Say who uses it and how it must lie there: `y needs it as P()`; "" where nobody is known."""
-    needed = collective.needed_spec
-    if not collective.consumer or (needed is None and _own_result(collective)):
+    consumer, needed = collective.consumer, collective.needed_spec
+    # A partial sum is the operation's own result: nobody has used it yet.
+    own = (collective.producer or "").startswith(f"result of {consumer}")
+    if not consumer or (needed is None and own):
         return ""
-    spec = f" needs it as {clean(spec_text(needed))}" if needed is not None else " uses it"
-    return clean(collective.consumer) + spec
-
-
-def _own_result(collective: Collective) -> bool:
-    """Whether what is moved is the operation's own result, a partial sum that nobody has used."""
-    return (collective.producer or "").startswith(f"result of {collective.consumer}")
-
-
-def _lies(collective: Collective) -> str:
-    spec = collective.producer_spec
-    return "" if spec is None else f" lies as {clean(spec_text(spec))}"
+    return clean(consumer + (" uses it" if needed is None else f" needs it as {spec_text(needed)}"))
 
 
 def further(collective: Collective) -> tuple[str, ...]:
     """Say what else is known: who asked, the loop, the company, the estimated time."""
-    asker = _asker(collective)
-    said = [] if because(collective).endswith(asker.lower()) else [asker]
+    asker = asked(collective)
+    # What a derivative calls, nobody wrote as it is.
+    derived = asker == "called" and collective.phase == "backward"
+    asker_sentence = DERIVED if derived else ASKERS[asker].sentence
+    said = [] if because(collective).endswith(asker_sentence.lower()) else [asker_sentence]
     if collective.full_remat:
         said.append("Full rematerialisation: the whole array is gathered, then cut again.")
     if collective.trips is None:
-        said.append(f"It runs {_at_least(collective)}in a loop whose trip count is not known.")
+        least = collective.least_trips
+        times = f"at least {'once' if least == 1 else f'{least:,} times'} " if least else ""
+        said.append(f"It runs {times}in a loop whose trip count is not known.")
     if "conditional" in collective.within:
         said.append("It stands in a branch: it runs only where that is taken.")
     if collective.combined_with:
@@ -200,19 +189,7 @@ def further(collective: Collective) -> tuple[str, ...]:
         said.append(f"About {seconds(collective.seconds)} for one execution, by a formula.")
     if collective.fixes == ():
         said.append("No edit that was tried removes it.")
-    return tuple(sentence for sentence in said if sentence)
-
-
-def _at_least(collective: Collective) -> str:
-    least = collective.least_trips
-    return f"at least {'once' if least == 1 else f'{least:,} times'} " if least else ""
-
-
-def _asker(collective: Collective) -> str:
-    """Say who asked in a sentence; what a derivative calls, nobody wrote as it is."""
-    if asked(collective) == "called" and collective.phase == "backward":
-        return DERIVED
-    return ASKERS[asked(collective)].sentence
+    return tuple(filter(None, said))
 
 
 def _sending(collective: Collective) -> list[str]:
@@ -241,8 +218,8 @@ def effect(edit: Fix) -> str:
     sends = f"sends {size(edit.wire_bytes[1])}, not {size(edit.wire_bytes[0])}"
     fewer = "" if after == before else f", not {before:,}"
     left = "no collective" if not after else f"{count(after, 'collective')}{fewer}, {sends}"
-    memory = change(edit.memory_bytes[1] - edit.memory_bytes[0])
-    return f"{left}, {memory} a device; compiled"
+    more = edit.memory_bytes[1] - edit.memory_bytes[0]
+    return f"{left}, {'-' if more < 0 else '+'}{size(abs(more))} a device; compiled"
 
 
 def bound(cost: Cost) -> str:
@@ -254,8 +231,7 @@ def bound(cost: Cost) -> str:
     left += f"; {count(cost.uncounted, 'custom call')} not counted" if cost.uncounted else ""
     as_if = "as if on " if cost.assumed else "on "
     axes = f" ({_by(cost.by_axis)})" if len(cost.by_axis) > 1 else ""
-    said = f"{as_if}{cost.hardware}: {limit}: {', '.join(parts)}{axes}, by formulas{left}"
-    return clean(said)
+    return clean(f"{as_if}{cost.hardware}: {limit}: {', '.join(parts)}{axes}, by formulas{left}")
 
 
 def estimated(cost: Cost) -> tuple[str, ...]:

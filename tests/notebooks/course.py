@@ -18,10 +18,10 @@ from nbclient import NotebookClient
 
 from shardnb import Report
 from shardnb.report.model import Run
-from shardnb.views import bundle
+from shardnb.views import live
 
 COURSE = Path(__file__).parents[2] / "notebooks"
-MIME = bundle.MIME
+MIME = live.MIME
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 
 # What is of one machine and one run: files of cells, folders of packages, seconds.
@@ -96,7 +96,7 @@ def _kept(output):
         return _without_private(output)
     if MIME in data:
         # The report is written again without its seconds and without the programs' texts.
-        again = bundle.mimebundle(replace(report_of(data[MIME]), run=Run()))
+        again = live.mimebundle(replace(report_of(data[MIME]), run=Run()))
         output.data = nbformat.from_dict(again)
         return output
     data.pop(_WIDGET, None)  # it would point to a kernel that is gone

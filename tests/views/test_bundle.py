@@ -7,7 +7,7 @@ import msgspec
 
 from shardnb.report import Report
 from shardnb.views import html, text
-from shardnb.views.bundle import MIME, mimebundle
+from shardnb.views.live import MIME, mimebundle
 
 
 def test_a_bundle_has_text_html_and_data(report):
@@ -40,7 +40,7 @@ def test_a_notebook_asks_the_report_itself(report):
 def test_views_need_no_jax():
     code = (
         "import sys; sys.modules['jax'] = None; sys.modules['jaxlib'] = None;"
-        "from shardnb.report import *; from shardnb.views import bundle, figure;"
-        "bundle.mimebundle(Report('f', Mesh((), (0,))))"
+        "from shardnb.report import *; from shardnb.views import figure, live;"
+        "live.mimebundle(Report('f', Mesh((), (0,))))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
