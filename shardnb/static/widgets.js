@@ -213,7 +213,8 @@ var SHAPES = {
   "Memory": {
     "defaults": {
       "aliased": 0,
-      "code": 0
+      "code": 0,
+      "constants": 0
     },
     "parts": {}
   },
@@ -264,6 +265,8 @@ var SHAPES = {
       "typed": [],
       "work": null,
       "cost": null,
+      "partitioned": true,
+      "complete": true,
       "run": {},
       "texts": {},
       "version": 1
@@ -611,24 +614,48 @@ var OWN_KEYS = { "data-lm-suppress-shortcuts": true };
 function h(tag, props = null, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(props ?? {})) {
-    set(element, name, value);
+    if (name === "on") {
+      for (const [type, handler] of Object.entries(value)) {
+        element.addEventListener(type, handler);
+      }
+    } else if (name === "class") {
+      element.className = String(value).replace(/\S+/g, "shardnb-$&");
+    } else if (value !== null && value !== void 0 && value !== false) {
+      element.setAttribute(name, value === true ? "" : String(value));
+    }
   }
   element.append(...children.filter((child) => child !== null && child !== false));
   return element;
 }
-function set(element, name, value) {
-  if (name === "on") {
-    for (const [type, handler] of Object.entries(value)) {
-      element.addEventListener(type, handler);
-    }
-  } else if (name === "class") {
-    element.className = classes(String(value));
-  } else if (value !== null && value !== void 0 && value !== false) {
-    element.setAttribute(name, value === true ? "" : String(value));
-  }
+function button(text, click, more2 = {}) {
+  return h("button", { type: "button", ...more2, on: { click } }, text);
 }
-function classes(names) {
-  return names.split(" ").filter(Boolean).map((name) => `shardnb-${name}`).join(" ");
+function folded(title, body2, draw2) {
+  const toggle = () => {
+    if (!body2.hasChildNodes()) {
+      draw2();
+    }
+  };
+  return h("details", { on: { toggle } }, h("summary", null, title), body2);
+}
+function slider(max, name, go) {
+  const input = () => go(Number(range2.value));
+  const range2 = h("input", {
+    type: "range",
+    ...OWN_KEYS,
+    class: "slider",
+    min: 0,
+    max,
+    "aria-label": name,
+    on: { input }
+  });
+  return range2;
+}
+function sized(canvas, size) {
+  for (const side of ["width", "height"]) {
+    canvas.style[side] = `${size[side]}px`;
+    canvas[side] = Math.ceil(size[side] * (window.devicePixelRatio || 1));
+  }
 }
 function heading(title) {
   return h("div", { class: "heading", role: "heading", "aria-level": 4 }, title);
@@ -669,6 +696,9 @@ function clean(text) {
   HIDDEN.lastIndex = 0;
   return HIDDEN.test(text) ? untabbed(text).replace(HIDDEN, escaped) : text;
 }
+function cleanLines(text) {
+  return text.split("\n").map(clean).join("\n");
+}
 function escaped(char) {
   const code = char.codePointAt(0) ?? 0;
   const hex = code.toString(16);
@@ -689,21 +719,36 @@ function untabbed(text) {
 // src/view/report.ts
 function readReport(data) {
   const whole = record(data, REPORT.theData);
-  checkVersion(whole);
-  const table3 = list(whole, "group_table");
+  if (typeof whole.version !== "number") {
+    throw wrong(REPORT.noVersion);
+  }
+  if (whole.version > VERSION) {
+    throw new Error(fill(REPORT.tooNew, { version: whole.version, known: VERSION }));
+  }
+  if (!whole.said) {
+    throw new Error(REPORT.noWords);
+  }
+  const table3 = whole.group_table ?? [];
+  if (!Array.isArray(table3)) {
+    throw wrong(fill(REPORT.notList, { part: "group_table" }));
+  }
   const read = filled(whole, "Report");
   const said = filled(whole.said, "Said");
-  checkMesh(read.mesh);
+  const { axes, device_ids: devices2 } = read.mesh;
+  const size = axes.reduce((product2, axis) => product2 * axis.size, 1);
+  if (axes.length && devices2.length !== size) {
+    throw wrong(fill(REPORT.otherDevices, { size }));
+  }
   const texts = reader(said.arrays);
   let number = 0;
-  const values = (found) => found.map((one) => spoken(checked(one), number++, texts));
+  const values = (found) => found.map((value) => spoken(checked(value), number++, texts));
   const shown = {
     ...read,
     said,
     inputs: values(read.inputs),
     outputs: values(read.outputs),
     values: values(read.values),
-    findings: read.findings.map((one) => ({ ...one, values: values(one.values) })),
+    findings: read.findings.map((found) => ({ ...found, values: values(found.values) })),
     collectives: collectives(read.collectives, table3, reader(said.collectives))
   };
   return { ...shown, histories: histories(said, read.values.length, number) };
@@ -725,32 +770,23 @@ function inState(value, array, state) {
 }
 function home(collective, report) {
   const shown = collective.frames.filter(
-    ({ source: source2 }) => source2 === 0 || Boolean(report.sources[source2]?.text)
+    ({ source }) => source === 0 || Boolean(report.sources[source]?.text)
   );
   return shown.find((frame) => frame.source === 0) ?? shown[0] ?? null;
+}
+function lineAt({ source, line: line2 }, sources) {
+  const found = sources[source];
+  return found?.text.split("\n")[line2 - found.first_line] ?? "";
+}
+function placeText({ source, line: line2 }, sources) {
+  const name = source ? sources[source]?.name : void 0;
+  return fill(name === void 0 ? REPORT.line : REPORT.lineIn, { line: line2, source: clean(name ?? "") });
 }
 function sent({ wire_bytes, trips, least_trips }) {
   return wire_bytes * (trips ?? least_trips);
 }
 function weight(collective) {
   return collective.trips && sent(collective) || collective.wire_bytes;
-}
-function checkVersion(whole) {
-  if (typeof whole.version !== "number") {
-    throw wrong(REPORT.noVersion);
-  }
-  if (whole.version > VERSION) {
-    throw new Error(fill(REPORT.tooNew, { version: whole.version, known: VERSION }));
-  }
-  if (!whole.said) {
-    throw new Error(REPORT.noWords);
-  }
-}
-function checkMesh({ axes: axes2, device_ids: devices2 }) {
-  const size = axes2.reduce((product2, axis) => product2 * axis.size, 1);
-  if (axes2.length && devices2.length !== size) {
-    throw wrong(fill(REPORT.otherDevices, { size }));
-  }
 }
 function checked(value) {
   const dims2 = value.shape.length;
@@ -760,20 +796,18 @@ function checked(value) {
   return value;
 }
 function reader(columns) {
-  const places = /* @__PURE__ */ new Map();
-  for (const [name, { at }] of Object.entries(columns)) {
-    places.set(name, at ? at.split(" ").map(Number) : []);
-  }
+  const places = new Map(
+    Object.entries(columns).map(([name, { at }]) => [name, at ? at.split(" ").map(Number) : []])
+  );
   return (text, number) => columns[text]?.texts[places.get(text)?.[number] ?? 0] ?? "";
 }
 function spoken(value, number, texts) {
-  const slots = () => ({
+  const why = () => fill(texts("why", number), {
     name: clean(value.name),
     type: texts("type", number),
     from: clean(value.origins[0]?.name ?? "")
   });
-  const say = (text) => text === "why" ? fill(texts(text, number), slots()) : texts(text, number);
-  return { ...value, say, texts };
+  return { ...value, say: (text) => text === "why" ? why() : texts(text, number), texts };
 }
 var TOLD = /* @__PURE__ */ new Set(["because", "further", "made", "used"]);
 function collectives(read, table3, texts) {
@@ -818,69 +852,8 @@ function record(item, name) {
   }
   return item;
 }
-function list(data, name) {
-  const items = data[name] ?? [];
-  if (!Array.isArray(items)) {
-    throw wrong(fill(REPORT.notList, { part: name }));
-  }
-  return items;
-}
 function wrong(why) {
   return new Error(fill(REPORT.notReport, { why }));
-}
-
-// src/view/blocks.ts
-function gridOf(value, mesh) {
-  if (value.spec === null) {
-    return value.grid ?? value.shape.map(() => 1);
-  }
-  return value.spec.map((axes2) => axes2.reduce((product2, axis) => product2 * sizeOf(axis, mesh), 1));
-}
-function blocksOf(value, mesh) {
-  const positions = mesh.device_ids.map((_, position) => position);
-  const { spec } = value;
-  if (spec === null) {
-    return value.blocks ?? positions.map(() => 0);
-  }
-  const digits = spec.flat().map((axis) => digitOf(axis, mesh));
-  return positions.map(
-    (position) => digits.reduce((block, { size, after }) => {
-      return block * size + Math.floor(position / after) % size;
-    }, 0)
-  );
-}
-function digitOf(name, mesh) {
-  const [whole, before, size] = partOf(name) ?? [name, 1, meshAxis(name, mesh).size];
-  const axis = meshAxis(whole, mesh);
-  const behind = mesh.axes.slice(mesh.axes.indexOf(axis) + 1);
-  const minor = behind.reduce((product2, one) => product2 * one.size, 1);
-  return { size, after: minor * Math.max(1, Math.floor(axis.size / (before * size))) };
-}
-function coordinates(position, mesh) {
-  const result = [];
-  let rest2 = position;
-  for (const axis of [...mesh.axes].reverse()) {
-    result.unshift(rest2 % axis.size);
-    rest2 = Math.floor(rest2 / axis.size);
-  }
-  return result;
-}
-function partOf(axis) {
-  const found = /^(.*):\((\d+)\)(\d+)$/s.exec(axis);
-  return found && [found[1], Number(found[2]), Number(found[3])];
-}
-function wholeAxis(axis) {
-  return partOf(axis)?.[0] ?? axis;
-}
-function sizeOf(axis, mesh) {
-  return partOf(axis)?.[2] ?? meshAxis(axis, mesh).size;
-}
-function meshAxis(name, mesh) {
-  const axis = mesh.axes.find((one) => one.name === name);
-  if (!axis) {
-    throw new Error(fill(REPORT.notReport, { why: fill(REPORT.noAxis, { name }) }));
-  }
-  return axis;
 }
 
 // src/view/layout.ts
@@ -888,7 +861,7 @@ function layoutOf(value, mesh) {
   if (value.spec === null && (value.grid === null || value.blocks === null)) {
     return null;
   }
-  const blocks = blocksOf(value, mesh);
+  const blocks = value.spec ? blocksOf(value.spec, mesh) : value.blocks ?? [];
   const holders = /* @__PURE__ */ new Map();
   blocks.forEach((block, position) => {
     const found = holders.get(block);
@@ -896,35 +869,58 @@ function layoutOf(value, mesh) {
   });
   return { grid: gridOf(value, mesh), blocks, holders };
 }
+function gridOf(value, mesh) {
+  return value.spec?.map((axes) => product(axes.map((axis) => partOf(axis, mesh).size))) ?? value.grid ?? value.shape.map(() => 1);
+}
+function blocksOf(spec, mesh) {
+  const parts = spec.flat().map((axis) => partOf(axis, mesh));
+  return mesh.device_ids.map(
+    (_, position) => parts.reduce((block, { size, after }) => block * size + Math.floor(position / after) % size, 0)
+  );
+}
+function partOf(axis, mesh) {
+  const name = wholeAxis(axis);
+  const at = mesh.axes.findIndex((each) => each.name === name);
+  if (at < 0) {
+    throw new Error(fill(REPORT.notReport, { why: fill(REPORT.noAxis, { name }) }));
+  }
+  const whole = mesh.axes[at].size;
+  const [before, size] = (PART.exec(axis)?.slice(2) ?? [1, whole]).map(Number);
+  const minor = product(mesh.axes.slice(at + 1).map((each) => each.size));
+  return { size, after: minor * Math.max(1, Math.floor(whole / (before * size))) };
+}
+var PART = /^(.*):\((\d+)\)(\d+)$/s;
+function wholeAxis(axis) {
+  return PART.exec(axis)?.[1] ?? axis;
+}
+function product(sizes) {
+  return sizes.reduce((result, size) => result * size, 1);
+}
 function indexOf(grid, number) {
   const index = [];
-  let rest2 = number;
+  let rest = number;
   for (const size of [...grid].reverse()) {
-    index.unshift(rest2 % size);
-    rest2 = Math.floor(rest2 / size);
+    index.unshift(rest % size);
+    rest = Math.floor(rest / size);
   }
   return index;
 }
-function numberOf(grid, index) {
-  return grid.reduce((number, size, dim) => number * size + index[dim], 0);
-}
 function sliceText(value, layout, block) {
-  const parts = indexOf(layout.grid, block).map((place2, dim) => {
+  const parts = indexOf(layout.grid, block).map((place, dim) => {
     const end = value.shape[dim];
-    const start = Math.min(end, place2 * value.shard_shape[dim]);
+    const start = Math.min(end, place * value.shard_shape[dim]);
     return `${start}:${Math.min(end, start + value.shard_shape[dim])}`;
   });
   return `[${parts.join(", ")}]`;
 }
 function neighbours(grid, number) {
   const index = indexOf(grid, number);
-  const beside = (dim, step2) => {
-    const place2 = index[dim] + step2;
-    return place2 < 0 || place2 >= grid[dim] ? null : numberOf(grid, [...index.slice(0, dim), place2, ...index.slice(dim + 1)]);
-  };
-  return grid.flatMap(
-    (size, dim) => size > 1 ? [[dim, beside(dim, -1), beside(dim, 1)]] : []
-  );
+  return grid.flatMap((size, dim) => {
+    const step2 = product(grid.slice(dim + 1));
+    const before = index[dim] > 0 ? number - step2 : null;
+    const after = index[dim] < size - 1 ? number + step2 : null;
+    return size > 1 ? [[dim, before, after]] : [];
+  });
 }
 function plane(grid) {
   if (grid.length < 2) {
@@ -950,8 +946,8 @@ function tint(rank2, total, down = 0, across = 0) {
 }
 function letter(number) {
   let name = "";
-  for (let rest2 = number + 1; rest2 > 0; rest2 = Math.floor((rest2 - 1) / 26)) {
-    name = String.fromCharCode(65 + (rest2 - 1) % 26) + name;
+  for (let rest = number + 1; rest > 0; rest = Math.floor((rest - 1) / 26)) {
+    name = String.fromCharCode(65 + (rest - 1) % 26) + name;
   }
   return name;
 }
@@ -1090,8 +1086,8 @@ var Stage = class {
       }
     }
     moves.forEach(({ to, target, cell }) => {
-      const own2 = next[to][target];
-      const parts = own2 && own2.block === cell.block && gives ? own2.parts + cell.parts : cell.parts;
+      const own = next[to][target];
+      const parts = own && own.block === cell.block && gives ? own.parts + cell.parts : cell.parts;
       next[to][target] = { block: cell.block, parts };
     });
     if (moves.length) {
@@ -1121,51 +1117,49 @@ function listed(values, limit = LISTED, many = REPORT.some) {
   return brief ? values.join(" ") : fill(many, { first, last, number: values.length });
 }
 function valuePicture(value, mesh, layout) {
-  const [down, across] = plane(layout.grid);
+  const [down, across] = plane(layout.grid).map((dim) => edge(value, mesh, layout, dim));
   const array = `${clean(value.name)} ${value.say("type")}`;
   return {
     grid: layout.grid,
-    down: edge(value, mesh, layout, down),
-    across: edge(value, mesh, layout, across),
+    down,
+    across,
     title: fill(REPORT.blocks, { array, number: layout.holders.size }),
     tint: blockTint(layout),
     labels: (block) => blockLabels(block, value, mesh, layout),
-    caption: (dim, place2) => fill(REPORT.dim, { dim, place: place2 }),
+    caption: (dim, place) => fill(REPORT.dim, { dim, place }),
     striped: differs(value)
   };
 }
 function differs({ unreduced, manual, varying }) {
   return unreduced.length > 0 || manual.length > 0 && varying?.length !== 0;
 }
-function edge(value, mesh, layout, dim) {
+function edge({ spec }, mesh, layout, dim) {
   if (dim === null) {
     return "";
   }
-  if (value.spec === null || !value.spec[dim].length) {
+  if (!spec?.[dim].length) {
     const parts = layout.grid[dim];
     return fill(parts > 1 ? REPORT.dimIn : REPORT.dimWhole, { dim, parts });
   }
-  const axes2 = value.spec[dim].map((axis) => {
-    const whole = mesh.axes.find((one) => one.name === axis);
-    return whole ? `${axis}=${whole.size}` : axis;
+  const axes = spec[dim].map((name) => {
+    const axis = mesh.axes.find((each) => each.name === name);
+    return axis ? `${name}=${axis.size}` : name;
   });
-  return clean(fill(REPORT.dimOver, { dim, axes: axes2.join(" x ") }));
+  return clean(fill(REPORT.dimOver, { dim, axes: axes.join(" x ") }));
 }
-function blockTint(layout) {
-  const { grid, holders } = layout;
+function blockTint({ grid, holders }) {
   const ranks = new Map([...holders.keys()].sort((a, b) => a - b).map((block, i) => [block, i]));
   const [down, across] = plane(grid);
-  const high = down === null ? 1 : grid[down];
-  const wide = across === null ? 1 : grid[across];
   return (block) => {
     const rank2 = ranks.get(block);
     if (rank2 === void 0) {
       return NOBODY;
     }
     const index = indexOf(grid, block);
-    const y = down === null ? 0 : index[down] / Math.max(1, high - 1);
-    const x = across === null ? 0 : index[across] / Math.max(1, wide - 1);
-    return high > 1 ? tint(rank2, ranks.size, y, x) : tint(rank2, ranks.size, x, 0.5);
+    const along = (dim) => dim === null ? 0 : index[dim] / Math.max(1, grid[dim] - 1);
+    const flat = down === null || grid[down] === 1;
+    const [y, x] = flat ? [along(across), 0.5] : [along(down), along(across)];
+    return tint(rank2, ranks.size, y, x);
   };
 }
 function blockLabels(block, value, mesh, layout) {
@@ -1174,86 +1168,80 @@ function blockLabels(block, value, mesh, layout) {
     return [REPORT.nobody];
   }
   const brief = listed(holders, 4, REPORT.someOf);
-  if (holders.length === 1) {
-    return [brief];
-  }
   const slots = { listed: brief, number: holders.length };
-  const times = fill(REPORT.times, slots);
-  return differs(value) ? [brief, times] : [fill(REPORT.listedTimes, slots), brief, times];
+  const times = holders.length > 1 ? [fill(REPORT.times, slots)] : [];
+  const both = times.length && !differs(value) ? [fill(REPORT.listedTimes, slots)] : [];
+  return [...both, brief, ...times];
 }
 function groupsPicture(collective, mesh) {
-  const permute2 = isInPairs(collective);
+  const inPairs = isInPairs(collective);
   const group = groupOf(collective, mesh);
   const { groups } = collective;
-  const shade2 = (place2) => {
-    const rank2 = group[place2];
-    const turn = rank2 / Math.max(1, groups.length - 1);
-    return rank2 < 0 ? NOBODY : tint(rank2, groups.length, turn, 0.8 * (rank2 % 2));
-  };
-  const marked = (place2) => {
-    const device = String(mesh.device_ids[place2]);
-    return group[place2] < 0 ? [device] : [`${letter(group[place2])} ${device}`, device];
-  };
   return {
-    ...meshEdges(mesh),
+    ...meshPicture(mesh),
     title: groupsText(collective),
-    tint: permute2 ? (place2) => group[place2] < 0 ? NOBODY : tint(0, 1) : shade2,
-    labels: permute2 ? (place2) => [String(mesh.device_ids[place2])] : marked,
+    tint: (place) => {
+      const rank2 = group[place];
+      if (rank2 < 0) {
+        return NOBODY;
+      }
+      const turn = rank2 / Math.max(1, groups.length - 1);
+      return inPairs ? tint(0, 1) : tint(rank2, groups.length, turn, 0.8 * (rank2 % 2));
+    },
+    labels: (place) => {
+      const device = String(mesh.device_ids[place]);
+      const named = group[place] >= 0 && !inPairs;
+      return named ? [`${letter(group[place])} ${device}`, device] : [device];
+    },
     links: links(collective, mesh)
   };
 }
 function groupOf(collective, mesh) {
   const group = new Int32Array(mesh.device_ids.length).fill(-1);
-  collective.groups.forEach((members2, i) => members2.forEach((place2) => group[place2] = i));
+  collective.groups.forEach((members2, i) => members2.forEach((place) => group[place] = i));
   return group;
 }
 function groupsText(collective) {
-  const axes2 = collective.axes?.join(", ") ?? "";
-  return fill(axes2 ? REPORT.groupsAlong : REPORT.groups, {
-    name: collective.say("name"),
-    grouping: collective.say("grouping"),
-    axes: clean(axes2)
-  });
+  const axes = clean(collective.axes?.join(", ") ?? "");
+  const slots = { name: collective.say("name"), grouping: collective.say("grouping"), axes };
+  return fill(axes ? REPORT.groupsAlong : REPORT.groups, slots);
 }
-function links(one, mesh) {
+function links(collective, mesh) {
   if (mesh.device_ids.length > LINKED) {
     return [];
   }
-  const arrow = isInPairs(one);
-  const pairs = one.groups.flatMap((group) => group.slice(1).map((to, i) => [group[i], to]));
-  return pairs.filter(([from, to]) => from !== to && (arrow || besides(from, to, mesh))).map(([from, to]) => ({ from, to, arrow }));
-}
-function besides(one, other, mesh) {
+  const arrow = isInPairs(collective);
   const grid = mesh.axes.map((axis) => axis.size);
-  return neighbours(grid, one).some(([, before, after]) => other === before || other === after);
+  const adjoin = (from, to) => neighbours(grid, from).some(([, before, after]) => to === before || to === after);
+  return collective.groups.flatMap((group) => group.slice(1).map((to, i) => ({ from: group[i], to, arrow }))).filter(({ from, to }) => from !== to && (arrow || adjoin(from, to)));
 }
 function holdersPicture(value, mesh, layout) {
-  const shade2 = blockTint(layout);
+  const shade = blockTint(layout);
   return {
-    ...meshEdges(mesh),
+    ...meshPicture(mesh),
     title: fill(REPORT.holdersTitle, { name: clean(value.name) }),
-    tint: (place2) => shade2(layout.blocks[place2]),
-    labels: (place2) => [String(mesh.device_ids[place2])],
+    tint: (place) => shade(layout.blocks[place]),
     striped: differs(value)
   };
 }
 function meshPicture(mesh) {
+  const grid = mesh.axes.map((axis) => axis.size);
+  const [down, across] = plane(grid).map(
+    (dim) => dim === null ? "" : clean(`${mesh.axes[dim].name}=${mesh.axes[dim].size}`)
+  );
   return {
-    ...meshEdges(mesh),
+    grid,
+    down,
+    across,
     title: REPORT.meshTitle,
     tint: () => tint(6, 8),
-    labels: (place2) => [String(mesh.device_ids[place2])]
+    labels: (place) => [String(mesh.device_ids[place])],
+    caption: (dim, place) => clean(`${mesh.axes[dim].name} ${place}`)
   };
 }
-function meshEdges(mesh) {
-  const grid = mesh.axes.map((axis) => axis.size);
-  const name = (dim) => dim === null ? "" : clean(`${mesh.axes[dim].name}=${mesh.axes[dim].size}`);
-  const [down, across] = plane(grid).map(name);
-  const caption = (dim, place2) => clean(`${mesh.axes[dim].name} ${place2}`);
-  return { grid, down, across, caption };
-}
 function deviceText(position, mesh) {
-  const along = coordinates(position, mesh).map((at, dim) => `${mesh.axes[dim].name} ${at}`);
+  const index = indexOf(mesh.axes.map((axis) => axis.size), position);
+  const along = index.map((at, dim) => `${mesh.axes[dim].name} ${at}`);
   const physical = mesh.coords?.[position];
   const chip2 = physical ? [fill(REPORT.chip, { coords: physical.join(", ") })] : [];
   const slots = { id: mesh.device_ids[position], place: [...along, ...chip2].join(", ") };
@@ -1261,41 +1249,40 @@ function deviceText(position, mesh) {
 }
 function besideText(position, mesh) {
   const grid = mesh.axes.map((axis) => axis.size);
-  const parts = neighbours(grid, position).map(([dim, before, after]) => {
-    const found = [before, after].filter((place2) => place2 !== null);
-    const [one, other] = found.map((place2) => mesh.device_ids[place2]);
-    const devices2 = other === void 0 ? one : fill(REPORT.both, { one, other });
+  const parts = neighbours(grid, position).map(([dim, ...places]) => {
+    const found = places.flatMap((place) => place === null ? [] : [mesh.device_ids[place]]);
+    const [one, other] = found;
+    const devices2 = found.length > 1 ? fill(REPORT.both, { one, other }) : one;
     return fill(REPORT.alongAxis, { devices: devices2, axis: mesh.axes[dim].name });
   });
   return together(parts);
 }
 function exchangeText(position, collective, mesh) {
-  const ids = (places) => listed(places.map((place2) => mesh.device_ids[place2]));
+  const ids = (places) => listed(places.map((place) => mesh.device_ids[place]));
   if (isInPairs(collective)) {
     const to = collective.groups.filter(([from2]) => from2 === position).map((pair) => pair[1]);
     const from = collective.groups.filter((pair) => pair[1] === position).map((pair) => pair[0]);
-    const said = [
+    const parts = [
       to.length && fill(REPORT.sendsTo, { devices: ids(to) }),
       from.length && fill(REPORT.receives, { devices: ids(from) })
     ];
-    return said.filter(Boolean).join(", ") || REPORT.noPart;
+    return parts.filter(Boolean).join(", ") || REPORT.noPart;
   }
   const number = groupOf(collective, mesh)[position];
-  const devices2 = number < 0 ? "" : ids(collective.groups[number]);
-  return number < 0 ? REPORT.noPart : fill(REPORT.group, { name: letter(number), devices: devices2 });
+  return number < 0 ? REPORT.noPart : fill(REPORT.group, { name: letter(number), devices: ids(collective.groups[number]) });
 }
 function blockText(block, value, mesh, layout) {
   const holders = (layout.holders.get(block) ?? []).map((position) => mesh.device_ids[position]);
   const part = value.name + sliceText(value, layout, block);
-  const own2 = differs(value) ? fill(REPORT.ownValue, { block: part }) : part;
-  const what = value.unreduced.length ? fill(REPORT.partial, { block: part }) : own2;
+  const own = differs(value) ? fill(REPORT.ownValue, { block: part }) : part;
+  const what = value.unreduced.length ? fill(REPORT.partial, { block: part }) : own;
   const slots = { block: what, devices: listed(holders) };
-  const on = holders.length ? numbered(REPORT.block, holders.length, slots) : fill(REPORT.nowhere, slots);
-  return clean(on);
+  const held = numbered(REPORT.block, holders.length, slots);
+  return clean(holders.length ? held : fill(REPORT.nowhere, slots));
 }
 function blocksBesideText(block, mesh, layout) {
-  const parts = neighbours(layout.grid, block).map(([dim, before, after]) => {
-    const found = [before, after].flatMap((place2) => layout.holders.get(place2 ?? -1) ?? []);
+  const parts = neighbours(layout.grid, block).map(([dim, ...places]) => {
+    const found = places.flatMap((place) => layout.holders.get(place ?? -1) ?? []);
     const devices2 = listed(found.map((position) => mesh.device_ids[position]));
     return fill(REPORT.alongDim, { devices: devices2, dim });
   });
@@ -1312,118 +1299,90 @@ var WIDEST = 110;
 var HIGHEST = 34;
 var LEAST = 3;
 var READABLE = 10;
-function gapsOf({ rows: rows2, columns, deep }) {
-  const head3 = deep > 1 && deep <= CAPTIONED ? CAPTION : 0;
-  return { strip: Math.min(rows2, columns) > 2 ? 8 : 2, sheet: deep > CAPTIONED ? 4 : 8, head: head3 };
-}
+var FOLDED = 0.6;
 function arrange(grid, box) {
   const [down, across] = plane(grid);
   const others = grid.map((_, dim) => dim).filter((dim) => dim !== down && dim !== across);
   const depths = others.map((dim) => grid[dim]);
-  const shape = {
-    rows: down === null ? 1 : grid[down],
-    columns: across === null ? 1 : grid[across],
-    deep: product(depths)
-  };
-  const folding = best(shape, box);
+  const [rows2, columns] = [down, across].map((dim) => dim === null ? 1 : grid[dim]);
+  const shape = { rows: rows2, columns, deep: product(depths) };
+  const { folding, free } = best(shape, box);
   const folded2 = folding.strips * folding.bands > 1;
-  const tile = tileOf(shape, folding, box, folded2);
-  const size = sheetSize(shape, folding, tile);
+  const wide = Math.floor(Math.min(free.width, WIDEST));
+  const side = Math.max(LEAST, Math.floor(Math.min(free.height, HIGHEST, wide)));
+  const tile = { width: folded2 || side < READABLE ? side : wide, height: side };
   const gaps = gapsOf(shape);
+  const high = Math.ceil(rows2 / folding.strips);
+  const broad = Math.ceil(columns / folding.bands);
+  const strip = broad * tile.width + gaps.strip;
+  const band = high * tile.height + gaps.strip;
+  const width = folding.strips * strip - gaps.strip;
+  const height = folding.bands * band - gaps.strip;
   const sheets = Array.from({ length: shape.deep }, (_, depth) => ({
-    x: depth % folding.abreast * (size.width + gaps.sheet),
-    y: Math.floor(depth / folding.abreast) * (size.height + gaps.sheet + gaps.head) + gaps.head,
-    at: indexOf(depths, depth).map((place2, i) => [others[i], place2])
+    x: depth % folding.abreast * (width + gaps.sheet),
+    y: Math.floor(depth / folding.abreast) * (height + gaps.sheet + gaps.head) + gaps.head,
+    at: indexOf(depths, depth).map((place, i) => [others[i], place])
   }));
-  const corners = place(grid, { shape, folding, tile, sheets, down, across });
-  const width = Math.max(...sheets.map((sheet) => sheet.x)) + size.width;
-  const height = Math.max(...sheets.map((sheet) => sheet.y)) + size.height;
-  return { width, height, tile, ...corners, sheets, down, across, folded: folded2 };
-}
-function placeAt(drawn, x, y) {
-  const { width, height } = drawn.tile;
-  for (let number = 0; number < drawn.x.length; number++) {
-    const right = x - drawn.x[number];
-    const below = y - drawn.y[number];
-    if (right >= 0 && right < width && below >= 0 && below < height) {
-      return number;
-    }
+  const x = new Float32Array(product(grid));
+  const y = new Float32Array(x.length);
+  for (let number = 0; number < x.length; number++) {
+    const index = indexOf(grid, number);
+    const row2 = down === null ? 0 : index[down];
+    const column = across === null ? 0 : index[across];
+    const sheet = sheets[others.reduce((depth, dim) => depth * grid[dim] + index[dim], 0)];
+    x[number] = sheet.x + Math.floor(row2 / high) * strip + column % broad * tile.width;
+    y[number] = sheet.y + Math.floor(column / broad) * band + row2 % high * tile.height;
   }
-  return null;
+  const right = Math.max(...sheets.map((sheet) => sheet.x)) + width;
+  const bottom = Math.max(...sheets.map((sheet) => sheet.y)) + height;
+  return { width: right, height: bottom, tile, x, y, sheets, folded: folded2 };
+}
+function placeAt({ x, y, tile }, right, below) {
+  const found = x.findIndex(
+    (left, i) => right >= left && right - left < tile.width && below >= y[i] && below - y[i] < tile.height
+  );
+  return found < 0 ? null : found;
+}
+function gapsOf({ rows: rows2, columns, deep }) {
+  const head2 = deep > 1 && deep <= CAPTIONED ? CAPTION : 0;
+  return { strip: Math.min(rows2, columns) > 2 ? 8 : 2, sheet: deep > CAPTIONED ? 4 : 8, head: head2 };
 }
 function best(shape, box) {
   let found = { strips: 1, bands: 1, abreast: 1 };
   let most = 0;
-  for (const folding of foldings(shape)) {
-    const { width, height } = room(shape, folding, box);
-    const side = Math.min(width, height);
-    const folded2 = folding.strips * folding.bands > 1;
-    if (folded2 ? 0.6 * side > most && most < READABLE : side > most) {
-      [found, most] = [folding, folded2 ? 0.6 * side : side];
+  const tall = shape.rows >= shape.columns;
+  const folds = Math.min(64, Math.max(shape.rows, shape.columns));
+  for (let fold = 1; fold <= folds; fold++) {
+    for (let abreast = 1; abreast <= shape.deep; abreast += abreast < 64 ? 1 : abreast) {
+      const folding = { strips: tall ? fold : 1, bands: tall ? 1 : fold, abreast };
+      const { width, height } = room(shape, folding, box);
+      const worth = Math.min(width, height) * (fold > 1 ? FOLDED : 1);
+      if (worth > most && (fold === 1 || most < READABLE)) {
+        [found, most] = [folding, worth];
+      }
     }
   }
-  return found;
-}
-function* foldings({ rows: rows2, columns, deep }) {
-  const most = Math.min(64, Math.max(rows2, columns));
-  const tall = rows2 >= columns;
-  for (let folds = 1; folds <= most; folds++) {
-    for (let abreast = 1; abreast <= deep; abreast += abreast < 64 ? 1 : abreast) {
-      yield { strips: tall ? folds : 1, bands: tall ? 1 : folds, abreast };
-    }
-  }
+  return { folding: found, free: room(shape, found, box) };
 }
 function room(shape, { strips, bands, abreast }, box) {
   const below = Math.ceil(shape.deep / abreast);
   const columns = abreast * strips * Math.ceil(shape.columns / bands);
   const rows2 = below * bands * Math.ceil(shape.rows / strips);
-  const { strip, sheet, head: head3 } = gapsOf(shape);
+  const { strip, sheet, head: head2 } = gapsOf(shape);
   const aside = abreast * (strips - 1) * strip + (abreast - 1) * sheet;
-  const between = below * (bands - 1) * strip + (below - 1) * sheet + below * head3;
+  const between = below * (bands - 1) * strip + (below - 1) * sheet + below * head2;
   return { width: (box.width - aside) / columns, height: (box.height - between) / rows2 };
-}
-function tileOf(shape, folding, box, folded2) {
-  const { width, height } = room(shape, folding, box);
-  const wide = Math.floor(Math.min(width, WIDEST));
-  const high = Math.floor(Math.min(height, HIGHEST, wide));
-  const side = Math.max(LEAST, high);
-  return folded2 || side < READABLE ? { width: side, height: side } : { width: wide, height: side };
-}
-function sheetSize(shape, { strips, bands }, tile) {
-  const { strip } = gapsOf(shape);
-  return {
-    width: strips * (Math.ceil(shape.columns / bands) * tile.width + strip) - strip,
-    height: bands * (Math.ceil(shape.rows / strips) * tile.height + strip) - strip
-  };
-}
-function place(grid, plan) {
-  const total = product(grid);
-  const x = new Float32Array(total);
-  const y = new Float32Array(total);
-  const { tile, folding, shape } = plan;
-  const gap = gapsOf(shape).strip;
-  const high = Math.ceil(shape.rows / folding.strips);
-  const wide = Math.ceil(shape.columns / folding.bands);
-  const others = grid.map((_, dim) => dim).filter((dim) => dim !== plan.down && dim !== plan.across);
-  for (let number = 0; number < total; number++) {
-    const index = indexOf(grid, number);
-    const row2 = plan.down === null ? 0 : index[plan.down];
-    const column = plan.across === null ? 0 : index[plan.across];
-    const sheet = plan.sheets[others.reduce((depth, dim) => depth * grid[dim] + index[dim], 0)];
-    const strip = Math.floor(row2 / high);
-    const band = Math.floor(column / wide);
-    x[number] = sheet.x + strip * (wide * tile.width + gap) + column % wide * tile.width;
-    y[number] = sheet.y + band * (high * tile.height + gap) + row2 % high * tile.height;
-  }
-  return { x, y };
-}
-function product(sizes) {
-  return sizes.reduce((result, size) => result * size, 1);
 }
 
 // src/view/tiles.ts
 var LABELLED = 12;
-var SPACING = 1;
+var PATTERNED = 8;
+var ARROWS = {
+  ArrowRight: [1, 0],
+  ArrowLeft: [-1, 0],
+  ArrowDown: [0, 1],
+  ArrowUp: [0, -1]
+};
 var Tiles = class {
   /** `point` hears which place the pointer or the keys are at, or null. */
   constructor(box, point) {
@@ -1435,51 +1394,44 @@ var Tiles = class {
       tabindex: 0,
       ...OWN_KEYS,
       on: {
-        pointermove: (event) => this._move(event),
+        pointermove: ({ offsetX, offsetY }) => this._drawn && this._go(placeAt(this._drawn, offsetX, offsetY)),
         pointerleave: () => this._go(null),
         blur: () => this._go(null),
         keydown: (event) => this._key(event)
       }
     });
-    this._edges = h("div", { class: "edges" });
-    this._readout = h("div", { class: "readout", "aria-live": "polite" });
     this.element = h("div", { class: "plot" }, this._edges, this._canvas, this._readout);
   }
   box;
   point;
   element;
   /** Draw a picture in place of the last one. */
-  show(picture2) {
-    this.layOut(picture2);
+  show(picture) {
+    this.layOut(picture);
     this.paint();
   }
   /** Take the room that a picture needs; it is painted later. */
-  layOut(picture2) {
-    this._picture = picture2;
-    this._drawn = arrange(picture2.grid, this.box);
+  layOut(picture) {
+    this._picture = picture;
+    this._drawn = arrange(picture.grid, this.box);
     this._marks = [];
     this._lit = null;
     const edges = [
-      picture2.down && `↓ ${picture2.down}`,
-      picture2.across && `→ ${picture2.across}`
+      picture.down && `↓ ${picture.down}`,
+      picture.across && `→ ${picture.across}`
     ];
     this._edges.replaceChildren(...edges.filter(Boolean).map((edge2) => h("span", null, edge2)));
-    this._canvas.setAttribute("aria-label", fill(REPORT.arrowKeys, { title: picture2.title }));
-    const { width, height } = this._drawn;
-    const scale = window.devicePixelRatio || 1;
-    this._canvas.style.width = `${width}px`;
-    this._canvas.style.height = `${height}px`;
-    this._canvas.width = Math.ceil(width * scale);
-    this._canvas.height = Math.ceil(height * scale);
+    this._canvas.setAttribute("aria-label", fill(REPORT.arrowKeys, { title: picture.title }));
+    sized(this._canvas, this._drawn);
   }
   /** Paint the picture that was laid out. */
   paint() {
-    const scale = window.devicePixelRatio || 1;
     this._ground = document.createElement("canvas");
     this._ground.width = this._canvas.width;
     this._ground.height = this._canvas.height;
     const pen = this._ground.getContext("2d");
     if (pen && this._picture && this._drawn) {
+      const scale = window.devicePixelRatio || 1;
       pen.scale(scale, scale);
       paint(pen, this._picture, this._drawn);
     }
@@ -1497,39 +1449,42 @@ var Tiles = class {
   }
   _compose() {
     const pen = this._canvas.getContext("2d");
-    if (!pen || !this._ground || !this._drawn) {
+    const [ground, drawn, lit] = [this._ground, this._drawn, this._lit];
+    if (!pen || !ground || !drawn) {
       return;
     }
     pen.setTransform(1, 0, 0, 1, 0, 0);
     pen.clearRect(0, 0, this._canvas.width, this._canvas.height);
-    pen.drawImage(this._ground, 0, 0);
+    pen.drawImage(ground, 0, 0);
     const scale = window.devicePixelRatio || 1;
     pen.scale(scale, scale);
-    shade(pen, this._drawn, this._lit);
-    this._marks.forEach((place2) => outline(pen, this._drawn, place2));
-  }
-  _move(event) {
-    if (this._drawn) {
-      this._go(placeAt(this._drawn, event.offsetX, event.offsetY));
+    if (lit) {
+      pen.fillStyle = "rgba(128, 128, 128, 0.6)";
+      drawn.x.forEach((x, place) => {
+        if (!lit.has(place)) {
+          pen.fillRect(x, drawn.y[place], drawn.tile.width, drawn.tile.height);
+        }
+      });
     }
+    this._marks.forEach((place) => outline(pen, drawn, place));
   }
-  _go(place2) {
-    if (place2 !== this._at) {
-      this._at = place2;
-      this.point(place2);
+  _go(place) {
+    if (place !== this._at) {
+      this._at = place;
+      this.point(place);
     }
   }
   _key(event) {
     const next = this._drawn && step(this._drawn, this._at, event.key);
-    if (next !== null && next !== void 0) {
+    if (next !== null) {
       event.preventDefault();
       event.stopPropagation();
       this._go(next);
     }
   }
   _canvas;
-  _edges;
-  _readout;
+  _edges = h("div", { class: "edges" });
+  _readout = h("div", { class: "readout", "aria-live": "polite" });
   _picture = null;
   _ground = null;
   _drawn = null;
@@ -1537,229 +1492,192 @@ var Tiles = class {
   _lit = null;
   _at = null;
 };
-function step(drawn, at, key) {
-  const last = drawn.x.length - 1;
+function step({ x, y }, at, key) {
   if (key === "Home" || at === null && key.startsWith("Arrow")) {
     return 0;
   }
   if (key === "End") {
-    return last;
+    return x.length - 1;
   }
-  const ways = {
-    ArrowRight: [1, 0],
-    ArrowLeft: [-1, 0],
-    ArrowDown: [0, 1],
-    ArrowUp: [0, -1]
-  };
-  const way = ways[key];
-  return way && at !== null ? nearest(drawn, at, way) : null;
-}
-function nearest(drawn, at, [right, below]) {
-  let found = at;
+  const arrow = ARROWS[key];
+  if (at === null || !arrow) {
+    return null;
+  }
+  const [right, below] = arrow;
+  let nearest = at;
   let least = Infinity;
-  for (let place2 = 0; place2 < drawn.x.length; place2++) {
-    const x = (drawn.x[place2] - drawn.x[at]) * (right || 1);
-    const y = (drawn.y[place2] - drawn.y[at]) * (below || 1);
-    const [along, aside] = right ? [x, Math.abs(y)] : [y, Math.abs(x)];
-    const distance = along + 3 * aside;
+  for (let place = 0; place < x.length; place++) {
+    const aside = right ? y[place] - y[at] : x[place] - x[at];
+    const along = right ? (x[place] - x[at]) * right : (y[place] - y[at]) * below;
+    const distance = along + 3 * Math.abs(aside);
     if (along > 0.5 && distance < least) {
-      [found, least] = [place2, distance];
+      [nearest, least] = [place, distance];
     }
   }
-  return found;
+  return nearest;
 }
-function paint(pen, picture2, drawn) {
+function paint(pen, picture, drawn) {
   const { width, height } = drawn.tile;
-  const inset = width >= 8 ? SPACING : 0;
-  for (let place2 = 0; place2 < drawn.x.length; place2++) {
-    const tint2 = picture2.tint(place2);
+  const inset = width >= PATTERNED ? 1 : 0;
+  drawn.x.forEach((x, place) => {
+    const tint2 = picture.tint(place);
     pen.fillStyle = tint2.ground;
-    pen.fillRect(drawn.x[place2], drawn.y[place2], width - inset, height - inset);
-    if (tint2.pattern && width >= 8) {
-      pattern(pen, tint2, drawn, place2);
+    pen.fillRect(x, drawn.y[place], width - inset, height - inset);
+    if (tint2.pattern && width >= PATTERNED) {
+      pattern(pen, tint2.pattern, drawn, place);
     }
-  }
-  if (picture2.striped) {
-    stripe(pen, drawn, inset);
+  });
+  if (picture.striped) {
+    stripes(
+      pen,
+      "rgba(0, 0, 0, 0.26)",
+      drawn,
+      () => drawn.x.forEach((x, place) => pen.rect(x, drawn.y[place], width - inset, height - inset))
+    );
   }
   if (height >= LABELLED) {
-    label(pen, picture2, drawn);
-    (picture2.links ?? []).forEach((link) => line(pen, drawn, link));
+    pen.font = `${height < 16 ? 10 : 12}px system-ui, sans-serif`;
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
+    drawn.x.forEach((_, place) => label(pen, picture, drawn, place));
+    picture.links?.forEach((link) => line(pen, drawn, link));
   }
-  captions(pen, picture2, drawn);
+  captions(pen, picture, drawn);
 }
-function pattern(pen, tint2, drawn, place2) {
+function pattern(pen, shape, drawn, place) {
   const { width, height } = drawn.tile;
   pen.fillStyle = pen.strokeStyle = "rgba(0, 0, 0, 0.32)";
   pen.lineWidth = 1;
   const pitch = Math.min(9, width / 2, height / 2);
-  for (let x = pitch / 2; x < width - 2; x += pitch) {
-    for (let y = pitch / 2; y < height - 2; y += pitch) {
-      dot(pen, tint2.pattern, drawn.x[place2] + x, drawn.y[place2] + y);
+  for (let right = pitch / 2; right < width - 2; right += pitch) {
+    for (let below = pitch / 2; below < height - 2; below += pitch) {
+      const [x, y] = [drawn.x[place] + right, drawn.y[place] + below];
+      if (shape === "dots") {
+        pen.fillRect(x - 0.75, y - 0.75, 1.5, 1.5);
+      } else if (shape === "plus") {
+        pen.fillRect(x - 2, y - 0.5, 4, 1);
+        pen.fillRect(x - 0.5, y - 2, 1, 4);
+      } else {
+        pen.beginPath();
+        pen.arc(x, y, 2, 0, 2 * Math.PI);
+        pen.stroke();
+      }
     }
   }
 }
-function dot(pen, shape, x, y) {
-  if (shape === "dots") {
-    pen.fillRect(x - 0.75, y - 0.75, 1.5, 1.5);
-  } else if (shape === "plus") {
-    pen.fillRect(x - 2, y - 0.5, 4, 1);
-    pen.fillRect(x - 0.5, y - 2, 1, 4);
-  } else {
-    pen.beginPath();
-    pen.arc(x, y, 2, 0, 2 * Math.PI);
-    pen.stroke();
-  }
-}
-function stripe(pen, drawn, inset) {
+function stripes(pen, colour, box, area, x = 0, y = 0) {
   pen.save();
   pen.beginPath();
-  for (let place2 = 0; place2 < drawn.x.length; place2++) {
-    const { width, height } = drawn.tile;
-    pen.rect(drawn.x[place2], drawn.y[place2], width - inset, height - inset);
-  }
+  area();
   pen.clip();
-  pen.strokeStyle = "rgba(0, 0, 0, 0.26)";
+  pen.strokeStyle = colour;
   pen.lineWidth = 2;
   pen.beginPath();
-  for (let x = -drawn.height; x < drawn.width; x += 7) {
-    pen.moveTo(x, drawn.height);
-    pen.lineTo(x + drawn.height, 0);
+  for (let right = -box.height; right < box.width; right += 7) {
+    pen.moveTo(x + right, y + box.height);
+    pen.lineTo(x + right + box.height, y);
   }
   pen.stroke();
   pen.restore();
 }
-function label(pen, picture2, drawn) {
+function label(pen, picture, drawn, place) {
   const { width, height } = drawn.tile;
-  pen.font = `${height < 16 ? 10 : 12}px system-ui, sans-serif`;
-  pen.textAlign = "center";
-  pen.textBaseline = "middle";
-  for (let place2 = 0; place2 < drawn.x.length; place2++) {
-    const room2 = width - 6;
-    const text = picture2.labels(place2).find((words) => pen.measureText(words).width <= room2);
-    if (text) {
-      const x = drawn.x[place2] + width / 2;
-      const y = drawn.y[place2] + height / 2;
-      if (picture2.striped || picture2.tint(place2).pattern) {
-        const half = pen.measureText(text).width / 2 + 3;
-        pen.fillStyle = picture2.tint(place2).ground;
-        pen.fillRect(x - half, y - Math.min(8, height / 2 - 1), 2 * half, Math.min(16, height - 2));
-      }
-      pen.fillStyle = INK;
-      pen.fillText(text, x, y);
-    }
+  const text = picture.labels(place).find((words) => pen.measureText(words).width <= width - 6);
+  if (!text) {
+    return;
   }
+  const { x, y } = centre(drawn, place);
+  const tint2 = picture.tint(place);
+  if (picture.striped || tint2.pattern) {
+    const half = pen.measureText(text).width / 2 + 3;
+    pen.fillStyle = tint2.ground;
+    pen.fillRect(x - half, y - Math.min(8, height / 2 - 1), 2 * half, Math.min(16, height - 2));
+  }
+  pen.fillStyle = INK;
+  pen.fillText(text, x, y);
 }
-function line(pen, drawn, link) {
-  const [from, to] = [centre(drawn, link.from), centre(drawn, link.to)];
-  const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
-  const along = { x: (to.x - from.x) / length, y: (to.y - from.y) / length };
-  const aside = link.arrow ? 10 + 8 * Math.abs(along.y) : 0;
-  const cut = edgeAt(drawn.tile, along);
-  const start = shifted(from, along, cut, aside);
-  const end = shifted(to, along, -cut, aside);
-  const middle = shifted(from, along, length / 2, aside * (length > 120 ? 1.8 : 1));
+function line(pen, drawn, { from, to, arrow }) {
+  const { width, height } = drawn.tile;
+  const [begin, goal] = [centre(drawn, from), centre(drawn, to)];
+  const length = Math.hypot(goal.x - begin.x, goal.y - begin.y) || 1;
+  const along = { x: (goal.x - begin.x) / length, y: (goal.y - begin.y) / length };
+  const aside = arrow ? 10 + 8 * Math.abs(along.y) : 0;
+  const point = (far, off) => [
+    begin.x + along.x * far - along.y * off,
+    begin.y + along.y * far + along.x * off
+  ];
+  const across = Math.abs(along.x) > 1e-6 ? (width / 2 - 7) / Math.abs(along.x) : Infinity;
+  const down = Math.abs(along.y) > 1e-6 ? (height / 2 - 6) / Math.abs(along.y) : Infinity;
+  const cut = Math.min(across, down);
+  const middle = point(length / 2, aside * (length > 120 ? 1.8 : 1));
+  const tip = point(length - cut, aside);
   pen.strokeStyle = pen.fillStyle = INK;
   pen.lineWidth = 1.5;
   pen.beginPath();
-  pen.moveTo(start.x, start.y);
-  pen.quadraticCurveTo(middle.x, middle.y, end.x, end.y);
+  pen.moveTo(...point(cut, aside));
+  pen.quadraticCurveTo(...middle, ...tip);
   pen.stroke();
-  if (link.arrow) {
-    head(pen, end, Math.atan2(end.y - middle.y, end.x - middle.x));
+  if (arrow) {
+    const angle = Math.atan2(tip[1] - middle[1], tip[0] - middle[0]);
+    pen.beginPath();
+    pen.moveTo(...tip);
+    for (const turn of [2.6, -2.6]) {
+      pen.lineTo(tip[0] + 7 * Math.cos(angle + turn), tip[1] + 7 * Math.sin(angle + turn));
+    }
+    pen.fill();
   }
 }
-function edgeAt({ width, height }, along) {
-  const across = Math.abs(along.x) > 1e-6 ? (width / 2 - 7) / Math.abs(along.x) : Infinity;
-  const down = Math.abs(along.y) > 1e-6 ? (height / 2 - 6) / Math.abs(along.y) : Infinity;
-  return Math.min(across, down);
+function centre({ x, y, tile }, place) {
+  return { x: x[place] + tile.width / 2, y: y[place] + tile.height / 2 };
 }
-function shifted(from, along, far, aside) {
-  return {
-    x: from.x + along.x * far - along.y * aside,
-    y: from.y + along.y * far + along.x * aside
-  };
-}
-function head(pen, tip, angle) {
-  pen.beginPath();
-  pen.moveTo(tip.x, tip.y);
-  for (const turn of [2.6, -2.6]) {
-    pen.lineTo(tip.x + 7 * Math.cos(angle + turn), tip.y + 7 * Math.sin(angle + turn));
-  }
-  pen.fill();
-}
-function centre(drawn, place2) {
-  const { width, height } = drawn.tile;
-  return { x: drawn.x[place2] + width / 2, y: drawn.y[place2] + height / 2 };
-}
-function captions(pen, picture2, drawn) {
-  if (drawn.sheets.length < 2 || drawn.sheets[0].y === 0) {
+function captions(pen, picture, { sheets, width }) {
+  if (sheets.length < 2 || sheets[0].y === 0) {
     return;
   }
   pen.font = "11px system-ui, sans-serif";
   pen.textAlign = "left";
   pen.textBaseline = "alphabetic";
   pen.fillStyle = "#888";
-  const room2 = drawn.sheets[1].x > 0 ? drawn.sheets[1].x - 4 : drawn.width;
-  for (const sheet of drawn.sheets) {
-    const full = sheet.at.map(([dim, place2]) => picture2.caption(dim, place2)).join(", ");
-    const short = sheet.at.map(([, place2]) => place2).join(", ");
+  const room2 = sheets[1].x > 0 ? sheets[1].x - 4 : width;
+  for (const sheet of sheets) {
+    const full = sheet.at.map(([dim, place]) => picture.caption(dim, place)).join(", ");
+    const short = sheet.at.map(([, place]) => place).join(", ");
     const text = [full, short].find((words) => pen.measureText(words).width <= room2);
     pen.fillText(text ?? "", sheet.x, sheet.y - 4);
   }
 }
-function shade(pen, drawn, lit) {
-  if (!lit) {
-    return;
-  }
-  pen.fillStyle = "rgba(128, 128, 128, 0.6)";
-  for (let place2 = 0; place2 < drawn.x.length; place2++) {
-    if (!lit.has(place2)) {
-      pen.fillRect(drawn.x[place2], drawn.y[place2], drawn.tile.width, drawn.tile.height);
-    }
-  }
-}
-function outline(pen, drawn, place2) {
+function outline(pen, drawn, place) {
   const { width, height } = drawn.tile;
   const thick = width >= 12 ? 2 : 1;
+  const [x, y] = [drawn.x[place], drawn.y[place]];
   pen.lineWidth = thick;
-  pen.strokeStyle = "#fff";
-  const inner = thick * 1.5;
-  const [x, y] = [drawn.x[place2], drawn.y[place2]];
-  pen.strokeRect(x + inner, y + inner, width - 2 * inner - 1, height - 2 * inner - 1);
-  pen.strokeStyle = "#000";
-  pen.strokeRect(x + thick / 2, y + thick / 2, width - thick - 1, height - thick - 1);
+  for (const [colour, inner] of [["#fff", thick * 1.5], ["#000", thick / 2]]) {
+    pen.strokeStyle = colour;
+    pen.strokeRect(x + inner, y + inner, width - 2 * inner - 1, height - 2 * inner - 1);
+  }
 }
 
 // src/view/arrays.ts
 var BOX = { width: 222, height: 208 };
 function arrays(report, store) {
   const cards = h("div", { class: "cards" });
-  for (const [role, values, drawn] of [
+  for (const [role, values, { kept, rest }] of [
     [REPORT.input, report.inputs, report.said.inputs],
     [REPORT.output, report.outputs, report.said.outputs]
   ]) {
-    const draw2 = (i) => new Card(role, values[i], report, store).element;
-    const all = values.map((_, i) => i);
-    cards.append(...(drawn.rest ? drawn.kept : all).map(draw2));
-    if (drawn.rest) {
-      cards.append(rest(all, drawn, draw2));
+    const shown2 = (i) => !rest || kept.includes(i);
+    const draw2 = (value) => new Card(role, value, report, store).element;
+    cards.append(...values.filter((_, i) => shown2(i)).map(draw2));
+    if (rest) {
+      const others = values.filter((_, i) => !shown2(i));
+      const more2 = button(rest, () => more2.replaceWith(...others.map(draw2)), { class: "more" });
+      cards.append(more2);
     }
   }
   const empty = !report.inputs.length && !report.outputs.length;
   const none = h("div", { class: "faint" }, empty ? REPORT.notKnown : REPORT.none);
-  return h(
-    "div",
-    { class: "arrays" },
-    heading(REPORT.arrays),
-    cards.childElementCount ? cards : none
-  );
-}
-function rest(all, { kept, rest: text }, draw2) {
-  const left = all.filter((i) => !kept.includes(i));
-  const more = h("button", { type: "button", class: "more" }, text);
-  more.addEventListener("click", () => more.replaceWith(...left.map(draw2)));
-  return more;
+  const shown = cards.childElementCount ? cards : none;
+  return h("div", { class: "arrays" }, heading(REPORT.arrays), shown);
 }
 var Card = class {
   /** `role` says what it is to the program: `input`, `output`. */
@@ -1767,34 +1685,32 @@ var Card = class {
     this.value = value;
     this.report = report;
     this.store = store;
-    const { mesh } = report;
-    this._layout = layoutOf(value, mesh);
-    this._picture = this._layout && picture(value, report, this._layout);
-    this._tiles = new Tiles(BOX, (block) => this._point(block));
-    const said = ["held", "copies", "remarks"].map((text) => value.say(text));
+    this._layout = layoutOf(value, report.mesh);
+    const drawn = value.shape.includes(0) ? null : this._layout;
+    const texts = ["held", "copies", "remarks"].map((text) => value.say(text));
+    const enter = () => store.set({ value });
+    const leave = () => store.set({ value: null });
     this.element = h(
       "div",
       {
         class: "card",
-        on: {
-          pointerenter: () => store.set({ value }),
-          pointerleave: () => store.set({ value: null }),
-          focusin: () => store.set({ value }),
-          focusout: () => store.set({ value: null })
-        }
+        on: { pointerenter: enter, pointerleave: leave, focusin: enter, focusout: leave }
       },
       h("div", { class: "role" }, role),
       h("div", { class: "name" }, h("b", null, clean(value.name)), " ", mono(value.say("type"))),
-      h("div", { class: "faint" }, said.filter(Boolean).join("; ")),
-      this._picture && this._tiles.element
+      h("div", { class: "faint" }, texts.filter(Boolean).join("; ")),
+      drawn && this._tiles.element
     );
-    if (this._picture) {
-      this._tiles.layOut(this._picture);
-      whenSeen(this.element, () => this._draw());
+    if (drawn) {
+      this._tiles.layOut(valuePicture(value, report.mesh, drawn));
+      whenSeen(this.element, () => {
+        this._painted = true;
+        this._tiles.paint();
+      });
     }
-    this.dispose = store.subscribe((focus, changed) => {
-      if (changed.has("device")) {
-        this._mark(focus.device);
+    this.dispose = store.subscribe(({ device }, changed) => {
+      if (changed.has("device") && this._painted && this._layout && !this._inside) {
+        this._tiles.mark(device === null ? [] : [this._layout.blocks[device]]);
       }
     });
   }
@@ -1804,43 +1720,32 @@ var Card = class {
   element;
   /** Let go of the store, for a card that leaves before the view does. */
   dispose;
-  _draw() {
-    this._drawn = true;
-    this._tiles.paint();
-  }
-  /** Mark the block that the device under the pointer holds. */
-  _mark(device) {
-    if (this._drawn && this._layout && !this._inside) {
-      this._tiles.mark(device === null ? [] : [this._layout.blocks[device]]);
-    }
-  }
   _point(block) {
+    const { mesh } = this.report;
     const layout = this._layout;
     this._inside = block !== null;
-    const holders = block === null ? [] : layout.holders.get(block) ?? [];
     this._tiles.mark(block === null ? [] : [block]);
-    this.store.set({ device: holders[0] ?? null });
-    this._tiles.say(block === null ? "" : this._say(block, layout));
-  }
-  _say(block, layout) {
-    const { mesh } = this.report;
-    const what = blockText(block, this.value, mesh, layout);
-    return [what, blocksBesideText(block, mesh, layout)].filter(Boolean).join("; ");
+    this.store.set({ device: layout.holders.get(block ?? -1)?.[0] ?? null });
+    const texts = block === null ? [] : [blockText(block, this.value, mesh, layout), blocksBesideText(block, mesh, layout)];
+    this._tiles.say(texts.filter(Boolean).join("; "));
   }
   _layout;
-  _tiles;
-  _picture;
-  _drawn = false;
+  _tiles = new Tiles(BOX, (block) => this._point(block));
+  _painted = false;
+  /** Whether the pointer is inside: its block is marked then, whichever device is looked at. */
   _inside = false;
 };
-function picture(value, report, layout) {
-  return value.shape.includes(0) ? null : valuePicture(value, report.mesh, layout);
-}
 
 // src/view/badge.ts
-function badge({ head: head3, sends }, one, store) {
-  const props = { class: "badge", type: "button", on: leads(one, store) };
-  return head3 ? h("button", props, h("code", { class: "mono" }, head3), ` ${sends} `, chip(one)) : h("button", props, sends);
+function badge({ head: head2, sends }, one, store) {
+  const choose = () => store.set({ chosen: one });
+  const made = button(head2 ? "" : sends, choose, { class: "badge" });
+  if (head2) {
+    made.replaceChildren(mono(head2), ` ${sends} `, chip(one));
+  }
+  made.addEventListener("pointerenter", () => store.set({ pointed: one }));
+  made.addEventListener("pointerleave", () => store.set({ pointed: null }));
+  return made;
 }
 function chip(collective) {
   const cause = collective.say("cause");
@@ -1853,28 +1758,20 @@ function paint2(label3, asker) {
   label3.style.background = ground;
   label3.style.color = text;
 }
-function leads(collective, store) {
-  return {
-    click: () => store.set({ chosen: collective }),
-    pointerenter: () => store.set({ pointed: collective }),
-    pointerleave: () => store.set({ pointed: null })
-  };
-}
 
 // src/view/code.ts
 var WHOLE = 200;
-var LINES = 16;
 var AROUND = 2;
+var LINES = 16;
 var Code = class {
   constructor(report, store) {
     this.report = report;
     this.store = store;
-    const { lines: led } = report.said;
-    report.collectives.forEach((one) => this._byId.set(one.id, one));
-    report.sources.forEach((source2, i) => {
-      const lines = this._lines(source2, i, led[i] ?? []);
+    const byId = new Map(report.collectives.map((one) => [one.id, one]));
+    report.sources.forEach((source, i) => {
+      const lines = this._lines(source, i, report.said.lines[i] ?? [], byId);
       if (lines.length) {
-        this.element.append(...i ? [h("div", { class: "faint" }, clean(source2.name))] : []);
+        this.element.append(...i ? [h("div", { class: "faint" }, clean(source.name))] : []);
         this.element.append(h("ol", { class: "lines", "aria-label": REPORT.sourceLines }, ...lines));
       }
     });
@@ -1883,73 +1780,63 @@ var Code = class {
   report;
   store;
   element = h("div", { class: "code" });
-  _lines(source2, index, led) {
-    const { shown, rest: rest2 } = chosenLines(source2, index, led);
-    const badges = new Map(led.map((one) => [one.line, one]));
-    const texts = source2.text.split("\n");
-    const items = [];
-    shown.forEach((number, i) => {
-      if (i && number > shown[i - 1] + 1) {
-        items.push(h("li", { class: "line gap", "aria-hidden": "true" }, "⋮"));
-      }
-      const text = clean(texts[number - source2.first_line] ?? "");
-      items.push(this._line(`${index}:${number}`, number, text, badges.get(number)));
+  _lines(source, index, led, byId) {
+    const { shown, rest } = chosenLines(source, index, led);
+    const badges = new Map(led.map((line2) => [line2.line, line2.badges]));
+    const texts = source.text.split("\n");
+    const items = shown.flatMap((number, i) => {
+      const drawn = (badges.get(number) ?? []).map((found) => {
+        const leads = byId.get(found.id);
+        return leads ? badge(found, leads, this.store) : null;
+      });
+      const line2 = codeLine(
+        number,
+        clean(texts[number - source.first_line] ?? "") || " ",
+        h("span", { class: "badges" }, ...drawn)
+      );
+      this._rows.set(`${index}:${number}`, line2);
+      const gap = i > 0 && number > shown[i - 1] + 1;
+      return gap ? [h("li", { class: "line gap", "aria-hidden": "true" }, "⋮"), line2] : [line2];
     });
-    if (rest2) {
-      items.push(h("li", { class: "line faint" }, numbered(REPORT.moreLines, rest2)));
-    }
-    return items;
-  }
-  _line(key, number, text, led) {
-    const badges = (led?.badges ?? []).map((one) => {
-      const leads2 = this._byId.get(one.id);
-      return leads2 ? badge(one, leads2, this.store) : null;
-    });
-    const line2 = h(
-      "li",
-      { class: "line", value: number },
-      h("span", { class: "number", "aria-hidden": "true" }, String(number)),
-      h("code", { class: "text" }, text || " "),
-      h(
-        "span",
-        { class: "badges" },
-        ...badges
-      )
-    );
-    this._rows.set(key, line2);
-    return line2;
+    const more2 = rest ? [h("li", { class: "line faint" }, numbered(REPORT.moreLines, rest))] : [];
+    return [...items, ...more2];
   }
   _mark() {
     const { chosen, pointed, value } = this.store.focus;
-    const place2 = value?.location ?? home(pointed ?? chosen ?? NONE, this.report);
-    const line2 = place2 ? this._rows.get(`${place2.source}:${place2.line}`) : void 0;
+    const collective = pointed ?? chosen;
+    const place = value?.location ?? (collective && home(collective, this.report));
+    const line2 = place ? this._rows.get(`${place.source}:${place.line}`) : void 0;
     if (line2 !== this._marked) {
       this._marked?.removeAttribute("data-marked");
       line2?.setAttribute("data-marked", "");
       this._marked = line2;
     }
   }
-  _byId = /* @__PURE__ */ new Map();
   _rows = /* @__PURE__ */ new Map();
   _marked;
 };
-var NONE = { frames: [] };
-function chosenLines(source2, index, led) {
-  const heaviest2 = led.map((one) => one.line);
-  if (index > 0) {
-    const kept2 = heaviest2.slice(0, LINES).sort((a, b) => a - b);
-    return { shown: kept2, rest: heaviest2.length - kept2.length };
+function codeLine(number, text, ...behind) {
+  return h(
+    "li",
+    { class: "line", value: number },
+    h("span", { class: "number", "aria-hidden": "true" }, String(number)),
+    h("code", { class: "text" }, text),
+    ...behind
+  );
+}
+function chosenLines(source, index, led) {
+  const heaviest2 = led.map((line2) => line2.line);
+  const { first_line: first, text } = source;
+  const texts = text.replace(/\s+$/, "").split("\n");
+  const last = first + texts.length - 1;
+  const whole = range(texts[0] ? first : first + 1, last);
+  if (index === 0 && (!text || whole.length <= WHOLE)) {
+    return { shown: union(text ? whole : [], heaviest2), rest: 0 };
   }
-  const texts = source2.text.replace(/\s+$/, "").split("\n");
-  const whole = texts.map((_, i) => source2.first_line + i).filter((_, i) => texts[0] || i > 0);
-  if (!source2.text || whole.length <= WHOLE) {
-    return { shown: union(source2.text ? whole : [], heaviest2), rest: 0 };
-  }
-  const kept = heaviest2.slice(0, WHOLE);
-  const first = whole[0];
-  const last = whole[whole.length - 1];
-  const near = kept.flatMap((line2) => range(Math.max(first, line2 - AROUND), line2 + AROUND));
-  return { shown: union(near.filter((line2) => line2 <= last), kept), rest: heaviest2.length - kept.length };
+  const kept = heaviest2.slice(0, index > 0 ? LINES : WHOLE);
+  const around = (line2) => range(Math.max(whole[0], line2 - AROUND), Math.min(last, line2 + AROUND));
+  const near = index > 0 ? [] : kept.flatMap(around);
+  return { shown: union(near, kept), rest: heaviest2.length - kept.length };
 }
 function union(some, others) {
   return [.../* @__PURE__ */ new Set([...some, ...others])].sort((a, b) => a - b);
@@ -1973,41 +1860,37 @@ var Player = class {
     this._still = window.matchMedia?.("(prefers-reduced-motion: reduce)").matches ?? false;
     const columns = play.frames[0][0].length;
     this._side = Math.max(14, Math.min(SIDE, Math.floor((ROOM - NAME) / columns) - GAP));
-    this._width = NAME + columns * (this._side + GAP);
-    this._height = play.members.length * (this._side + GAP);
-    this._canvas = h("canvas", { class: "canvas still", role: "img" });
-    this._said = h("div", { class: "caption", "aria-live": "polite" });
+    this._pitch = this._side + GAP;
+    this._size = { width: NAME + columns * this._pitch, height: play.members.length * this._pitch };
+    this._steps = play.moves.length;
     this._toggle = button(REPORT.pause, () => this._running ? this.pause() : this.start());
-    this._slider = h("input", {
-      type: "range",
-      ...OWN_KEYS,
-      class: "slider",
-      min: 0,
-      max: this._steps,
-      "aria-label": REPORT.exchangeStep,
-      on: {
-        input: () => {
-          this.pause();
-          this.go(Number(this._slider.value));
-        }
-      }
+    this._slider = slider(this._steps, REPORT.exchangeStep, (step2) => {
+      this.pause();
+      this.go(step2);
     });
+    const by = (text, name, steps2) => {
+      const click = () => {
+        this.pause();
+        this.go(this._at + steps2);
+      };
+      return button(text, click, { "aria-label": name });
+    };
     this.element = h(
       "div",
       { class: "player" },
       h(
         "div",
         { class: "stepper" },
-        button("←", () => this._by(-1), REPORT.back),
+        by("←", REPORT.back, -1),
         this._toggle,
-        button("→", () => this._by(1), REPORT.on),
+        by("→", REPORT.on, 1),
         this._slider,
-        this._said
+        this._caption
       ),
       this._canvas,
       h("p", { class: "faint" }, this._about())
     );
-    this._resize();
+    sized(this._canvas, this._size);
     this.go(0);
   }
   play;
@@ -2026,9 +1909,8 @@ var Player = class {
     this._frame = requestAnimationFrame((now) => this._tick(now));
   }
   pause() {
-    this._running = false;
+    this.dispose();
     this._toggle.textContent = REPORT.playOn;
-    cancelAnimationFrame(this._frame);
     this._tell();
     this._draw(0);
   }
@@ -2042,13 +1924,6 @@ var Player = class {
   dispose() {
     cancelAnimationFrame(this._frame);
     this._running = false;
-  }
-  get _steps() {
-    return this.play.moves.length;
-  }
-  _by(steps2) {
-    this.pause();
-    this.go(this._at + steps2);
   }
   _tick(now) {
     if (!this._running || !this.element.isConnected) {
@@ -2069,37 +1944,26 @@ var Player = class {
   }
   /** Say the step that was made last, or the one that is being made. */
   _tell() {
-    const moving = this._running && !this._still && this._at < this._steps;
-    const text = this._text(this._at + (moving ? 1 : 0));
-    this._said.textContent = text;
+    const { play, _at: at, _steps: all } = this;
+    const made = at + (this._running && !this._still && at < all ? 1 : 0);
+    const partial = play.whole > 1 && play.frames[0][0].every(Boolean);
+    const slots = { step: made, all, said: play.said[made - 1] };
+    const step2 = fill(at === all ? REPORT.lastStep : REPORT.step, slots);
+    const text = made ? step2 : partial ? REPORT.beforeSums : REPORT.before;
+    this._caption.textContent = text;
     this._canvas.setAttribute("aria-label", text);
-  }
-  _text(made) {
-    if (made === 0) {
-      const partial = this.play.whole > 1 && this.play.frames[0][0].every(Boolean);
-      return partial ? REPORT.beforeSums : REPORT.before;
-    }
-    const slots = { step: made, all: this._steps, said: this.play.said[made - 1] };
-    return fill(this._at === this._steps ? REPORT.lastStep : REPORT.step, slots);
   }
   _about() {
     const { play, one } = this;
-    const permute2 = isInPairs(one);
+    const inPairs = isInPairs(one);
     const drawn = play.members.length;
-    const who = permute2 ? REPORT.sentA : REPORT.sentEach;
+    const who = inPairs ? REPORT.sentA : REPORT.sentEach;
     return [
-      play.all > drawn && fill(REPORT.standFor, { drawn, all: play.all }),
+      play.all > drawn ? fill(REPORT.standFor, { drawn, all: play.all }) : "",
       numbered(who, play.sends, { size: one.say("size") }),
-      !permute2 && one.groups.length > 1 && REPORT.allGroups,
+      !inPairs && one.groups.length > 1 ? REPORT.allGroups : "",
       REPORT.assumes
-    ].filter(Boolean).join("");
-  }
-  _resize() {
-    const scale = window.devicePixelRatio || 1;
-    this._canvas.style.width = `${this._width}px`;
-    this._canvas.style.height = `${this._height}px`;
-    this._canvas.width = Math.ceil(this._width * scale);
-    this._canvas.height = Math.ceil(this._height * scale);
+    ].join("");
   }
   /** Draw the present step, its blocks on their way by the given part. */
   _draw(part) {
@@ -2107,107 +1971,79 @@ var Player = class {
     if (!pen) {
       return;
     }
+    const { play, _at: at } = this;
     const scale = window.devicePixelRatio || 1;
     pen.setTransform(scale, 0, 0, scale, 0, 0);
-    pen.clearRect(0, 0, this._width, this._height);
-    this._names(pen);
-    const moves = part > 0 && this.play.moves[this._at] || [];
-    const gone = new Set(moves.map((move) => `${move.from}:${move.slot}`));
-    const gives = this.play.frames[this._at + 1];
-    this.play.frames[this._at].forEach(
-      (row2, device) => row2.forEach((cell, slot) => {
-        const leaves = gone.has(`${device}:${slot}`) && gives && !gives[device][slot];
-        this._cell(pen, leaves ? null : cell, this._x(slot), this._y(device));
-      })
-    );
-    const eased = part * part * (3 - 2 * part);
-    for (const { from, to, slot, target, cell } of moves) {
-      const x = this._x(slot) + (this._x(target) - this._x(slot)) * eased;
-      const y = this._y(from) + (this._y(to) - this._y(from)) * eased;
-      this._cell(pen, cell, x, y);
-    }
-  }
-  _names(pen) {
+    pen.clearRect(0, 0, this._size.width, this._size.height);
     pen.font = "12px system-ui, sans-serif";
     pen.textAlign = "left";
     pen.textBaseline = "middle";
     pen.fillStyle = getComputedStyle(this._canvas).color;
-    this.play.members.forEach((position, i) => {
+    play.members.forEach((position, i) => {
       const text = fill(REPORT.device, { id: this.mesh.device_ids[position] });
-      pen.fillText(text, 0, this._y(i) + this._side / 2);
+      pen.fillText(text, 0, i * this._pitch + this._side / 2);
     });
+    const moves = part > 0 && play.moves[at] || [];
+    const gone = new Set(moves.map((move) => `${move.from}:${move.slot}`));
+    const gives = play.frames[at + 1];
+    play.frames[at].forEach(
+      (row2, device) => row2.forEach((cell, slot) => {
+        const leaves = gone.has(`${device}:${slot}`) && gives && !gives[device][slot];
+        this._cell(pen, leaves ? null : cell, slot, device);
+      })
+    );
+    const eased = part * part * (3 - 2 * part);
+    for (const { from, to, slot, target, cell } of moves) {
+      this._cell(pen, cell, slot + (target - slot) * eased, from + (to - from) * eased);
+    }
   }
-  _cell(pen, cell, x, y) {
-    const side = this._side;
+  /** Draw a block in a slot of a device, or between two of them. */
+  _cell(pen, cell, slot, row2) {
+    const { _side: side, play } = this;
+    const [x, y] = [NAME + slot * this._pitch, row2 * this._pitch];
     if (!cell) {
       pen.strokeStyle = "rgba(128, 128, 128, 0.45)";
       pen.lineWidth = 1;
       pen.strokeRect(x + 0.5, y + 0.5, side - 1, side - 1);
       return;
     }
-    const { ground } = tint(cell.block, this.play.blocks);
+    const { ground } = tint(cell.block, play.blocks);
+    const box = { width: side, height: side };
+    const isPartial = cell.parts < play.whole;
     pen.fillStyle = ground;
     pen.fillRect(x, y, side, side);
-    if (cell.parts < this.play.whole) {
-      stripes(pen, x, y, side);
+    if (isPartial) {
+      stripes(pen, "rgba(0, 0, 0, 0.3)", box, () => pen.rect(x, y, side, side), x, y);
     }
-    this._label(pen, cell, x + side / 2, y + side / 2, ground);
-  }
-  /** Say of how many devices a block is the sum, or which block it is. */
-  _label(pen, cell, x, y, ground) {
-    const sums = this.play.whole > 1;
-    const text = sums ? `${cell.parts}/${this.play.whole}` : String(cell.block);
-    pen.font = `${this._side < 24 ? 9 : 11}px system-ui, sans-serif`;
+    const text = play.whole > 1 ? `${cell.parts}/${play.whole}` : String(cell.block);
+    pen.font = `${side < 24 ? 9 : 11}px system-ui, sans-serif`;
     pen.textAlign = "center";
     pen.textBaseline = "middle";
     const width = pen.measureText(text).width;
-    if (width > this._side) {
+    if (width > side) {
       return;
     }
-    if (sums && cell.parts < this.play.whole) {
+    if (isPartial) {
       pen.fillStyle = ground;
-      pen.fillRect(x - width / 2 - 1, y - 6, width + 2, 12);
+      pen.fillRect(x + side / 2 - width / 2 - 1, y + side / 2 - 6, width + 2, 12);
     }
     pen.fillStyle = INK;
-    pen.fillText(text, x, y);
-  }
-  _x(slot) {
-    return NAME + slot * (this._side + GAP);
-  }
-  _y(device) {
-    return device * (this._side + GAP);
+    pen.fillText(text, x + side / 2, y + side / 2);
   }
   _still;
-  _canvas;
-  _said;
+  _canvas = h("canvas", { class: "canvas still", role: "img" });
+  _caption = h("div", { class: "caption", "aria-live": "polite" });
   _toggle;
   _slider;
   _side;
-  _width;
-  _height;
+  _pitch;
+  _size;
+  _steps;
   _at = 0;
   _running = false;
   _began = 0;
   _frame = 0;
 };
-function button(text, click, name = text) {
-  return h("button", { type: "button", "aria-label": name === text ? null : name, on: { click } }, text);
-}
-function stripes(pen, x, y, side) {
-  pen.save();
-  pen.beginPath();
-  pen.rect(x, y, side, side);
-  pen.clip();
-  pen.strokeStyle = "rgba(0, 0, 0, 0.3)";
-  pen.lineWidth = 2;
-  pen.beginPath();
-  for (let at = -side; at < side; at += 7) {
-    pen.moveTo(x + at, y + side);
-    pen.lineTo(x + at + side, y);
-  }
-  pen.stroke();
-  pen.restore();
-}
 
 // src/view/detail.ts
 var Detail = class {
@@ -2226,34 +2062,43 @@ var Detail = class {
   element = h("div", { class: "detail", "aria-live": "polite" });
   _parts(one) {
     const effects = one.say("effects").split("\n");
+    const exchange = fill(REPORT.exchange, {
+      grouping: one.say("grouping"),
+      array: one.say("array"),
+      size: one.say("size"),
+      trips: one.say("trips")
+    });
+    const chain = [one.say("made"), exchange, one.say("used")].filter(Boolean);
+    const fixes = (one.fixes ?? []).map(({ edit }, i) => {
+      const effect = ` (${effects[i]}) `;
+      return h("div", { class: "fix" }, REPORT.try, mono(clean(edit)), effect, copier(clean(edit)));
+    });
+    const operation = one.op_name && fill(REPORT.operation, { name: one.op_name });
+    const raw = [operation, one.instruction].filter(Boolean).map(clean).join("\n");
     return [
-      h(
-        "div",
-        { class: "title" },
-        mono(one.say("name")),
-        ` ${one.say("at")} `,
-        chip(one)
-      ),
+      h("div", { class: "title" }, mono(one.say("name")), ` ${one.say("at")} `, chip(one)),
       h("p", { class: "because" }, one.say("because")),
-      chain(one),
+      h("ol", { class: "chain" }, ...chain.map((step2) => h("li", null, step2))),
       ...playing(one, this.report.mesh),
       h("p", null, one.say("further")),
-      ...(one.fixes ?? []).map((fix, i) => tried(fix, effects[i])),
+      ...fixes,
       this._calls(one),
-      raw(one)
+      h(
+        "details",
+        { hidden: !raw },
+        h("summary", null, REPORT.raw),
+        h("pre", { class: "raw" }, raw)
+      )
     ];
   }
   /** The lines that led to it, innermost first. */
   _calls(one) {
     const lines = one.frames.map((frame) => {
-      const source2 = this.report.sources[frame.source];
-      const text = source2?.text.split("\n")[frame.line - source2.first_line] ?? "";
-      const name = frame.source ? source2?.name : void 0;
-      const at = { line: frame.line, source: clean(name ?? "") };
-      const line2 = fill(name === void 0 ? REPORT.line : REPORT.lineIn, at);
+      const text = lineAt(frame, this.report.sources);
+      const line2 = placeText(frame, this.report.sources);
       const call = { line: line2, function: clean(frame.function) };
-      const said = frame.function ? fill(REPORT.call, call) : line2;
-      return h("li", null, `${said} `, text && mono(clean(text.trim())));
+      const caption = frame.function ? fill(REPORT.call, call) : line2;
+      return h("li", null, `${caption} `, text && mono(clean(text.trim())));
     });
     const within = one.within.map((part) => h("li", null, fill(REPORT.inside, { part: clean(part) })));
     return h(
@@ -2264,16 +2109,6 @@ var Detail = class {
     );
   }
 };
-function chain(one) {
-  const exchange = fill(REPORT.exchange, {
-    grouping: one.say("grouping"),
-    array: one.say("array"),
-    size: one.say("size"),
-    trips: one.say("trips")
-  });
-  const steps2 = [one.say("made"), exchange, one.say("used")].filter(Boolean);
-  return h("ol", { class: "chain" }, ...steps2.map((step2) => h("li", null, step2)));
-}
 function playing(one, mesh) {
   const play = ring(one, mesh);
   if (!play) {
@@ -2281,43 +2116,25 @@ function playing(one, mesh) {
   }
   const stage = h("div", { class: "played" });
   const label3 = fill(REPORT.play, { kind: clean(one.kind) });
-  const button2 = h("button", { type: "button", class: "play", "aria-expanded": "false" }, label3);
   let player = null;
-  button2.addEventListener("click", () => {
+  const toggle = () => {
     player?.dispose();
     player = player ? null : new Player(play, one, mesh);
     stage.replaceChildren(...player ? [player.element] : []);
-    button2.textContent = player ? REPORT.close : label3;
-    button2.setAttribute("aria-expanded", String(player !== null));
+    control.textContent = player ? REPORT.close : label3;
+    control.setAttribute("aria-expanded", String(player !== null));
     player?.start();
-  });
-  return [button2, stage];
-}
-function tried(fix, effect) {
-  const edit = clean(fix.edit);
-  return h("div", { class: "fix" }, REPORT.try, mono(edit), ` (${effect}) `, copier(edit));
+  };
+  const control = button(label3, toggle, { class: "play", "aria-expanded": "false" });
+  return [control, stage];
 }
 function copier(text) {
-  const button2 = h("button", { type: "button", class: "copy" }, REPORT.copy);
-  button2.addEventListener("click", () => {
-    void navigator.clipboard.writeText(text).then(
-      () => button2.textContent = REPORT.copied,
-      () => button2.textContent = REPORT.notAllowed
-    );
-  });
-  return button2;
-}
-function raw(one) {
-  const text = [
-    one.op_name && fill(REPORT.operation, { name: one.op_name }),
-    one.instruction
-  ].filter(Boolean);
-  return h(
-    "details",
-    { hidden: !text.length },
-    h("summary", null, REPORT.raw),
-    h("pre", { class: "raw" }, text.map(clean).join("\n"))
+  const copy = () => void navigator.clipboard.writeText(text).then(
+    () => control.textContent = REPORT.copied,
+    () => control.textContent = REPORT.notAllowed
   );
+  const control = button(REPORT.copy, copy, { class: "copy" });
+  return control;
 }
 
 // src/view/list.ts
@@ -2326,7 +2143,7 @@ var SEEN = 8;
 var FEW = 4;
 var ALL = { kind: "", axis: "", asked: "", least: 0 };
 function passes(one, filter) {
-  return (!filter.kind || one.kind === filter.kind) && (!filter.axis || (one.axes ?? []).map(wholeAxis).includes(filter.axis)) && (!filter.asked || one.say("asked") === filter.asked) && weight(one) >= filter.least;
+  return (!filter.kind || one.kind === filter.kind) && (!filter.axis || axesOf(one).includes(filter.axis)) && (!filter.asked || one.say("asked") === filter.asked) && weight(one) >= filter.least;
 }
 function sorted(found, key, up, report) {
   if (key === "order") {
@@ -2341,14 +2158,14 @@ function rank(one, key, report) {
     case "kind":
       return one.say("name");
     case "result":
-      return one.shape.reduce((product2, dim) => product2 * dim, 1);
+      return product(one.shape);
     case "sends":
       return weight(one);
     case "asked":
       return one.say("cause");
     default: {
-      const place2 = home(one, report);
-      return place2 ? place2.source * 1e7 + place2.line : Infinity;
+      const place = home(one, report);
+      return place ? place.source * 1e7 + place.line : Infinity;
     }
   }
 }
@@ -2363,8 +2180,6 @@ var List = class {
   constructor(report, store) {
     this.report = report;
     this.store = store;
-    this._shown = [...report.collectives];
-    this._body = h("div", { class: "rows" });
     this._scroll = h(
       "div",
       {
@@ -2374,22 +2189,19 @@ var List = class {
         ...OWN_KEYS,
         "aria-label": REPORT.collectives,
         on: {
-          scroll: () => this._scrolled(),
+          scroll: () => {
+            this._top = this._scroll.scrollTop;
+            this._draw();
+          },
           keydown: (event) => this._key(event),
           pointerleave: () => store.set({ pointed: null })
         }
       },
       this._body
     );
-    this._count = h("span", { class: "faint", "aria-live": "polite" });
-    const many = report.collectives.length > FEW;
-    this.element = h(
-      "div",
-      { class: "list" },
-      many && this._filters(),
-      this._head(),
-      this._scroll
-    );
+    const filters = report.collectives.length > FEW && this._filters();
+    const head2 = h("div", { class: "row head" }, ...this._buttons.values());
+    this.element = h("div", { class: "list" }, filters, head2, this._scroll);
     this._update();
     store.subscribe((_, changed) => changed.has("chosen") && this._follow());
     whenSeen(this._scroll, () => this._follow());
@@ -2401,37 +2213,28 @@ var List = class {
     const { collectives: collectives2 } = this.report;
     const most = Math.max(...collectives2.map(weight));
     const steps2 = SIZES.filter(([step2]) => step2 <= most);
-    const same = (options) => options.map((one) => [one, one]);
+    const each = (texts) => [...new Set(texts)].sort().map((text) => [text, text]);
     return h(
       "div",
       { class: "filters" },
-      this._select("kind", same(distinct(collectives2.map((one) => one.kind)))),
-      this._select("axis", same(distinct(collectives2.flatMap(axes)))),
-      this._select("asked", same(distinct(collectives2.map((one) => one.say("asked"))))),
+      this._select("kind", each(collectives2.map((one) => one.kind))),
+      this._select("axis", each(collectives2.flatMap(axesOf))),
+      this._select("asked", each(collectives2.map((one) => one.say("asked")))),
       this._select("least", steps2.map(([step2, text]) => [String(step2), text])),
       this._count
     );
   }
+  /** A filter; of each option the value, and the text that stands for it. */
   _select(key, options) {
     const label3 = REPORT[key];
-    const choices2 = options.map(([value, text]) => h("option", { value }, text));
-    const change = (event) => {
-      const { value } = event.target;
+    const change = () => {
+      const { value } = select2;
       this._filter = { ...this._filter, [key]: key === "least" ? Number(value) : value };
       this._update();
     };
-    const any = h("option", { value: "" }, REPORT.any);
-    const select2 = h("select", { on: { change }, "aria-label": label3, ...OWN_KEYS }, any, ...choices2);
+    const choices2 = [["", REPORT.any], ...options].map(([value, text]) => h("option", { value }, text));
+    const select2 = h("select", { on: { change }, "aria-label": label3, ...OWN_KEYS }, ...choices2);
     return h("label", { class: "filter" }, `${label3} `, select2);
-  }
-  _head() {
-    const buttons = COLUMNS.map(([key, label3]) => {
-      const click = () => this._sortBy(key);
-      const button2 = h("button", { type: "button", class: "sort", on: { click } }, label3);
-      this._buttons.set(key, button2);
-      return button2;
-    });
-    return h("div", { class: "row head" }, ...buttons);
   }
   /** Sort by a column: first the way that is mostly wanted, then the other, then as it was. */
   _sortBy(key) {
@@ -2449,23 +2252,20 @@ var List = class {
     const { key, up } = this._sort;
     const found = this.report.collectives.filter((one) => passes(one, this._filter));
     this._shown = sorted(found, key, up, this.report);
-    this._buttons.forEach((button2, column) => {
-      button2.setAttribute("aria-pressed", String(column === key));
+    COLUMNS.forEach(([column, label3]) => {
       const arrow = column === key ? up ? " ↑" : " ↓" : "";
-      button2.textContent = `${COLUMNS.find(([name]) => name === column)?.[1]}${arrow}`;
+      this._buttons.get(column)?.setAttribute("aria-pressed", String(column === key));
+      this._buttons.get(column)?.replaceChildren(label3 + arrow);
     });
-    this._count.textContent = fill(this.report.said.filtered, {
-      shown: grouped(found.length),
-      share: percent(sum(found), sum(this.report.collectives))
-    });
+    const [part, all] = [found, this.report.collectives].map(sum);
+    const percent = all ? 100 * part / all : 100;
+    const share = part && percent < 0.95 ? percent.toPrecision(1) : String(Math.round(percent));
+    const shown = grouped(found.length);
+    this._count.textContent = fill(this.report.said.filtered, { shown, share });
     this._body.style.height = `${this._shown.length * ROW}px`;
     this._scroll.style.height = `${Math.min(SEEN, Math.max(1, this._shown.length)) * ROW}px`;
     this._scroll.scrollTop = this._top = 0;
     this._drawn = [-1, -1];
-    this._draw();
-  }
-  _scrolled() {
-    this._top = this._scroll.scrollTop;
     this._draw();
   }
   /** Draw the rows that are seen, and a few around them. */
@@ -2481,7 +2281,7 @@ var List = class {
     this._choose();
   }
   _row(one, index) {
-    const place2 = home(one, this.report);
+    const place = home(one, this.report);
     const row2 = h(
       "div",
       {
@@ -2495,14 +2295,14 @@ var List = class {
           pointerenter: () => this.store.set({ pointed: one })
         }
       },
-      h("code", { class: "mono" }, one.say("name")),
-      h("code", { class: "mono" }, one.say("array")),
+      mono(one.say("name")),
+      mono(one.say("array")),
       h("span", null, one.say("size") + one.say("trips")),
       h("span", null, chip(one)),
-      h("span", { class: "place" }, place2 ? String(place2.line) : "?")
+      h("span", { class: "place" }, place ? String(place.line) : "?")
     );
     row2.style.top = `${index * ROW}px`;
-    if (place2 && place2.source > 0) {
+    if (place && place.source > 0) {
       row2.lastElementChild?.setAttribute("title", one.say("at"));
     }
     return row2;
@@ -2546,45 +2346,37 @@ var List = class {
   }
   _id = `shardnb-${Math.random().toString(36).slice(2)}`;
   _scroll;
-  _body;
-  _count;
-  _buttons = /* @__PURE__ */ new Map();
-  _shown;
+  _body = h("div", { class: "rows" });
+  _count = h("span", { class: "faint", "aria-live": "polite" });
+  _buttons = new Map(
+    COLUMNS.map(([key, label3]) => {
+      const sort = button(label3, () => this._sortBy(key), { class: "sort" });
+      return [key, sort];
+    })
+  );
+  _shown = [];
   // Kept here, since to ask the page for it makes the browser lay everything out.
   _top = 0;
   _filter = ALL;
   _sort = { key: "order", up: true };
   _drawn = [-1, -1];
 };
-function axes(one) {
+function axesOf(one) {
   return (one.axes ?? []).map(wholeAxis);
 }
 function sum(found) {
   return found.reduce((bytes, one) => bytes + sent(one), 0);
 }
-function percent(part, all) {
-  const share = all ? 100 * part / all : 100;
-  return part && share < 0.95 ? share.toPrecision(1) : String(Math.round(share));
-}
-function distinct(items) {
-  return [...new Set(items)].sort();
-}
 
 // src/view/mesh.ts
 var BOX2 = { width: 316, height: 250 };
+var LISTED2 = 8;
 var MeshPanel = class {
-  constructor(report, store) {
-    this.report = report;
+  element;
+  constructor({ mesh }, store) {
+    this._mesh = mesh;
     this._tiles = new Tiles(BOX2, (device) => store.set({ device }));
-    this._caption = h("div", { class: "caption" });
-    this._title = heading(REPORT.mesh);
-    this.element = h(
-      "div",
-      { class: "mesh" },
-      this._title,
-      this._tiles.element,
-      this._caption
-    );
+    this.element = h("div", { class: "mesh" }, this._title, this._tiles.element, this._caption);
     this._draw(store.focus);
     store.subscribe((focus, changed) => {
       if (changed.has("chosen") || changed.has("pointed") || changed.has("value")) {
@@ -2593,116 +2385,68 @@ var MeshPanel = class {
       this._mark(focus);
     });
   }
-  report;
-  element;
   _draw({ chosen, pointed, value }) {
-    const collective = pointed ?? chosen;
-    const subject = pointed ?? value ?? chosen;
+    const collective = pointed ?? (value ? null : chosen);
+    const subject = collective ?? value;
     if (subject === this._subject) {
       return;
     }
     this._subject = subject;
-    if (value && subject === value) {
-      this._showValue(value);
-    } else if (collective && subject === collective) {
-      this._showGroups(collective);
+    const { _mesh: mesh, _tiles: tiles } = this;
+    if (collective) {
+      tiles.show(groupsPicture(collective, mesh));
+      this._title.textContent = REPORT.whoExchanges;
+      this._caption.textContent = groupsText(collective) + members(collective, mesh.device_ids);
+    } else if (value) {
+      const layout = layoutOf(value, mesh);
+      tiles.show(layout ? holdersPicture(value, mesh, layout) : meshPicture(mesh));
+      this._title.textContent = REPORT.whoHolds;
+      const how = fill(layout ? REPORT.byBlock : REPORT.byNothing, { name: clean(value.name) });
+      this._caption.textContent = [how, value.say("copies")].filter(Boolean).join("; ");
     } else {
-      this._tiles.show(meshPicture(this.report.mesh));
+      tiles.show(meshPicture(mesh));
       this._caption.textContent = "";
     }
   }
-  _showGroups(collective) {
-    const { mesh } = this.report;
-    this._tiles.show(groupsPicture(collective, mesh));
-    this._title.textContent = REPORT.whoExchanges;
-    this._caption.textContent = `${groupsText(collective)}${members(collective, mesh.device_ids)}`;
-  }
-  _showValue(value) {
-    const { mesh } = this.report;
-    const layout = layoutOf(value, mesh);
-    this._tiles.show(layout ? holdersPicture(value, mesh, layout) : meshPicture(mesh));
-    this._title.textContent = REPORT.whoHolds;
-    const said = fill(layout ? REPORT.byBlock : REPORT.byNothing, { name: clean(value.name) });
-    this._caption.textContent = [said, value.say("copies")].filter(Boolean).join("; ");
-  }
   _mark({ chosen, pointed, value, device }) {
-    const { mesh } = this.report;
-    const collective = pointed ?? (value ? null : chosen);
+    const { _mesh: mesh, _tiles: tiles } = this;
     if (device === null) {
-      this._tiles.mark([]);
-      this._tiles.say("");
+      tiles.mark([]);
+      tiles.say("");
       return;
     }
-    this._tiles.mark([device], collective && together2(device, collective, this.report));
-    const parts = [deviceText(device, mesh)];
+    const collective = pointed ?? (value ? null : chosen);
     const layout = value && layoutOf(value, mesh);
+    tiles.mark([device], collective && together2(device, collective, mesh));
+    const parts = [deviceText(device, mesh)];
     if (collective) {
       parts.push(exchangeText(device, collective, mesh));
     } else if (value && layout) {
       const block = blockText(layout.blocks[device], value, mesh, layout);
       parts.push(fill(REPORT.holds, { block }));
     }
-    parts.push(besideText(device, mesh));
-    this._tiles.say(parts.filter(Boolean).join("; "));
+    tiles.say([...parts, besideText(device, mesh)].filter(Boolean).join("; "));
   }
+  _mesh;
   _tiles;
-  _title;
-  _caption;
+  _title = heading(REPORT.mesh);
+  _caption = h("div", { class: "caption" });
   _subject;
 };
-function together2(device, collective, report) {
+function together2(device, collective, mesh) {
   if (isInPairs(collective)) {
     return new Set(collective.groups.filter((pair) => pair.includes(device)).flat());
   }
-  const number = groupOf(collective, report.mesh)[device];
+  const number = groupOf(collective, mesh)[device];
   return number < 0 ? null : new Set(collective.groups[number]);
 }
-var LISTED2 = 8;
-function members(one, ids) {
-  const { groups } = one;
-  if (groups.length > LISTED2 || isInPairs(one)) {
+function members(collective, ids) {
+  const { groups } = collective;
+  if (groups.length > LISTED2 || isInPairs(collective)) {
     return "";
   }
-  const found = groups.map((group) => `{${listed(group.map((place2) => ids[place2]))}}`);
+  const found = groups.map((group) => `{${listed(group.map((place) => ids[place]))}}`);
   return `: ${found.join(" ")}`;
-}
-
-// src/view/propagation.ts
-function moments(report) {
-  const found = /* @__PURE__ */ new Map();
-  for (const { origins } of report.values) {
-    for (const { axis, steps: steps2 } of origins) {
-      for (const step2 of steps2 ?? []) {
-        found.set(JSON.stringify([axis, step2.number, step2.source, step2.target]), { axis, step: step2 });
-      }
-    }
-  }
-  return [...found.values()].sort((a, b) => a.step.number - b.step.number);
-}
-function momentText({ axis, step: step2 }, report) {
-  const { op, source: source2, target, location, direction } = step2;
-  const name = location?.source ? report.sources[location.source]?.name : void 0;
-  const slots = { line: location?.line ?? 0, source: name ?? "" };
-  const at = location ? fill(name === void 0 ? REPORT.stepAt : REPORT.stepAtIn, slots) : "";
-  const aside = direction === "sideways" ? REPORT.toOther : "";
-  return clean(fill(REPORT.moment, { axis, direction, op, at, aside, source: source2, target }));
-}
-function valueAt(report, index, number) {
-  const value = report.values[index];
-  const { spec: whole } = value;
-  const { when, steps: steps2, first } = report.histories[index];
-  if (whole === null || number === Infinity || when?.length === 0) {
-    return value;
-  }
-  if (when === null) {
-    return null;
-  }
-  let axis = 0;
-  const spec = whole.map((axes2) => axes2.filter(() => when[axis++] <= number));
-  const grid = gridOf({ ...value, spec }, report.mesh);
-  const shard = value.shape.map((size, dim) => Math.ceil(size / grid[dim]));
-  const state = first + steps2.filter((step2) => step2 <= number).length - 1;
-  return inState(value, state, { spec, shard_shape: shard, propagated: null });
 }
 
 // src/view/spread.ts
@@ -2712,23 +2456,22 @@ var Spread = class {
     this.store = store;
     this._moments = moments(report);
     this._now = this._moments.length;
-    this._label = h("span", { class: "caption", "aria-live": "polite" });
-    this._slider = h("input", {
-      type: "range",
-      ...OWN_KEYS,
-      class: "slider",
-      min: 0,
-      max: this._moments.length,
-      "aria-label": REPORT.spread,
-      on: { input: () => this._go(Number(this._slider.value)) }
-    });
+    this._slider = slider(this._now, REPORT.spread, (step2) => this._go(step2));
+    const by = (text, name, steps2) => button(text, () => this._go(this._now + steps2), { "aria-label": name });
+    const stepper = h(
+      "div",
+      { class: "stepper" },
+      by("←", REPORT.back, -1),
+      this._slider,
+      by("→", REPORT.on, 1),
+      this._label
+    );
     const rows2 = report.values.map((value, i) => this._row(value, i));
-    this._stage = h("div", { class: "stage" });
     this.element = h(
       "div",
       { class: "arrays" },
       heading(REPORT.values),
-      this._moments.length > 0 && this._stepper(),
+      this._now > 0 && stepper,
       h("div", { class: "main spread" }, h("div", { class: "values" }, ...rows2), this._stage)
     );
     this._go(this._now);
@@ -2736,63 +2479,35 @@ var Spread = class {
   report;
   store;
   element;
-  _stepper() {
-    const step2 = (text, name, by) => {
-      const click = () => this._go(this._now + by);
-      return h("button", { type: "button", "aria-label": name, on: { click } }, text);
-    };
-    return h(
-      "div",
-      { class: "stepper" },
-      step2("←", REPORT.back, -1),
-      this._slider,
-      step2("→", REPORT.on, 1),
-      this._label
-    );
-  }
-  _row(value, index) {
-    const type = h("code", { class: "mono" });
-    const { source: source2 = 0, line: line2 = 0 } = value.location ?? {};
-    const at = { line: line2, source: clean(this.report.sources[source2]?.name ?? "") };
-    const where = value.location ? fill(source2 ? REPORT.lineIn : REPORT.line, at) : "";
-    const row2 = h(
-      "button",
-      { type: "button", class: "value", on: { click: () => this._choose(index) } },
-      h("b", null, clean(value.name)),
-      type,
-      h("span", { class: "faint" }, value.name.includes(fill(REPORT.line, at)) ? "" : where)
-    );
+  _row({ name, location }, index) {
+    const type = mono("");
+    const where = location ? placeText(location, this.report.sources) : "";
+    const known = location ? fill(REPORT.line, { line: location.line }) : "";
+    const row2 = button("", () => this._choose(index), { class: "value" });
+    const caption = name.includes(known) ? "" : where;
+    row2.append(h("b", null, clean(name)), type, h("span", { class: "faint" }, caption));
     this._rows.push({ row: row2, type });
     return row2;
   }
   /** Show the placements as they were after so many steps. */
   _go(now) {
-    this._now = Math.max(0, Math.min(this._moments.length, now));
+    const all = this._moments.length;
+    this._now = Math.max(0, Math.min(all, now));
     this._slider.value = String(this._now);
     const last = this._moments[this._now - 1];
-    this._label.textContent = this._told(last);
+    const said = last && momentText(last, this.report);
+    this._label.textContent = said ? fill(REPORT.step, { step: this._now, all, said }) : REPORT.firstStep;
     this._rows.forEach(({ row: row2, type }, index) => {
-      const value = this._valueNow(index);
-      type.textContent = value ? value.say("type") : REPORT.notKnownWhen;
-      row2.toggleAttribute("data-marked", this._moving(last, index));
+      type.textContent = this._valueNow(index)?.say("type") ?? REPORT.notKnownWhen;
+      row2.toggleAttribute("data-marked", last?.step.target === this.report.values[index].name);
     });
     this._draw();
-  }
-  _told(last) {
-    const all = this._moments.length;
-    const said = last && momentText(last, this.report);
-    return said ? fill(REPORT.step, { step: this._now, all, said }) : REPORT.firstStep;
-  }
-  _moving(last, index) {
-    return last !== void 0 && last.step.target === this.report.values[index].name;
   }
   /** Give a value at the present step; after the last one, as the compiled program has it. */
   _valueNow(index) {
     const last = this._now === this._moments.length;
-    return valueAt(this.report, index, last ? Infinity : this._number());
-  }
-  _number() {
-    return this._now > 0 ? this._moments[this._now - 1].step.number : 0;
+    const step2 = this._moments[this._now - 1]?.step.number ?? 0;
+    return valueAt(this.report, index, last ? Infinity : step2);
   }
   _choose(index) {
     this._chosen = index;
@@ -2811,13 +2526,46 @@ var Spread = class {
   }
   _moments;
   _slider;
-  _label;
-  _stage;
+  _label = h("span", { class: "caption", "aria-live": "polite" });
+  _stage = h("div", { class: "stage" });
   _rows = [];
   _card = null;
   _now;
   _chosen = 0;
 };
+function moments(report) {
+  const found = /* @__PURE__ */ new Map();
+  for (const { axis, steps: steps2 } of report.values.flatMap((value) => value.origins)) {
+    for (const step2 of steps2 ?? []) {
+      found.set(JSON.stringify([axis, step2.number, step2.source, step2.target]), { axis, step: step2 });
+    }
+  }
+  return [...found.values()].sort((a, b) => a.step.number - b.step.number);
+}
+function momentText({ axis, step: step2 }, report) {
+  const { op, source, target, location, direction } = step2;
+  const name = location?.source ? report.sources[location.source]?.name : void 0;
+  const slots = { line: location?.line ?? 0, source: name ?? "" };
+  const at = location ? fill(name === void 0 ? REPORT.stepAt : REPORT.stepAtIn, slots) : "";
+  const aside = direction === "sideways" ? REPORT.toOther : "";
+  return clean(fill(REPORT.moment, { axis, direction, op, at, aside, source, target }));
+}
+function valueAt(report, index, number) {
+  const value = report.values[index];
+  const { when, steps: steps2, first } = report.histories[index];
+  if (value.spec === null || number === Infinity || when?.length === 0) {
+    return value;
+  }
+  if (when === null) {
+    return null;
+  }
+  let axis = 0;
+  const spec = value.spec.map((axes) => axes.filter(() => when[axis++] <= number));
+  const grid = gridOf({ ...value, spec }, report.mesh);
+  const shard = value.shape.map((size, dim) => Math.ceil(size / grid[dim]));
+  const state = first + steps2.filter((step2) => step2 <= number).length - 1;
+  return inState(value, state, { spec, shard_shape: shard, propagated: null });
+}
 
 // src/view/store.ts
 var Store = class {
@@ -2863,33 +2611,23 @@ var Store = class {
 // src/view/typed.ts
 function typed(report) {
   const body2 = h("div", { class: "typed" });
-  const open = () => {
-    if (!body2.childElementCount) {
-      body2.append(...rows(report));
+  return folded(REPORT.types, body2, () => body2.append(...rows(report)));
+}
+function rows({ typed: lines, sources }) {
+  return lines.flatMap((line2, i) => {
+    const { location: place, inserted } = line2;
+    const before = lines[i - 1]?.location;
+    const same = place?.source === before?.source && place?.line === before?.line;
+    const mark = inserted ? h("span", { class: "chip" }, REPORT.inserted) : null;
+    const equation = h("pre", { class: "raw" }, `    ${clean(lineText(line2))}  `, mark);
+    if (!place || i > 0 && same) {
+      return [equation];
     }
-  };
-  return h("details", { on: { toggle: open } }, h("summary", null, REPORT.types), body2);
-}
-function rows(report) {
-  let last = null;
-  return report.typed.flatMap((line2) => {
-    const place2 = line2.location;
-    const key = place2 ? `${place2.source}:${place2.line}` : "";
-    const known = key === last;
-    last = key;
-    const head3 = place2 && !known ? [own(report, place2.source, place2.line)] : [];
-    return [...head3, equation(line2)];
+    const source = sources[place.source];
+    const name = place.source && source ? `   (${clean(source.name)})` : "";
+    const text = `${place.line}  ${clean(lineAt(place, sources))}${name}`;
+    return [h("pre", { class: "raw" }, h("b", null, text)), equation];
   });
-}
-function own(report, index, number) {
-  const source2 = report.sources[index];
-  const text = source2?.text.split("\n")[number - source2.first_line] ?? "";
-  const name = index && source2 ? `   (${clean(source2.name)})` : "";
-  return h("pre", { class: "raw" }, h("b", null, `${number}  ${clean(text)}${name}`));
-}
-function equation(line2) {
-  const mark = line2.inserted ? h("span", { class: "chip" }, REPORT.inserted) : null;
-  return h("pre", { class: "raw" }, `    ${clean(lineText(line2))}  `, mark);
 }
 function lineText(line2) {
   const binds = line2.binds.map((bind) => `${bind.name}:${bind.type}`).join(" ");
@@ -2923,7 +2661,7 @@ function draw(root, report) {
   const store = new Store();
   const { collectives: collectives2 } = report;
   root.append(
-    head2(report),
+    head(report),
     ...sending(report, store),
     arrays(report, store),
     ...report.values.length ? [new Spread(report, store).element] : [],
@@ -2943,22 +2681,16 @@ function draw(root, report) {
     }
   };
 }
-function head2(report) {
+function head(report) {
   const [first, ...others] = report.said.header;
   return h("div", { class: "header" }, h("b", null, first), ...others.map((part) => h("span", null, part)));
 }
 function sending(report, store) {
-  return [
-    new Code(report, store).element,
-    h("div", { class: "summary" }, report.said.summary),
-    ...report.collectives.length > 1 ? [new List(report, store).element] : [],
-    h(
-      "div",
-      { class: "main" },
-      new Detail(report, store).element,
-      new MeshPanel(report, store).element
-    )
-  ];
+  const code = new Code(report, store).element;
+  const list = report.collectives.length > 1 ? [new List(report, store).element] : [];
+  const main = [new Detail(report, store), new MeshPanel(report, store)].map((part) => part.element);
+  const summary = h("div", { class: "summary" }, report.said.summary);
+  return [code, summary, ...list, h("div", { class: "main" }, ...main)];
 }
 function heaviest(collectives2) {
   return collectives2.reduce(
@@ -2967,24 +2699,20 @@ function heaviest(collectives2) {
   );
 }
 function facts(report, store) {
-  const { said } = report;
-  const rows2 = [fact(REPORT.memory, memory(report))];
-  if (said.cost) {
-    const assumed = said.assumptions.map((one) => `- ${one}`).join("\n");
-    const more = assumed ? folded(REPORT.assumed, assumed) : null;
-    rows2.push(fact(REPORT.time, h("div", null, said.cost, more)));
-  }
-  report.findings.forEach((one, i) => {
-    rows2.push(fact(REPORT.finding, finding(one, said.findings[i], report, store)));
-  });
-  report.notes.forEach((note) => rows2.push(fact(REPORT.note, h("span", null, clean(note)))));
+  const { said, findings, notes } = report;
+  const assumed = said.assumptions.map((text) => `- ${text}`).join("\n");
+  const time = h("div", null, said.cost, assumed ? more(REPORT.assumed, assumed) : null);
+  const rows2 = [
+    [REPORT.memory, memory(report)],
+    ...said.cost ? [[REPORT.time, time]] : [],
+    ...findings.map((_, i) => [REPORT.finding, finding(i, report, store)]),
+    ...notes.map((note) => [REPORT.note, h("span", null, clean(note))])
+  ];
   if (said.about) {
-    rows2.push(fact(REPORT.about, h("span", { class: "faint" }, said.about)));
+    rows2.push([REPORT.about, h("span", { class: "faint" }, said.about)]);
   }
-  return h("dl", { class: "facts" }, ...rows2.flat());
-}
-function fact(label3, body2) {
-  return [h("dt", null, label3), h("dd", null, body2)];
+  const drawn = rows2.flatMap(([label3, body2]) => [h("dt", null, label3), h("dd", null, body2)]);
+  return h("dl", { class: "facts" }, ...drawn);
 }
 var PARTS = ["arguments", "outputs", "temporaries"];
 function memory({ memory: held, said }) {
@@ -2994,27 +2722,28 @@ function memory({ memory: held, said }) {
     piece.style.flexGrow = String(held?.[part] ?? 0);
     bar.append(piece);
   });
-  const parts = said.memory.map(
-    (text, i) => h("span", null, held && h("span", { class: `swatch ${PARTS[i]}` }), text + (said.memory[i + 1] ? ", " : ""))
-  );
+  const parts = said.memory.map((text, i) => {
+    const swatch = held && h("span", { class: `swatch ${PARTS[i]}` });
+    return h("span", null, swatch, text + (said.memory[i + 1] ? ", " : ""));
+  });
   return h("div", null, ...parts, held && bar);
 }
-function finding(one, [head3, text], report, store) {
+function finding(number, report, store) {
+  const { values, details } = report.findings[number];
+  const [head2, text] = report.said.findings[number];
+  const cards = values.map((value) => new Card("", value, report, store).element);
   return h(
     "div",
     null,
-    h("b", null, head3),
+    h("b", null, head2),
     `: ${text}`,
-    one.values.length ? h("div", { class: "cards" }, ...one.values.map((value) => new Card("", value, report, store).element)) : null,
-    one.details ? folded(REPORT.details, one.details) : null
+    cards.length ? h("div", { class: "cards" }, ...cards) : null,
+    details ? more(REPORT.details, details) : null
   );
 }
-function folded(title, text) {
+function more(title, text) {
   const body2 = h("pre", { class: "raw" });
-  const open = () => {
-    body2.textContent ||= text.split("\n").map(clean).join("\n");
-  };
-  return h("details", { on: { toggle: open } }, h("summary", null, title), body2);
+  return folded(title, body2, () => body2.append(cleanLines(text)));
 }
 
 // src/widget/model.ts
@@ -3023,12 +2752,12 @@ function copyOf(data) {
 }
 
 // src/widget/choices.ts
-function choices(axes2, size) {
-  const most = axes2.length <= 3 ? axes2.length : 2;
+function choices(axes, size) {
+  const most = axes.length <= 3 ? axes.length : 2;
   const found = [[]];
   for (let i = 0; i < found.length; i++) {
     if (found[i].length < most) {
-      found.push(...axes2.filter((axis) => !found[i].includes(axis)).map((axis) => [...found[i], axis]));
+      found.push(...axes.filter((axis) => !found[i].includes(axis)).map((axis) => [...found[i], axis]));
     }
   }
   return found.map((chosen) => ({ axes: chosen.map((axis) => axis.name), label: label2(chosen, size) }));
@@ -3041,30 +2770,30 @@ function label2(chosen, size) {
   const slots = { axes: chosen.map((axis) => axis.name).join(", "), size: size / parts };
   return fill(size % parts ? WIDGETS.doesNotDivide : WIDGETS.splitOver, slots);
 }
-function shapes(devices2, axes2) {
-  if (axes2 <= 1) {
-    return axes2 === 1 ? [[devices2]] : [];
+function shapes(devices2, axes) {
+  if (axes <= 1) {
+    return axes === 1 ? [[devices2]] : [];
   }
   const found = [];
   for (let size = devices2; size >= 1; size--) {
     if (devices2 % size === 0) {
-      found.push(...shapes(devices2 / size, axes2 - 1).map((rest2) => [size, ...rest2]));
+      found.push(...shapes(devices2 / size, axes - 1).map((rest) => [size, ...rest]));
     }
   }
   return found;
 }
-function devices(axes2) {
-  return axes2.reduce((product2, axis) => product2 * axis.size, 1);
+function devices(axes) {
+  return axes.reduce((product2, axis) => product2 * axis.size, 1);
 }
 function renamed(plan, index, name) {
   const before = plan.axes[index].name;
-  const axes2 = plan.axes.map((axis, i) => i === index ? { ...axis, name } : axis);
-  return { axes: axes2, specs: mapped(plan.specs, (one) => one === before ? name : one) };
+  const axes = plan.axes.map((axis, i) => i === index ? { ...axis, name } : axis);
+  return { axes, specs: mapped(plan.specs, (one) => one === before ? name : one) };
 }
 function without(plan, index) {
   const gone = plan.axes[index].name;
-  const axes2 = plan.axes.filter((_, i) => i !== index);
-  return { axes: axes2, specs: mapped(plan.specs, (one) => one === gone ? null : one) };
+  const axes = plan.axes.filter((_, i) => i !== index);
+  return { axes, specs: mapped(plan.specs, (one) => one === gone ? null : one) };
 }
 var NAMES = ["data", "model", "seq", "expert", "stage"];
 function extended(plan) {
@@ -3073,7 +2802,7 @@ function extended(plan) {
   return { ...copyOf(plan), axes: [...plan.axes, { name, size: 1, type: "auto" }] };
 }
 function mapped(specs, change) {
-  const kept = (axes2) => axes2.map(change).filter((axis) => axis !== null);
+  const kept = (axes) => axes.map(change).filter((axis) => axis !== null);
   return Object.fromEntries(Object.entries(specs).map(([name, spec]) => [name, spec.map(kept)]));
 }
 
@@ -3118,17 +2847,17 @@ var Picker = class {
     const { inputs } = this.subject;
     this._specs = [];
     const rows2 = inputs.map((input, i) => this._input(input, i));
-    const rest2 = rows2.slice(SHOWN);
-    const more = h(
+    const rest = rows2.slice(SHOWN);
+    const more2 = h(
       "details",
-      { hidden: !rest2.length, open: this._open },
-      h("summary", null, numbered(WIDGETS.moreInputs, rest2.length)),
-      ...rest2
+      { hidden: !rest.length, open: this._open },
+      h("summary", null, numbered(WIDGETS.moreInputs, rest.length)),
+      ...rest
     );
-    more.addEventListener("toggle", () => this._open = more.open);
+    more2.addEventListener("toggle", () => this._open = more2.open);
     this.element.replaceChildren(
       h("div", { class: "axes" }, heading(REPORT.mesh), ...this._mesh()),
-      h("div", { class: "inputs" }, heading(WIDGETS.inputs), ...rows2.slice(0, SHOWN), more)
+      h("div", { class: "inputs" }, heading(WIDGETS.inputs), ...rows2.slice(0, SHOWN), more2)
     );
     if (focused) {
       const found = [...this.element.querySelectorAll("[data-key]")];
@@ -3136,15 +2865,17 @@ var Picker = class {
     }
   }
   _mesh() {
-    const { axes: axes2 } = this._plan;
-    const add = h("button", { type: "button", "data-key": "add", disabled: axes2.length >= MOST_AXES }, WIDGETS.addAxis);
-    add.addEventListener("click", () => this._set(extended(this._plan)));
+    const { axes } = this._plan;
+    const add = button(WIDGETS.addAxis, () => this._set(extended(this._plan)), {
+      "data-key": "add",
+      disabled: axes.length >= MOST_AXES
+    });
     return [
-      ...axes2.map((_, i) => this._axis(i)),
+      ...axes.map((_, i) => this._axis(i)),
       h(
         "div",
         { class: "axis" },
-        h("span", null, numbered(WIDGETS.devices, devices(axes2))),
+        h("span", null, numbered(WIDGETS.devices, devices(axes))),
         this._shapes(),
         add
       )
@@ -3159,7 +2890,12 @@ var Picker = class {
       value: now.name,
       "data-key": `name${index}`,
       "aria-label": fill(WIDGETS.axisName, { number: index + 1 }),
-      on: entered(() => this._rename(index, name.value.trim()))
+      on: entered(() => {
+        const written = name.value.trim();
+        if (written !== this._plan.axes[index]?.name) {
+          this._set(renamed(this._plan, index, written));
+        }
+      })
     });
     const size = h("input", {
       type: "number",
@@ -3168,84 +2904,73 @@ var Picker = class {
       value: now.size,
       "data-key": `size${index}`,
       "aria-label": fill(WIDGETS.axisSize, { axis }),
-      on: entered(() => this._resize(index, Number(size.value)))
+      on: entered(() => {
+        const written = Math.max(1, Math.floor(Number(size.value)) || 1);
+        if (written !== this._plan.axes[index]?.size) {
+          this._edit((plan) => plan.axes[index] && (plan.axes[index].size = written));
+        }
+      })
     });
-    const type = select(this.subject.types, now.type, `type${index}`, fill(WIDGETS.axisType, { axis }), (chosen) => {
-      const plan = copyOf(this._plan);
-      plan.axes[index].type = this.subject.types[chosen];
-      this._set(plan);
-    });
-    const gone = h("button", {
-      type: "button",
+    const { types } = this.subject;
+    const label3 = fill(WIDGETS.axisType, { axis });
+    const type = select(
+      types,
+      now.type,
+      `type${index}`,
+      label3,
+      (chosen) => this._edit((plan) => plan.axes[index].type = types[chosen])
+    );
+    const gone = button("×", () => this._set(without(this._plan, index)), {
       "data-key": `gone${index}`,
       disabled: this._plan.axes.length < 2,
-      "aria-label": fill(WIDGETS.axisRemove, { axis }),
-      on: { click: () => this._set(without(this._plan, index)) }
-    }, "×");
+      "aria-label": fill(WIDGETS.axisRemove, { axis })
+    });
     return h("div", { class: "axis" }, name, " = ", size, type, gone);
   }
-  _rename(index, name) {
-    if (name !== this._plan.axes[index]?.name) {
-      this._set(renamed(this._plan, index, name));
-    }
-  }
-  _resize(index, size) {
+  _edit(edit) {
     const plan = copyOf(this._plan);
-    const whole = Math.max(1, Math.floor(size) || 1);
-    if (plan.axes[index] && plan.axes[index].size !== whole) {
-      plan.axes[index].size = whole;
-      this._set(plan);
-    }
+    edit(plan);
+    this._set(plan);
   }
   /** The ways to lay the same devices out. */
   _shapes() {
-    const { axes: axes2 } = this._plan;
-    const found = shapes(devices(axes2), axes2.length).slice(0, MOST_SHAPES);
+    const { axes } = this._plan;
+    const found = shapes(devices(axes), axes.length).slice(0, MOST_SHAPES);
     if (found.length < 2) {
       return null;
     }
     const texts = found.map((sizes) => sizes.join(" x "));
-    const now = axes2.map((axis) => axis.size).join(" x ");
-    return select(texts, now, "shape", WIDGETS.meshShape, (chosen) => {
-      const plan = copyOf(this._plan);
-      plan.axes.forEach((axis, i) => axis.size = found[chosen][i]);
-      this._set(plan);
-    });
+    const now = axes.map((axis) => axis.size).join(" x ");
+    return select(
+      texts,
+      now,
+      "shape",
+      WIDGETS.meshShape,
+      (chosen) => this._edit((plan) => plan.axes.forEach((axis, i) => axis.size = found[chosen][i]))
+    );
   }
   _input(input, number) {
     const spec = this._plan.specs[input.names[0]] ?? input.shape.map(() => []);
     const said = h("span", { class: "faint" }, this._written[input.names[0]] ?? "");
     this._specs.push([input.names[0], said]);
-    const dims2 = input.shape.map((size, dim) => {
-      const found = choices(this._plan.axes, size);
-      const now = found.find((one) => JSON.stringify(one.axes) === JSON.stringify(spec[dim]));
-      const name = fill(WIDGETS.dimension, { name: clean(input.label), dim, size });
-      const labels = found.map((one) => one.label);
-      const pick = select(labels, now?.label ?? "", `spec${number}:${dim}`, name, (chosen) => {
-        this._place(input, dim, found[chosen].axes);
-      });
-      return dimension(dim, size, pick);
+    const dims2 = dimensions(input.label, `spec${number}`, input.shape, spec, {
+      choices: (size) => choices(this._plan.axes, size),
+      choose: (dim, axes) => this._place(input, dim, axes)
     });
+    const type = mono(clean(`${input.dtype}[${input.shape.join(", ")}]`));
+    const scalar = dims2.length ? null : h("span", { class: "faint" }, WIDGETS.scalar);
     return h(
       "div",
       { class: "input" },
-      h(
-        "div",
-        { class: "what" },
-        h("b", null, clean(input.label)),
-        " ",
-        mono(clean(`${input.dtype}[${input.shape.join(", ")}]`)),
-        " ",
-        said
-      ),
-      h("div", { class: "dims" }, ...dims2.length ? dims2 : [h("span", { class: "faint" }, WIDGETS.scalar)])
+      h("div", { class: "what" }, h("b", null, clean(input.label)), " ", type, " ", said),
+      h("div", { class: "dims" }, ...dims2, scalar)
     );
   }
   /** Change a spec; the controls stay as they are, since what there is to choose does not change. */
-  _place(input, dim, axes2) {
+  _place(input, dim, axes) {
     this._plan = copyOf(this._plan);
     for (const name of input.names) {
-      this._plan.specs[name][dim] = axes2;
+      this._plan.specs[name][dim] = axes;
     }
     this.change(this._plan);
   }
@@ -3253,9 +2978,22 @@ var Picker = class {
   _specs = [];
   _open = false;
 };
-function dimension(dim, size, control) {
-  const label3 = h("span", { class: "faint" }, fill(WIDGETS.dim, { dim, size }));
-  return h("label", { class: "dim" }, label3, " ", control);
+function dimensions(label3, key, shape, spec, { choices: choices2, choose }) {
+  return shape.map((size, dim) => {
+    const found = choices2(size);
+    const now = found.find((one) => JSON.stringify(one.axes) === JSON.stringify(spec[dim]));
+    const name = fill(WIDGETS.dimension, { name: clean(label3), dim, size });
+    const labels = found.map((one) => one.label);
+    const list = select(
+      labels,
+      now?.label ?? "",
+      `${key}:${dim}`,
+      name,
+      (chosen) => choose(dim, found[chosen].axes)
+    );
+    const caption = h("span", { class: "faint" }, fill(WIDGETS.dim, { dim, size }));
+    return h("label", { class: "dim" }, caption, " ", list);
+  });
 }
 function entered(call) {
   const keydown = (event) => {
@@ -3267,12 +3005,12 @@ function entered(call) {
   return { change: call, keydown };
 }
 function select(options, now, key, name, call) {
-  const list2 = h(
+  const list = h(
     "select",
-    { "data-key": key, "aria-label": name, on: { change: () => call(list2.selectedIndex) } },
+    { "data-key": key, "aria-label": name, on: { change: () => call(list.selectedIndex) } },
     ...options.map((option) => h("option", { selected: option === now }, option))
   );
-  return list2;
+  return list;
 }
 
 // src/widget/check.ts
@@ -3295,12 +3033,12 @@ var Check = class {
   }
   _came = () => this._draw();
   _pickers() {
-    const { axes: axes2, inputs, outputs } = this._picks;
+    const { axes, inputs, outputs } = this._picks;
     if (!inputs?.length) {
       return h("div");
     }
-    const compile = h("button", { type: "button", on: { click: () => this._ask("compile") } }, WIDGETS.compile);
-    const rows2 = (part, picks) => picks.map((pick, i) => this._row(pick, axes2, `${part}${i}`));
+    const compile = button(WIDGETS.compile, () => this._ask("compile"));
+    const rows2 = (part, picks) => picks.map((pick, i) => this._row(pick, axes, `${part}${i}`));
     return h(
       "div",
       { class: "picker even" },
@@ -3308,20 +3046,15 @@ var Check = class {
       h("div", { class: "inputs" }, heading("out_specs"), ...rows2("out", outputs ?? []), compile)
     );
   }
-  _row(pick, axes2, key) {
+  _row(pick, axes, key) {
     const spec = h("span", { class: "faint" });
     this._specs.set(key, spec);
-    const inside2 = key.startsWith("out");
-    const dims2 = pick.shape.map((size, dim) => {
-      const found = inside2 ? joined(axes2, size) : choices(axes2, size);
-      const now = found.find((one) => JSON.stringify(one.axes) === JSON.stringify(pick.spec[dim]));
-      const name = fill(WIDGETS.dimension, { name: clean(pick.name), dim, size });
-      const labels = found.map((one) => one.label);
-      const list2 = select(labels, now?.label ?? "", `${key}:${dim}`, name, (chosen) => {
-        pick.spec[dim] = found[chosen].axes;
+    const dims2 = dimensions(pick.name, key, pick.shape, pick.spec, {
+      choices: (size) => key.startsWith("out") ? joined(axes, size) : choices(axes, size),
+      choose: (dim, chosen) => {
+        pick.spec[dim] = chosen;
         this._ask("check");
-      });
-      return dimension(dim, size, list2);
+      }
     });
     return h(
       "div",
@@ -3350,8 +3083,8 @@ var Check = class {
       h("span", { class: "chip", "data-kind": kind }, said.verdict),
       h("span", { role: "status" }, clean(said.sentence))
     );
-    const written = [said.inputs.map((text, i) => [`in${i}`, text]), said.outputs.map((text, i) => [`out${i}`, text])];
-    written.flat().forEach(([key, text]) => this._specs.get(key)?.replaceChildren(text));
+    said.inputs.forEach((text, i) => this._specs.get(`in${i}`)?.replaceChildren(text));
+    said.outputs.forEach((text, i) => this._specs.get(`out${i}`)?.replaceChildren(text));
     this._body.replaceChildren(
       ...found.failed ? [h("div", { class: "error", role: "alert" }, clean(found.failed))] : [],
       ...missing(found),
@@ -3370,13 +3103,13 @@ var Check = class {
       return [];
     }
     const report = readReport(JSON.parse(found.report));
-    const place2 = h("div");
+    const place = h("div");
     const open = () => {
-      this._view ??= mountReport(place2, report);
+      this._view ??= mountReport(place, report);
     };
     const title = h("summary", null, WIDGETS.program);
     const region = found.region && h("p", null, mono(clean(found.region)));
-    return [h("details", { on: { toggle: open } }, title, region || null, place2)];
+    return [h("details", { on: { toggle: open } }, title, region || null, place)];
   }
   _picks;
   _head = h("div", { class: "header" });
@@ -3385,9 +3118,9 @@ var Check = class {
   _view = null;
   _number = 0;
 };
-function joined(axes2, size) {
-  const parts = (names) => names.reduce((all, name) => all * (axes2.find((axis) => axis.name === name)?.size ?? 1), 1);
-  return choices(axes2, 0).map((one) => ({
+function joined(axes, size) {
+  const parts = (names) => names.reduce((all, name) => all * (axes.find((axis) => axis.name === name)?.size ?? 1), 1);
+  return choices(axes, 0).map((one) => ({
     axes: one.axes,
     label: one.axes.length ? fill(WIDGETS.inAll, { axes: one.axes.join(", "), size: size * parts(one.axes) }) : WIDGETS.asItIs
   }));
@@ -3437,34 +3170,27 @@ function row(tag, texts) {
 function dims(shape) {
   return shape ? `[${shape.join(", ")}]` : REPORT.notKnown;
 }
-function varies(axes2) {
-  if (!axes2) {
+function varies(axes) {
+  if (!axes) {
     return WIDGETS.notTracked;
   }
-  return axes2.length ? clean(axes2.join(", ")) : WIDGETS.same;
+  return axes.length ? clean(axes.join(", ")) : WIDGETS.same;
 }
-function body(found) {
+function body({ lines, sources }) {
   let last = "";
   const items = [];
-  for (const line2 of found.lines) {
-    const place2 = line2.location && `${line2.location.source}:${line2.location.line}`;
-    if (place2 && place2 !== last && line2.location) {
-      last = place2;
-      items.push(source(found, line2.location));
+  for (const line2 of lines) {
+    const place = line2.location;
+    const key = place ? `${place.source}:${place.line}` : "";
+    if (place && key !== last) {
+      last = key;
+      const number = h("span", { class: "number", "aria-hidden": "true" }, String(place.line));
+      const text = h("b", null, clean(lineAt(place, sources)));
+      items.push(h("li", { class: "line" }, number, h("code", { class: "text" }, text)));
     }
     items.push(...line2.binds.map((bind) => bound(line2, bind)));
   }
   return h("div", { hidden: !items.length }, heading(WIDGETS.lines), h("ol", { class: "lines" }, ...items));
-}
-function source(found, { source: at, line: line2 }) {
-  const text = found.sources[at];
-  const said = text ? text.text.split("\n")[line2 - text.first_line] ?? "" : "";
-  return h(
-    "li",
-    { class: "line" },
-    h("span", { class: "number", "aria-hidden": "true" }, String(line2)),
-    h("code", { class: "text" }, h("b", null, clean(said)))
-  );
 }
 function bound(line2, bind) {
   const call = line2.primitive ? ` = ${line2.primitive} ${line2.operands.join(" ")}` : "";
@@ -3479,35 +3205,24 @@ function bound(line2, bind) {
     h("span", { class: "chip", "data-kind": kind }, varies(bind.varying))
   );
 }
-var MARKS = /* @__PURE__ */ new Map([
-  [true, WIDGETS.ok],
-  [false, WIDGETS.no],
-  [null, WIDGETS.notReached]
-]);
 function steps(found) {
   const items = found.steps.map(({ name, passed, message: message2 }) => {
-    const kind = passed ? "accepted" : passed === null ? "open" : "refused";
-    const mark = passed === null && message2 ? WIDGETS.notChecked : MARKS.get(passed);
-    return h(
-      "div",
-      { class: "step" },
-      h("span", { class: "chip", "data-kind": kind }, mark ?? ""),
-      h("span", null, clean(name) + (message2 ? `: ${clean(message2)}` : ""))
-    );
+    const [kind, mark] = passed === null ? ["open", message2 ? WIDGETS.notChecked : WIDGETS.notReached] : passed ? ["accepted", WIDGETS.ok] : ["refused", WIDGETS.no];
+    const chip2 = h("span", { class: "chip", "data-kind": kind }, mark);
+    const text = h("span", null, clean(name) + (message2 ? `: ${clean(message2)}` : ""));
+    return h("div", { class: "step" }, chip2, text);
   });
   return h("div", null, heading(WIDGETS.steps), ...items);
 }
-function message(found) {
-  if (!found.message) {
-    return [];
-  }
-  const text = found.message.split("\n").map(clean).join("\n");
-  return [h("details", null, h("summary", null, fill(WIDGETS.ownWords, { error: clean(found.error) })), h("pre", { class: "raw" }, text))];
+function message({ message: text, error }) {
+  const title = h("summary", null, fill(WIDGETS.ownWords, { error: clean(error) }));
+  return text ? [h("details", null, title, h("pre", { class: "raw" }, cleanLines(text)))] : [];
 }
 
 // src/widget/pins.ts
 function table2(pins, show, drop) {
-  const columns = columnsOf(pins);
+  const figure = (pin, name) => pin.figures.find((one) => one.name === name) ?? { name, text: REPORT.notKnown, value: null };
+  const columns = [...new Set(pins.flatMap((pin) => pin.figures.map((one) => one.name)))];
   const least = columns.map((name) => {
     const known = pins.map((pin) => figure(pin, name).value).filter((value) => value !== null);
     return known.length > 1 && new Set(known).size > 1 ? Math.min(...known) : null;
@@ -3517,20 +3232,13 @@ function table2(pins, show, drop) {
     const isLeast = least[i] !== null && value === least[i];
     return h("td", null, text, isLeast && h("span", { class: "least" }, WIDGETS.least));
   };
-  const rows2 = pins.map(
-    (pin, index) => h(
-      "tr",
-      null,
-      h("td", null, mono(pin.text)),
-      ...columns.map((name, i) => cell(pin, name, i)),
-      h(
-        "td",
-        { class: "do" },
-        pin.plan && act(WIDGETS.show, () => show(index)),
-        act(WIDGETS.unpin, () => drop(index))
-      )
-    )
-  );
+  const rows2 = pins.map((pin, index) => {
+    const again = pin.plan && button(WIDGETS.show, () => show(index));
+    const away = button(WIDGETS.unpin, () => drop(index));
+    const cells = columns.map((name, i) => cell(pin, name, i));
+    const acts = h("td", { class: "do" }, again, away);
+    return h("tr", null, h("td", null, mono(pin.text)), ...cells, acts);
+  });
   const names = [WIDGETS.plan, ...columns].map((name) => h("th", { scope: "col" }, name));
   const last = h("th", { scope: "col" }, h("span", { class: "unseen" }, WIDGETS.toDo));
   return h(
@@ -3540,15 +3248,6 @@ function table2(pins, show, drop) {
     h("table", null, h("thead", null, h("tr", null, ...names, last)), h("tbody", null, ...rows2))
   );
 }
-function columnsOf(pins) {
-  return [...new Set(pins.flatMap((pin) => pin.figures.map((one) => one.name)))];
-}
-function figure(pin, name) {
-  return pin.figures.find((one) => one.name === name) ?? { name, text: REPORT.notKnown, value: null };
-}
-function act(text, click) {
-  return h("button", { type: "button", on: { click } }, text);
-}
 
 // src/widget/predict.ts
 var NOTHING = WIDGETS.nothing;
@@ -3557,17 +3256,21 @@ var MOST = 20;
 function questions(report) {
   const places = /* @__PURE__ */ new Map();
   for (const one of report.collectives) {
-    const place2 = home(one, report);
-    const key = JSON.stringify([place2?.source, place2?.line]);
-    const { sent: sent2 } = places.get(key) ?? places.set(key, { place: place2, sent: [] }).get(key);
+    const place = home(one, report);
+    const key = JSON.stringify([place?.source, place?.line]);
+    const { sent: sent2 } = places.get(key) ?? places.set(key, { place, sent: [] }).get(key);
     if (!sent2.some((other) => alike(other, one))) {
       sent2.push(one);
     }
   }
-  const found = [...places.values()].flatMap(
-    ({ place: place2, sent: sent2 }) => sent2.map((_, before) => ({ line: place2?.line ?? null, text: lineText2(report, place2), sent: sent2, before }))
-  );
-  found.push(...silent(report).map((place2) => ({ line: place2.line, text: lineText2(report, place2), sent: [], before: 0 })));
+  const found = [...places.values()].flatMap(({ place, sent: sent2 }) => {
+    const text = place ? lineAt(place, report.sources).trim() : "";
+    return sent2.map((_, before) => ({ line: place?.line ?? null, text, sent: sent2, before }));
+  });
+  for (const place of silent(report)) {
+    const text = lineAt(place, report.sources).trim();
+    found.push({ line: place.line, text, sent: [], before: 0 });
+  }
   if (!found.length) {
     return [{ line: null, text: "", sent: [], before: 0 }];
   }
@@ -3575,27 +3278,23 @@ function questions(report) {
 }
 function silent(report) {
   const homes = report.collectives.map((one) => home(one, report));
-  if (homes.some((place2) => place2?.source !== 0)) {
+  if (homes.some((place) => place?.source !== 0)) {
     return [];
   }
-  const known = new Set(homes.map((place2) => place2?.line));
+  const known = new Set(homes.map((place) => place?.line));
   const places = report.values.flatMap(({ location }) => location?.source === 0 ? [location] : []);
   return places.filter(({ line: line2 }) => !known.has(line2) && known.add(line2));
 }
 function alike(one, other) {
   return one.kind === other.kind && JSON.stringify(one.axes) === JSON.stringify(other.axes);
 }
-function lineText2(report, place2) {
-  const source2 = place2 && report.sources[place2.source];
-  return source2 ? (source2.text.split("\n")[place2.line - source2.first_line] ?? "").trim() : "";
-}
-function judged(left, kind, axes2) {
+function judged(left, kind, axes) {
   if (!left.length) {
     return { one: null, kind: kind === NOTHING, axes: true };
   }
   const judgements = left.map((one) => {
     const truth = new Set((one.axes ?? []).map(wholeAxis));
-    const same = truth.size === axes2.size && [...truth].every((axis) => axes2.has(axis));
+    const same = truth.size === axes.size && [...truth].every((axis) => axes.has(axis));
     return { one, kind: kind === one.kind, axes: one.axes === null || same };
   });
   return judgements.find((each) => each.kind && each.axes) ?? judgements.find((each) => each.kind) ?? judgements[0];
@@ -3610,7 +3309,7 @@ var Quiz = class {
     this.report = report;
     this._asked = questions(report);
     this._store = new Store();
-    root.append(head2(report), this._code(), arrays({ ...report, outputs: [] }, this._store), this._score, this._stage);
+    root.append(head(report), this._code(), arrays({ ...report, outputs: [] }, this._store), this._score, this._stage);
     this._ask();
   }
   report;
@@ -3620,16 +3319,11 @@ var Quiz = class {
   }
   /** The text alone: what it sends is the question. */
   _code() {
-    const source2 = this.report.sources[0];
-    const lines = (source2?.text ?? "").replace(/\s+$/, "").split("\n");
+    const source = this.report.sources[0];
+    const lines = (source?.text ?? "").replace(/\s+$/, "").split("\n");
     const items = lines.map((text, i) => {
-      const number = (source2?.first_line ?? 1) + i;
-      const item = h(
-        "li",
-        { class: "line", value: number },
-        h("span", { class: "number", "aria-hidden": "true" }, String(number)),
-        h("code", { class: "text" }, clean(text) || " ")
-      );
+      const number = (source?.first_line ?? 1) + i;
+      const item = codeLine(number, clean(text) || " ");
       this._lines.set(number, item);
       return item;
     });
@@ -3638,25 +3332,25 @@ var Quiz = class {
   _ask() {
     const question = this._asked[this._now];
     this._lines.forEach((item, line2) => item.toggleAttribute("data-marked", line2 === question.line));
-    const axes2 = /* @__PURE__ */ new Set();
+    const axes = /* @__PURE__ */ new Set();
     const boxes = this.report.mesh.axes.map(({ name }) => {
       const box = h("input", { type: "checkbox" });
-      box.addEventListener("change", () => box.checked ? axes2.add(name) : axes2.delete(name));
+      box.addEventListener("change", () => box.checked ? axes.add(name) : axes.delete(name));
       return h("label", { class: "dim" }, box, ` ${clean(name)}`);
     });
     let kind = NOTHING;
-    const list2 = select(ANSWERS, NOTHING, "kind", WIDGETS.whichCollective, (chosen) => kind = ANSWERS[chosen]);
-    const reveal = h("button", { type: "button", class: "play" }, WIDGETS.reveal);
-    reveal.addEventListener("click", () => {
-      reveal.disabled = list2.disabled = true;
+    const list = select(ANSWERS, NOTHING, "kind", WIDGETS.whichCollective, (chosen) => kind = ANSWERS[chosen]);
+    const show = () => {
+      reveal.disabled = list.disabled = true;
       boxes.forEach((label3) => label3.firstChild.disabled = true);
-      this._reveal(judged(question.sent.filter((one) => !this._named.has(one)), kind, axes2));
-    });
+      this._reveal(judged(question.sent.filter((one) => !this._named.has(one)), kind, axes));
+    };
+    const reveal = button(WIDGETS.reveal, show, { class: "play" });
     this._truth = h("div", { class: "truth", "aria-live": "polite" });
     this._stage.replaceChildren(
       heading(fill(WIDGETS.question, { number: this._now + 1, all: this._asked.length })),
       h("p", null, ...this._text(question)),
-      h("div", { class: "axis" }, h("label", { class: "dim" }, WIDGETS.itSends, list2), h("span", null, WIDGETS.over), ...boxes, reveal),
+      h("div", { class: "axis" }, h("label", { class: "dim" }, WIDGETS.itSends, list), h("span", null, WIDGETS.over), ...boxes, reveal),
       this._truth
     );
     this._tell();
@@ -3681,21 +3375,19 @@ var Quiz = class {
     if (one) {
       this._answer?.dispose();
       this._answer = new Store();
-      const detail = new Detail(this.report, this._answer);
-      const mesh = new MeshPanel(this.report, this._answer);
-      this._truth.append(h("div", { class: "main" }, detail.element, mesh.element));
+      const parts = [new Detail(this.report, this._answer), new MeshPanel(this.report, this._answer)];
+      this._truth.append(h("div", { class: "main" }, ...parts.map((part) => part.element)));
       this._answer.set({ chosen: one });
       this._answer.flush();
     }
     const last = this._now + 1 >= this._asked.length;
-    const next = h("button", { type: "button" }, last ? WIDGETS.again : WIDGETS.next);
-    next.addEventListener("click", () => {
-      this._right = last ? 0 : this._right;
+    const next = button(last ? WIDGETS.again : WIDGETS.next, () => {
       this._now = last ? 0 : this._now + 1;
+      this._done = this._now;
       if (last) {
+        this._right = 0;
         this._named.clear();
       }
-      this._done = last ? 0 : this._now;
       this._ask();
     });
     this._truth.append(next);
@@ -3742,8 +3434,6 @@ var Explorer = class {
     const { plan } = model.get("compiled");
     this._number = Number(model.get("compiled").number ?? 0);
     this._picker = subject.inputs ? new Picker(subject, copyOf(plan), () => this._changed()) : null;
-    this._pin = h("button", { type: "button", on: { click: () => this._pinned() } }, WIDGETS.pin);
-    this._stop = h("button", { type: "button", on: { click: () => this._stopped() } }, WIDGETS.stop);
     root.append(
       h("div", { class: "header" }, this._title, this._picker ? null : h("span", null, WIDGETS.alone)),
       ...this._picker ? [this._picker.element] : [],
@@ -3799,14 +3489,6 @@ var Explorer = class {
   _send(kind, number) {
     this.model.send({ kind, number, plan: this._picker?.plan });
   }
-  _stopped() {
-    clearTimeout(this._compiling);
-    this.model.send({ kind: "stop" });
-    this._say("stopped", WIDGETS.stopped);
-  }
-  _pinned() {
-    this.model.send({ kind: "pin", plan: this._picker ? this._picker.plan : null });
-  }
   // What is answered
   _answered() {
     const answer = this.model.get("answer");
@@ -3819,7 +3501,9 @@ var Explorer = class {
     }
     clearTimeout(this._late);
     if (answer.kind === "refused" || answer.kind === "failed") {
-      this._fail(answer.said);
+      this._error.textContent = cleanLines(answer.said);
+      this._error.hidden = false;
+      this._say("refused", WIDGETS.before);
       return;
     }
     if (answer.kind === "preview") {
@@ -3832,19 +3516,14 @@ var Explorer = class {
     this._stale.textContent = WIDGETS.stale;
     this._compiling = window.setTimeout(() => this._send("compile", this._number), QUIET);
   }
-  _fail(said) {
-    this._error.textContent = said.split("\n").map(clean).join("\n");
-    this._error.hidden = false;
-    this._say("refused", WIDGETS.before);
-  }
   _compiledCame() {
     const compiled = this.model.get("compiled");
     if (compiled.number >= this._waiting) {
       this._waiting = 0;
     }
     if (compiled.number < this._number) {
-      if (!this._waiting) {
-        this._changedMeanwhile();
+      if (!this._waiting && this._chip.getAttribute("data-kind") === "asked") {
+        this._ask();
       }
       return;
     }
@@ -3863,12 +3542,6 @@ var Explorer = class {
     this._say("compiled", compiled.said);
     this._pin.disabled = false;
   }
-  /** An older plan was in the kernel's memory: its answer came as a compiled one. */
-  _changedMeanwhile() {
-    if (this._chip.getAttribute("data-kind") === "asked") {
-      this._ask();
-    }
-  }
   // What is drawn
   _say(kind, text) {
     this._chip.textContent = STATES[kind];
@@ -3879,7 +3552,7 @@ var Explorer = class {
   }
   _drawGrids(report, kind) {
     const store = this._newStore(0);
-    this._grids.replaceChildren(head2(report), arrays(report, store));
+    this._grids.replaceChildren(head(report), arrays(report, store));
     const { values } = report;
     this._inside.replaceChildren(...values.length ? [new Spread(report, store).element] : []);
     [this._grids, this._inside].forEach((part) => part.setAttribute("data-kind", kind));
@@ -3892,35 +3565,26 @@ var Explorer = class {
     store.flush();
     this._ends.splice(0).forEach((end) => end());
     this._whole.replaceChildren(
-      this._folded(WIDGETS.guess, (place2) => {
-        const quiz = new Quiz(report, place2);
+      this._folded(WIDGETS.guess, (place) => {
+        const quiz = new Quiz(report, place);
         return () => quiz.dispose();
       }),
-      this._folded(WIDGETS.wholeReport, (place2) => {
-        const view = mountReport(place2, report);
+      this._folded(WIDGETS.wholeReport, (place) => {
+        const view = mountReport(place, report);
         return () => view.dispose();
       })
     );
   }
   /** What is drawn when it is opened; `draw` gives the way to end it. */
   _folded(title, draw2) {
-    const place2 = h("div");
-    const open = () => {
-      if (!place2.hasChildNodes()) {
-        this._ends.push(draw2(place2));
-      }
-    };
-    return h("details", { on: { toggle: open } }, h("summary", null, title), place2);
+    const place = h("div");
+    return folded(title, place, () => this._ends.push(draw2(place)));
   }
   _drawCodes(codes) {
-    const texts = codes.map(
-      ({ title: title2, text }) => h(
-        "div",
-        { class: "snippet" },
-        h("div", null, h("b", null, clean(title2)), " ", copier(text)),
-        h("pre", { class: "raw" }, text.split("\n").map(clean).join("\n"))
-      )
-    );
+    const texts = codes.map(({ title: title2, text }) => {
+      const name = h("div", null, h("b", null, clean(title2)), " ", copier(text));
+      return h("div", { class: "snippet" }, name, h("pre", { class: "raw" }, cleanLines(text)));
+    });
     const title = h("summary", null, WIDGETS.code);
     this._codes.replaceChildren(...texts.length ? [h("details", null, title, ...texts)] : []);
   }
@@ -3935,9 +3599,9 @@ var Explorer = class {
     };
     this._pins.replaceChildren(table2(pins, show, (index) => this.model.send({ kind: "unpin", index })));
   }
-  _newStore(place2) {
-    this._stores[place2]?.dispose();
-    return this._stores[place2] = new Store();
+  _newStore(place) {
+    this._stores[place]?.dispose();
+    return this._stores[place] = new Store();
   }
   _title = h("b");
   _error = h("div", { class: "error", role: "alert", hidden: true });
@@ -3950,8 +3614,14 @@ var Explorer = class {
   _pins = h("div");
   _codes = h("div", { class: "codes" });
   _whole = h("div");
-  _pin;
-  _stop;
+  _pin = button(WIDGETS.pin, () => {
+    this.model.send({ kind: "pin", plan: this._picker?.plan ?? null });
+  });
+  _stop = button(WIDGETS.stop, () => {
+    clearTimeout(this._compiling);
+    this.model.send({ kind: "stop" });
+    this._say("stopped", WIDGETS.stopped);
+  });
   _picker;
   _stores = [];
   _ends = [];

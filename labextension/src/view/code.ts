@@ -2,14 +2,16 @@
 
 import { REPORT } from '../generated/vocabulary';
 import { badge } from './badge';
-import { h } from './dom';
+import { Child, h } from './dom';
 import { Collective, LedLine, Report, Source, home } from './report';
 import { clean, numbered } from './slots';
 import { Store } from './store';
 
+/** A longer text is shown around the lines that led to something, so many lines at most. */
 const WHOLE = 200;
-const LINES = 16;
 const AROUND = 2;
+/** Lines of another source. */
+const LINES = 16;
 
 /** Draw the sources' lines; a line is marked while its collective or array is looked at. */
 export class Code {
@@ -19,10 +21,9 @@ export class Code {
     private readonly report: Report,
     private readonly store: Store
   ) {
-    const { lines: led } = report.said;
-    report.collectives.forEach(one => this._byId.set(one.id, one));
+    const byId = new Map(report.collectives.map(one => [one.id, one]));
     report.sources.forEach((source, i) => {
-      const lines = this._lines(source, i, led[i] ?? []);
+      const lines = this._lines(source, i, report.said.lines[i] ?? [], byId);
       if (lines.length) {
         this.element.append(...(i ? [h('div', { class: 'faint' }, clean(source.name))] : []));
         this.element.append(h('ol', { class: 'lines', 'aria-label': REPORT.sourceLines }, ...lines));
@@ -31,47 +32,37 @@ export class Code {
     store.subscribe(() => this._mark());
   }
 
-  private _lines(source: Source, index: number, led: readonly LedLine[]): HTMLElement[] {
+  private _lines(
+    source: Source,
+    index: number,
+    led: readonly LedLine[],
+    byId: ReadonlyMap<number, Collective>
+  ): HTMLElement[] {
     const { shown, rest } = chosenLines(source, index, led);
-    const badges = new Map(led.map(one => [one.line, one]));
+    const badges = new Map(led.map(line => [line.line, line.badges]));
     const texts = source.text.split('\n');
-    const items: HTMLElement[] = [];
-    shown.forEach((number, i) => {
-      if (i && number > shown[i - 1] + 1) {
-        items.push(h('li', { class: 'line gap', 'aria-hidden': 'true' }, '\u22ee'));
-      }
-      const text = clean(texts[number - source.first_line] ?? '');
-      items.push(this._line(`${index}:${number}`, number, text, badges.get(number)));
+    const items = shown.flatMap((number, i) => {
+      const drawn = (badges.get(number) ?? []).map(found => {
+        const leads = byId.get(found.id);
+        return leads ? badge(found, leads, this.store) : null;
+      });
+      const line = codeLine(
+        number,
+        clean(texts[number - source.first_line] ?? '') || ' ',
+        h('span', { class: 'badges' }, ...drawn)
+      );
+      this._rows.set(`${index}:${number}`, line);
+      const gap = i > 0 && number > shown[i - 1] + 1;
+      return gap ? [h('li', { class: 'line gap', 'aria-hidden': 'true' }, '\u22ee'), line] : [line];
     });
-    if (rest) {
-      items.push(h('li', { class: 'line faint' }, numbered(REPORT.moreLines, rest)));
-    }
-    return items;
-  }
-
-  private _line(key: string, number: number, text: string, led?: LedLine): HTMLElement {
-    const badges = (led?.badges ?? []).map(one => {
-      const leads = this._byId.get(one.id);
-      return leads ? badge(one, leads, this.store) : null;
-    });
-    const line = h(
-      'li',
-      { class: 'line', value: number },
-      h('span', { class: 'number', 'aria-hidden': 'true' }, String(number)),
-      h('code', { class: 'text' }, text || ' '),
-      h(
-        'span',
-        { class: 'badges' },
-        ...badges
-      )
-    );
-    this._rows.set(key, line);
-    return line;
+    const more = rest ? [h('li', { class: 'line faint' }, numbered(REPORT.moreLines, rest))] : [];
+    return [...items, ...more];
   }
 
   private _mark(): void {
     const { chosen, pointed, value } = this.store.focus;
-    const place = value?.location ?? home(pointed ?? chosen ?? NONE, this.report);
+    const collective = pointed ?? chosen;
+    const place = value?.location ?? (collective && home(collective, this.report));
     const line = place ? this._rows.get(`${place.source}:${place.line}`) : undefined;
     if (line !== this._marked) {
       this._marked?.removeAttribute('data-marked');
@@ -80,12 +71,20 @@ export class Code {
     }
   }
 
-  private readonly _byId = new Map<number, Collective>();
   private readonly _rows = new Map<string, HTMLElement>();
   private _marked: HTMLElement | undefined;
 }
 
-const NONE = { frames: [] } as unknown as Collective;
+/** A line of the user's with its number, and what stands behind it. */
+export function codeLine(number: number, text: string, ...behind: Child[]): HTMLElement {
+  return h(
+    'li',
+    { class: 'line', value: number },
+    h('span', { class: 'number', 'aria-hidden': 'true' }, String(number)),
+    h('code', { class: 'text' }, text),
+    ...behind
+  );
+}
 
 /** Choose the lines to show: the explained text whole or around its lines, else the heaviest. */
 function chosenLines(
@@ -93,21 +92,19 @@ function chosenLines(
   index: number,
   led: readonly LedLine[]
 ): { shown: number[]; rest: number } {
-  const heaviest = led.map(one => one.line);
-  if (index > 0) {
-    const kept = heaviest.slice(0, LINES).sort((a, b) => a - b);
-    return { shown: kept, rest: heaviest.length - kept.length };
+  const heaviest = led.map(line => line.line);
+  const { first_line: first, text } = source;
+  const texts = text.replace(/\s+$/, '').split('\n');
+  const last = first + texts.length - 1;
+  const whole = range(texts[0] ? first : first + 1, last);
+  if (index === 0 && (!text || whole.length <= WHOLE)) {
+    return { shown: union(text ? whole : [], heaviest), rest: 0 };
   }
-  const texts = source.text.replace(/\s+$/, '').split('\n');
-  const whole = texts.map((_, i) => source.first_line + i).filter((_, i) => texts[0] || i > 0);
-  if (!source.text || whole.length <= WHOLE) {
-    return { shown: union(source.text ? whole : [], heaviest), rest: 0 };
-  }
-  const kept = heaviest.slice(0, WHOLE);
-  const first = whole[0];
-  const last = whole[whole.length - 1];
-  const near = kept.flatMap(line => range(Math.max(first, line - AROUND), line + AROUND));
-  return { shown: union(near.filter(line => line <= last), kept), rest: heaviest.length - kept.length };
+  const kept = heaviest.slice(0, index > 0 ? LINES : WHOLE);
+  const around = (line: number): number[] =>
+    range(Math.max(whole[0], line - AROUND), Math.min(last, line + AROUND));
+  const near = index > 0 ? [] : kept.flatMap(around);
+  return { shown: union(near, kept), rest: heaviest.length - kept.length };
 }
 
 function union(some: readonly number[], others: readonly number[]): number[] {

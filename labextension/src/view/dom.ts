@@ -21,36 +21,57 @@ export function h<K extends keyof HTMLElementTagNameMap>(
 ): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(props ?? {})) {
-    set(element, name, value);
+    if (name === 'on') {
+      for (const [type, handler] of Object.entries(value as Record<string, Handler>)) {
+        element.addEventListener(type, handler);
+      }
+    } else if (name === 'class') {
+      // Prefixed, so that they meet nobody else's.
+      element.className = String(value).replace(/\S+/g, 'shardnb-$&');
+    } else if (value !== null && value !== undefined && value !== false) {
+      element.setAttribute(name, value === true ? '' : String(value));
+    }
   }
   element.append(...children.filter(child => child !== null && child !== false));
   return element;
 }
 
-function set(element: HTMLElement, name: string, value: Props[string]): void {
-  if (name === 'on') {
-    for (const [type, handler] of Object.entries(value as Record<string, Handler>)) {
-      element.addEventListener(type, handler);
+/** A button; `more` are attributes besides. */
+export function button(text: string, click: () => void, more: Props = {}): HTMLButtonElement {
+  return h('button', { type: 'button', ...more, on: { click } }, text);
+}
+
+/** What stands under a summary, and is drawn when that is opened first. */
+export function folded(title: string, body: HTMLElement, draw: () => void): HTMLElement {
+  const toggle = (): void => {
+    if (!body.hasChildNodes()) {
+      draw();
     }
-  } else if (name === 'class') {
-    element.className = classes(String(value));
-  } else if (value !== null && value !== undefined && value !== false) {
-    element.setAttribute(name, value === true ? '' : String(value));
+  };
+  return h('details', { on: { toggle } }, h('summary', null, title), body);
+}
+
+/** A slider over so many steps. */
+export function slider(max: number, name: string, go: (step: number) => void): HTMLInputElement {
+  const input = (): void => go(Number(range.value));
+  const range = h('input', {
+    type: 'range',
+    ...OWN_KEYS,
+    class: 'slider',
+    min: 0,
+    max,
+    'aria-label': name,
+    on: { input }
+  });
+  return range;
+}
+
+/** Give a canvas its size on the page, and as many pixels as the screen shows there. */
+export function sized(canvas: HTMLCanvasElement, size: { width: number; height: number }): void {
+  for (const side of ['width', 'height'] as const) {
+    canvas.style[side] = `${size[side]}px`;
+    canvas[side] = Math.ceil(size[side] * (window.devicePixelRatio || 1));
   }
-}
-
-/** Prefix class names, so that they meet nobody else's. */
-export function classes(names: string): string {
-  return names
-    .split(' ')
-    .filter(Boolean)
-    .map(name => `shardnb-${name}`)
-    .join(' ');
-}
-
-/** A heading and what stands under it. */
-export function section(title: string, ...children: Child[]): HTMLElement {
-  return h('section', { class: 'section', 'aria-label': title }, heading(title), ...children);
 }
 
 export function heading(title: string): HTMLElement {

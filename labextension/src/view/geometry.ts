@@ -1,6 +1,6 @@
 /** Where the places of a grid of any rank are drawn in a box. */
 
-import { indexOf, plane } from './layout';
+import { indexOf, plane, product } from './layout';
 
 export interface Box {
   width: number;
@@ -20,34 +20,24 @@ export interface Arrangement extends Box {
   x: Float32Array;
   y: Float32Array;
   sheets: readonly Sheet[];
-  down: number | null;
-  across: number | null;
   folded: boolean;
 }
 
+/** Above a sheet, while there are so few that a caption of each can be read. */
 const CAPTION = 16;
 const CAPTIONED = 32;
+/** The largest and the smallest tile, and the smallest that is not too small to fold for. */
 const WIDEST = 110;
 const HIGHEST = 34;
 const LEAST = 3;
 const READABLE = 10;
+/** What a folded tile must be larger by, to be worth that its rows do not run on. */
+const FOLDED = 0.6;
 
 interface Shape {
   rows: number;
   columns: number;
   deep: number;
-}
-
-/** What stands between strips and between sheets, and the room for a caption above a sheet. */
-interface Gaps {
-  strip: number;
-  sheet: number;
-  head: number;
-}
-
-function gapsOf({ rows, columns, deep }: Shape): Gaps {
-  const head = deep > 1 && deep <= CAPTIONED ? CAPTION : 0;
-  return { strip: Math.min(rows, columns) > 2 ? 8 : 2, sheet: deep > CAPTIONED ? 4 : 8, head };
 }
 
 /** Rows folded into strips side by side, columns into bands, so many sheets in a row. */
@@ -65,62 +55,72 @@ export function arrange(grid: readonly number[], box: Box): Arrangement {
   const [down, across] = plane(grid);
   const others = grid.map((_, dim) => dim).filter(dim => dim !== down && dim !== across);
   const depths = others.map(dim => grid[dim]);
-  const shape = {
-    rows: down === null ? 1 : grid[down],
-    columns: across === null ? 1 : grid[across],
-    deep: product(depths)
-  };
-  const folding = best(shape, box);
+  const [rows, columns] = [down, across].map(dim => (dim === null ? 1 : grid[dim]));
+  const shape = { rows, columns, deep: product(depths) };
+  const { folding, free } = best(shape, box);
   const folded = folding.strips * folding.bands > 1;
-  const tile = tileOf(shape, folding, box, folded);
-  const size = sheetSize(shape, folding, tile);
+  const wide = Math.floor(Math.min(free.width, WIDEST));
+  const side = Math.max(LEAST, Math.floor(Math.min(free.height, HIGHEST, wide)));
+  const tile = { width: folded || side < READABLE ? side : wide, height: side };
   const gaps = gapsOf(shape);
+  const high = Math.ceil(rows / folding.strips);
+  const broad = Math.ceil(columns / folding.bands);
+  const strip = broad * tile.width + gaps.strip;
+  const band = high * tile.height + gaps.strip;
+  const width = folding.strips * strip - gaps.strip;
+  const height = folding.bands * band - gaps.strip;
   const sheets = Array.from({ length: shape.deep }, (_, depth) => ({
-    x: (depth % folding.abreast) * (size.width + gaps.sheet),
-    y: Math.floor(depth / folding.abreast) * (size.height + gaps.sheet + gaps.head) + gaps.head,
+    x: (depth % folding.abreast) * (width + gaps.sheet),
+    y: Math.floor(depth / folding.abreast) * (height + gaps.sheet + gaps.head) + gaps.head,
     at: indexOf(depths, depth).map((place, i) => [others[i], place] as const)
   }));
-  const corners = place(grid, { shape, folding, tile, sheets, down, across });
-  const width = Math.max(...sheets.map(sheet => sheet.x)) + size.width;
-  const height = Math.max(...sheets.map(sheet => sheet.y)) + size.height;
-  return { width, height, tile, ...corners, sheets, down, across, folded };
+  const x = new Float32Array(product(grid));
+  const y = new Float32Array(x.length);
+  for (let number = 0; number < x.length; number++) {
+    const index = indexOf(grid, number);
+    const row = down === null ? 0 : index[down];
+    const column = across === null ? 0 : index[across];
+    const sheet = sheets[others.reduce((depth, dim) => depth * grid[dim] + index[dim], 0)];
+    x[number] = sheet.x + Math.floor(row / high) * strip + (column % broad) * tile.width;
+    y[number] = sheet.y + Math.floor(column / broad) * band + (row % high) * tile.height;
+  }
+  const right = Math.max(...sheets.map(sheet => sheet.x)) + width;
+  const bottom = Math.max(...sheets.map(sheet => sheet.y)) + height;
+  return { width: right, height: bottom, tile, x, y, sheets, folded };
 }
 
 /** Give the number of the place at a point, or null. */
-export function placeAt(drawn: Arrangement, x: number, y: number): number | null {
-  const { width, height } = drawn.tile;
-  for (let number = 0; number < drawn.x.length; number++) {
-    const right = x - drawn.x[number];
-    const below = y - drawn.y[number];
-    if (right >= 0 && right < width && below >= 0 && below < height) {
-      return number;
-    }
-  }
-  return null;
+export function placeAt({ x, y, tile }: Arrangement, right: number, below: number): number | null {
+  const found = x.findIndex(
+    (left, i) =>
+      right >= left && right - left < tile.width && below >= y[i] && below - y[i] < tile.height
+  );
+  return found < 0 ? null : found;
 }
 
-function best(shape: Shape, box: Box): Folding {
+/** What stands between strips and between sheets, and the room for a caption above a sheet. */
+function gapsOf({ rows, columns, deep }: Shape): { strip: number; sheet: number; head: number } {
+  const head = deep > 1 && deep <= CAPTIONED ? CAPTION : 0;
+  return { strip: Math.min(rows, columns) > 2 ? 8 : 2, sheet: deep > CAPTIONED ? 4 : 8, head };
+}
+
+/** Choose the folding with the largest tiles, and give the room of one. */
+function best(shape: Shape, box: Box): { folding: Folding; free: Box } {
   let found: Folding = { strips: 1, bands: 1, abreast: 1 };
   let most = 0;
-  for (const folding of foldings(shape)) {
-    const { width, height } = room(shape, folding, box);
-    const side = Math.min(width, height);
-    const folded = folding.strips * folding.bands > 1;
-    if (folded ? 0.6 * side > most && most < READABLE : side > most) {
-      [found, most] = [folding, folded ? 0.6 * side : side];
+  const tall = shape.rows >= shape.columns;
+  const folds = Math.min(64, Math.max(shape.rows, shape.columns));
+  for (let fold = 1; fold <= folds; fold++) {
+    for (let abreast = 1; abreast <= shape.deep; abreast += abreast < 64 ? 1 : abreast) {
+      const folding = { strips: tall ? fold : 1, bands: tall ? 1 : fold, abreast };
+      const { width, height } = room(shape, folding, box);
+      const worth = Math.min(width, height) * (fold > 1 ? FOLDED : 1);
+      if (worth > most && (fold === 1 || most < READABLE)) {
+        [found, most] = [folding, worth];
+      }
     }
   }
-  return found;
-}
-
-function* foldings({ rows, columns, deep }: Shape): Generator<Folding> {
-  const most = Math.min(64, Math.max(rows, columns));
-  const tall = rows >= columns;
-  for (let folds = 1; folds <= most; folds++) {
-    for (let abreast = 1; abreast <= deep; abreast += abreast < 64 ? 1 : abreast) {
-      yield { strips: tall ? folds : 1, bands: tall ? 1 : folds, abreast };
-    }
-  }
+  return { folding: found, free: room(shape, found, box) };
 }
 
 /** Give the room that one place has in the box. */
@@ -132,55 +132,4 @@ function room(shape: Shape, { strips, bands, abreast }: Folding, box: Box): Box 
   const aside = abreast * (strips - 1) * strip + (abreast - 1) * sheet;
   const between = below * (bands - 1) * strip + (below - 1) * sheet + below * head;
   return { width: (box.width - aside) / columns, height: (box.height - between) / rows };
-}
-
-function tileOf(shape: Shape, folding: Folding, box: Box, folded: boolean): Box {
-  const { width, height } = room(shape, folding, box);
-  const wide = Math.floor(Math.min(width, WIDEST));
-  const high = Math.floor(Math.min(height, HIGHEST, wide));
-  const side = Math.max(LEAST, high);
-  return folded || side < READABLE ? { width: side, height: side } : { width: wide, height: side };
-}
-
-function sheetSize(shape: Shape, { strips, bands }: Folding, tile: Box): Box {
-  const { strip } = gapsOf(shape);
-  return {
-    width: strips * (Math.ceil(shape.columns / bands) * tile.width + strip) - strip,
-    height: bands * (Math.ceil(shape.rows / strips) * tile.height + strip) - strip
-  };
-}
-
-interface Plan {
-  shape: Shape;
-  folding: Folding;
-  tile: Box;
-  sheets: readonly Sheet[];
-  down: number | null;
-  across: number | null;
-}
-
-function place(grid: readonly number[], plan: Plan): { x: Float32Array; y: Float32Array } {
-  const total = product(grid);
-  const x = new Float32Array(total);
-  const y = new Float32Array(total);
-  const { tile, folding, shape } = plan;
-  const gap = gapsOf(shape).strip;
-  const high = Math.ceil(shape.rows / folding.strips);
-  const wide = Math.ceil(shape.columns / folding.bands);
-  const others = grid.map((_, dim) => dim).filter(dim => dim !== plan.down && dim !== plan.across);
-  for (let number = 0; number < total; number++) {
-    const index = indexOf(grid, number);
-    const row = plan.down === null ? 0 : index[plan.down];
-    const column = plan.across === null ? 0 : index[plan.across];
-    const sheet = plan.sheets[others.reduce((depth, dim) => depth * grid[dim] + index[dim], 0)];
-    const strip = Math.floor(row / high);
-    const band = Math.floor(column / wide);
-    x[number] = sheet.x + strip * (wide * tile.width + gap) + (column % wide) * tile.width;
-    y[number] = sheet.y + band * (high * tile.height + gap) + (row % high) * tile.height;
-  }
-  return { x, y };
-}
-
-function product(sizes: readonly number[]): number {
-  return sizes.reduce((result, size) => result * size, 1);
 }

@@ -1,7 +1,8 @@
 /** How an array lies on a mesh: its blocks, who holds each, and where a block begins and ends. */
 
-import { blocksOf, gridOf } from './blocks';
+import { REPORT } from '../generated/vocabulary';
 import { Mesh, Value } from './report';
+import { fill } from './slots';
 
 /** The blocks of an array: `holders` gives for each block the positions that hold it. */
 export interface Layout {
@@ -15,13 +16,57 @@ export function layoutOf(value: Value, mesh: Mesh): Layout | null {
   if (value.spec === null && (value.grid === null || value.blocks === null)) {
     return null;
   }
-  const blocks = blocksOf(value, mesh);
+  const blocks = value.spec ? blocksOf(value.spec, mesh) : (value.blocks ?? []);
   const holders = new Map<number, number[]>();
   blocks.forEach((block, position) => {
     const found = holders.get(block);
     found ? found.push(position) : holders.set(block, [position]);
   });
   return { grid: gridOf(value, mesh), blocks, holders };
+}
+
+/** Give the number of blocks along each dimension of a value. */
+export function gridOf(value: Value, mesh: Mesh): readonly number[] {
+  return (
+    value.spec?.map(axes => product(axes.map(axis => partOf(axis, mesh).size))) ??
+    value.grid ??
+    value.shape.map(() => 1)
+  );
+}
+
+/** Give for each position of the mesh the block that it holds, row-major over the grid. */
+function blocksOf(spec: readonly (readonly string[])[], mesh: Mesh): readonly number[] {
+  const parts = spec.flat().map(axis => partOf(axis, mesh));
+  return mesh.device_ids.map((_, position) =>
+    parts.reduce((block, { size, after }) => block * size + (Math.floor(position / after) % size), 0)
+  );
+}
+
+/**
+ * Read an axis, or a part of one as Shardy writes it: `data:(4)2` has 4 parts before it, and 2 of
+ * its own. It has `size` values, and `after` positions of the mesh from one to the next.
+ */
+function partOf(axis: string, mesh: Mesh): { size: number; after: number } {
+  const name = wholeAxis(axis);
+  const at = mesh.axes.findIndex(each => each.name === name);
+  if (at < 0) {
+    throw new Error(fill(REPORT.notReport, { why: fill(REPORT.noAxis, { name }) }));
+  }
+  const whole = mesh.axes[at].size;
+  const [before, size] = (PART.exec(axis)?.slice(2) ?? [1, whole]).map(Number);
+  const minor = product(mesh.axes.slice(at + 1).map(each => each.size));
+  return { size, after: minor * Math.max(1, Math.floor(whole / (before * size))) };
+}
+
+const PART = /^(.*):\((\d+)\)(\d+)$/s;
+
+/** Give the mesh axis that an axis or a part of one belongs to. */
+export function wholeAxis(axis: string): string {
+  return PART.exec(axis)?.[1] ?? axis;
+}
+
+export function product(sizes: readonly number[]): number {
+  return sizes.reduce((result, size) => result * size, 1);
 }
 
 /** Give the place in a grid of a row-major number. */
@@ -33,11 +78,6 @@ export function indexOf(grid: readonly number[], number: number): number[] {
     rest = Math.floor(rest / size);
   }
   return index;
-}
-
-/** Give the row-major number of a place in a grid. */
-export function numberOf(grid: readonly number[], index: readonly number[]): number {
-  return grid.reduce((number, size, dim) => number * size + index[dim], 0);
 }
 
 /** Write the part of the array that a block is: `[64:128, 0:256]`. */
@@ -56,13 +96,12 @@ export function neighbours(
   number: number
 ): (readonly [number, number | null, number | null])[] {
   const index = indexOf(grid, number);
-  const beside = (dim: number, step: number): number | null => {
-    const place = index[dim] + step;
-    return place < 0 || place >= grid[dim] ? null : numberOf(grid, [...index.slice(0, dim), place, ...index.slice(dim + 1)]);
-  };
-  return grid.flatMap((size, dim) =>
-    size > 1 ? [[dim, beside(dim, -1), beside(dim, 1)] as const] : []
-  );
+  return grid.flatMap((size, dim) => {
+    const step = product(grid.slice(dim + 1));
+    const before = index[dim] > 0 ? number - step : null;
+    const after = index[dim] < size - 1 ? number + step : null;
+    return size > 1 ? [[dim, before, after] as const] : [];
+  });
 }
 
 /** Choose the dimensions that run down and across a drawing: the last two that are split. */

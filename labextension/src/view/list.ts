@@ -2,8 +2,8 @@
 
 import { REPORT, SIZES } from '../generated/vocabulary';
 import { chip } from './badge';
-import { wholeAxis } from './blocks';
-import { OWN_KEYS, h, whenSeen } from './dom';
+import { OWN_KEYS, button, h, mono, whenSeen } from './dom';
+import { product, wholeAxis } from './layout';
 import { Collective, Report, home, sent, weight } from './report';
 import { fill, grouped } from './slots';
 import { Store } from './store';
@@ -28,7 +28,7 @@ const ALL: Filter = { kind: '', axis: '', asked: '', least: 0 };
 export function passes(one: Collective, filter: Filter): boolean {
   return (
     (!filter.kind || one.kind === filter.kind) &&
-    (!filter.axis || (one.axes ?? []).map(wholeAxis).includes(filter.axis)) &&
+    (!filter.axis || axesOf(one).includes(filter.axis)) &&
     (!filter.asked || one.say('asked') === filter.asked) &&
     weight(one) >= filter.least
   );
@@ -49,7 +49,7 @@ function rank(one: Collective, key: Key, report: Report): number | string {
     case 'kind':
       return one.say('name');
     case 'result':
-      return one.shape.reduce((product, dim) => product * dim, 1);
+      return product(one.shape);
     case 'sends':
       return weight(one);
     case 'asked':
@@ -76,8 +76,6 @@ export class List {
     private readonly report: Report,
     private readonly store: Store
   ) {
-    this._shown = [...report.collectives];
-    this._body = h('div', { class: 'rows' });
     this._scroll = h(
       'div',
       {
@@ -87,22 +85,19 @@ export class List {
         ...OWN_KEYS,
         'aria-label': REPORT.collectives,
         on: {
-          scroll: () => this._scrolled(),
+          scroll: () => {
+            this._top = this._scroll.scrollTop;
+            this._draw();
+          },
           keydown: (event: KeyboardEvent) => this._key(event),
           pointerleave: () => store.set({ pointed: null })
         }
       },
       this._body
     );
-    this._count = h('span', { class: 'faint', 'aria-live': 'polite' });
-    const many = report.collectives.length > FEW;
-    this.element = h(
-      'div',
-      { class: 'list' },
-      many && this._filters(),
-      this._head(),
-      this._scroll
-    );
+    const filters = report.collectives.length > FEW && this._filters();
+    const head = h('div', { class: 'row head' }, ...this._buttons.values());
+    this.element = h('div', { class: 'list' }, filters, head, this._scroll);
     this._update();
     store.subscribe((_, changed) => changed.has('chosen') && this._follow());
     // What is not on the page yet cannot be scrolled.
@@ -113,42 +108,30 @@ export class List {
     const { collectives } = this.report;
     const most = Math.max(...collectives.map(weight));
     const steps = SIZES.filter(([step]) => step <= most);
-    const same = (options: readonly string[]): Option[] => options.map(one => [one, one]);
+    const each = (texts: readonly string[]): [string, string][] =>
+      [...new Set(texts)].sort().map(text => [text, text]);
     return h(
       'div',
       { class: 'filters' },
-      this._select('kind', same(distinct(collectives.map(one => one.kind)))),
-      this._select('axis', same(distinct(collectives.flatMap(axes)))),
-      this._select('asked', same(distinct(collectives.map(one => one.say('asked'))))),
+      this._select('kind', each(collectives.map(one => one.kind))),
+      this._select('axis', each(collectives.flatMap(axesOf))),
+      this._select('asked', each(collectives.map(one => one.say('asked')))),
       this._select('least', steps.map(([step, text]) => [String(step), text])),
       this._count
     );
   }
 
-  private _select(
-    key: keyof Filter,
-    options: readonly Option[]
-  ): HTMLElement {
+  /** A filter; of each option the value, and the text that stands for it. */
+  private _select(key: keyof Filter, options: readonly [string, string][]): HTMLElement {
     const label = REPORT[key];
-    const choices = options.map(([value, text]) => h('option', { value }, text));
-    const change = (event: Event): void => {
-      const { value } = event.target as HTMLSelectElement;
+    const change = (): void => {
+      const { value } = select;
       this._filter = { ...this._filter, [key]: key === 'least' ? Number(value) : value };
       this._update();
     };
-    const any = h('option', { value: '' }, REPORT.any);
-    const select = h('select', { on: { change }, 'aria-label': label, ...OWN_KEYS }, any, ...choices);
+    const choices = [['', REPORT.any], ...options].map(([value, text]) => h('option', { value }, text));
+    const select = h('select', { on: { change }, 'aria-label': label, ...OWN_KEYS }, ...choices);
     return h('label', { class: 'filter' }, `${label} `, select);
-  }
-
-  private _head(): HTMLElement {
-    const buttons = COLUMNS.map(([key, label]) => {
-      const click = (): void => this._sortBy(key);
-      const button = h('button', { type: 'button', class: 'sort', on: { click } }, label);
-      this._buttons.set(key, button);
-      return button;
-    });
-    return h('div', { class: 'row head' }, ...buttons);
   }
 
   /** Sort by a column: first the way that is mostly wanted, then the other, then as it was. */
@@ -168,24 +151,21 @@ export class List {
     const { key, up } = this._sort;
     const found = this.report.collectives.filter(one => passes(one, this._filter));
     this._shown = sorted(found, key, up, this.report);
-    this._buttons.forEach((button, column) => {
-      button.setAttribute('aria-pressed', String(column === key));
+    COLUMNS.forEach(([column, label]) => {
       const arrow = column === key ? (up ? ' \u2191' : ' \u2193') : '';
-      button.textContent = `${COLUMNS.find(([name]) => name === column)?.[1]}${arrow}`;
+      this._buttons.get(column)?.setAttribute('aria-pressed', String(column === key));
+      this._buttons.get(column)?.replaceChildren(label + arrow);
     });
-    this._count.textContent = fill(this.report.said.filtered, {
-      shown: grouped(found.length),
-      share: percent(sum(found), sum(this.report.collectives))
-    });
+    // What is little is not written as nothing.
+    const [part, all] = [found, this.report.collectives].map(sum);
+    const percent = all ? (100 * part) / all : 100;
+    const share = part && percent < 0.95 ? percent.toPrecision(1) : String(Math.round(percent));
+    const shown = grouped(found.length);
+    this._count.textContent = fill(this.report.said.filtered, { shown, share });
     this._body.style.height = `${this._shown.length * ROW}px`;
     this._scroll.style.height = `${Math.min(SEEN, Math.max(1, this._shown.length)) * ROW}px`;
     this._scroll.scrollTop = this._top = 0;
     this._drawn = [-1, -1];
-    this._draw();
-  }
-
-  private _scrolled(): void {
-    this._top = this._scroll.scrollTop;
     this._draw();
   }
 
@@ -217,8 +197,8 @@ export class List {
           pointerenter: () => this.store.set({ pointed: one })
         }
       },
-      h('code', { class: 'mono' }, one.say('name')),
-      h('code', { class: 'mono' }, one.say('array')),
+      mono(one.say('name')),
+      mono(one.say('array')),
       h('span', null, one.say('size') + one.say('trips')),
       h('span', null, chip(one)),
       h('span', { class: 'place' }, place ? String(place.line) : '?')
@@ -272,10 +252,15 @@ export class List {
 
   private readonly _id = `shardnb-${Math.random().toString(36).slice(2)}`;
   private readonly _scroll: HTMLElement;
-  private readonly _body: HTMLElement;
-  private readonly _count: HTMLElement;
-  private readonly _buttons = new Map<Key, HTMLElement>();
-  private _shown: Collective[];
+  private readonly _body = h('div', { class: 'rows' });
+  private readonly _count = h('span', { class: 'faint', 'aria-live': 'polite' });
+  private readonly _buttons = new Map(
+    COLUMNS.map(([key, label]) => {
+      const sort = button(label, () => this._sortBy(key), { class: 'sort' });
+      return [key, sort] as const;
+    })
+  );
+  private _shown: Collective[] = [];
   // Kept here, since to ask the page for it makes the browser lay everything out.
   private _top = 0;
   private _filter: Filter = ALL;
@@ -283,23 +268,10 @@ export class List {
   private _drawn: [number, number] = [-1, -1];
 }
 
-/** An option's value, and the text that stands for it. */
-type Option = readonly [string, string];
-
-function axes(one: Collective): readonly string[] {
+function axesOf(one: Collective): readonly string[] {
   return (one.axes ?? []).map(wholeAxis);
 }
 
 function sum(found: readonly Collective[]): number {
   return found.reduce((bytes, one) => bytes + sent(one), 0);
-}
-
-/** Write a part in hundredths: what is little is not written as nothing. */
-function percent(part: number, all: number): string {
-  const share = all ? (100 * part) / all : 100;
-  return part && share < 0.95 ? share.toPrecision(1) : String(Math.round(share));
-}
-
-function distinct(items: readonly string[]): string[] {
-  return [...new Set(items)].sort();
 }

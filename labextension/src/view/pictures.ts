@@ -1,7 +1,6 @@
 /** What the grids draw: an array's blocks, the mesh by its groups, the mesh by an array's blocks. */
 
 import { REPORT } from '../generated/vocabulary';
-import { coordinates } from './blocks';
 import { NOBODY, Tint, letter, tint } from './colours';
 import { Layout, indexOf, neighbours, plane, sliceText } from './layout';
 import { Collective, Mesh, Value } from './report';
@@ -9,6 +8,7 @@ import { isInPairs } from './ring';
 import { clean, fill, numbered } from './slots';
 import { Link, Picture } from './tiles';
 
+/** Devices up to which lines join those that exchange: more lines cannot be told apart. */
 const LINKED = 64;
 const LISTED = 8;
 
@@ -25,12 +25,12 @@ export function listed(values: readonly number[], limit = LISTED, many: string =
 
 /** Draw an array cut into blocks, each with the devices that hold it. */
 export function valuePicture(value: Value, mesh: Mesh, layout: Layout): Picture {
-  const [down, across] = plane(layout.grid);
+  const [down, across] = plane(layout.grid).map(dim => edge(value, mesh, layout, dim));
   const array = `${clean(value.name)} ${value.say('type')}`;
   return {
     grid: layout.grid,
-    down: edge(value, mesh, layout, down),
-    across: edge(value, mesh, layout, across),
+    down,
+    across,
     title: fill(REPORT.blocks, { array, number: layout.holders.size }),
     tint: blockTint(layout),
     labels: block => blockLabels(block, value, mesh, layout),
@@ -45,36 +45,35 @@ function differs({ unreduced, manual, varying }: Value): boolean {
 }
 
 /** Say what stands along an edge: `dim 0 over data=4`. */
-function edge(value: Value, mesh: Mesh, layout: Layout, dim: number | null): string {
+function edge({ spec }: Value, mesh: Mesh, layout: Layout, dim: number | null): string {
   if (dim === null) {
     return '';
   }
-  if (value.spec === null || !value.spec[dim].length) {
+  if (!spec?.[dim].length) {
     const parts = layout.grid[dim];
     return fill(parts > 1 ? REPORT.dimIn : REPORT.dimWhole, { dim, parts });
   }
-  const axes = value.spec[dim].map(axis => {
-    const whole = mesh.axes.find(one => one.name === axis);
-    return whole ? `${axis}=${whole.size}` : axis;
+  const axes = spec[dim].map(name => {
+    const axis = mesh.axes.find(each => each.name === name);
+    return axis ? `${name}=${axis.size}` : name;
   });
   return clean(fill(REPORT.dimOver, { dim, axes: axes.join(' x ') }));
 }
 
-function blockTint(layout: Layout): (block: number) => Tint {
-  const { grid, holders } = layout;
+function blockTint({ grid, holders }: Layout): (block: number) => Tint {
   const ranks = new Map([...holders.keys()].sort((a, b) => a - b).map((block, i) => [block, i]));
   const [down, across] = plane(grid);
-  const high = down === null ? 1 : grid[down];
-  const wide = across === null ? 1 : grid[across];
   return block => {
     const rank = ranks.get(block);
     if (rank === undefined) {
       return NOBODY;
     }
     const index = indexOf(grid, block);
-    const y = down === null ? 0 : index[down] / Math.max(1, high - 1);
-    const x = across === null ? 0 : index[across] / Math.max(1, wide - 1);
-    return high > 1 ? tint(rank, ranks.size, y, x) : tint(rank, ranks.size, x, 0.5);
+    const along = (dim: number | null): number =>
+      dim === null ? 0 : index[dim] / Math.max(1, grid[dim] - 1);
+    const flat = down === null || grid[down] === 1;
+    const [y, x] = flat ? [along(across), 0.5] : [along(down), along(across)];
+    return tint(rank, ranks.size, y, x);
   };
 }
 
@@ -84,35 +83,33 @@ function blockLabels(block: number, value: Value, mesh: Mesh, layout: Layout): s
     return [REPORT.nobody];
   }
   const brief = listed(holders, 4, REPORT.someOf);
-  if (holders.length === 1) {
-    return [brief];
-  }
   const slots = { listed: brief, number: holders.length };
-  const times = fill(REPORT.times, slots);
-  return differs(value)
-    ? [brief, times]
-    : [fill(REPORT.listedTimes, slots), brief, times];
+  const times = holders.length > 1 ? [fill(REPORT.times, slots)] : [];
+  const both = times.length && !differs(value) ? [fill(REPORT.listedTimes, slots)] : [];
+  return [...both, brief, ...times];
 }
 
 /** Draw the mesh with a letter and a tint for each group of devices that exchange. */
 export function groupsPicture(collective: Collective, mesh: Mesh): Picture {
-  const permute = isInPairs(collective);
+  const inPairs = isInPairs(collective);
   const group = groupOf(collective, mesh);
   const { groups } = collective;
-  const shade = (place: number): Tint => {
-    const rank = group[place];
-    const turn = rank / Math.max(1, groups.length - 1);
-    return rank < 0 ? NOBODY : tint(rank, groups.length, turn, 0.8 * (rank % 2));
-  };
-  const marked = (place: number): string[] => {
-    const device = String(mesh.device_ids[place]);
-    return group[place] < 0 ? [device] : [`${letter(group[place])} ${device}`, device];
-  };
   return {
-    ...meshEdges(mesh),
+    ...meshPicture(mesh),
     title: groupsText(collective),
-    tint: permute ? place => (group[place] < 0 ? NOBODY : tint(0, 1)) : shade,
-    labels: permute ? place => [String(mesh.device_ids[place])] : marked,
+    tint: place => {
+      const rank = group[place];
+      if (rank < 0) {
+        return NOBODY;
+      }
+      const turn = rank / Math.max(1, groups.length - 1);
+      return inPairs ? tint(0, 1) : tint(rank, groups.length, turn, 0.8 * (rank % 2));
+    },
+    labels: place => {
+      const device = String(mesh.device_ids[place]);
+      const named = group[place] >= 0 && !inPairs;
+      return named ? [`${letter(group[place])} ${device}`, device] : [device];
+    },
     links: links(collective, mesh)
   };
 }
@@ -126,65 +123,57 @@ export function groupOf(collective: Collective, mesh: Mesh): Int32Array {
 
 /** Say which devices exchange: `4 groups of 2 along model`. */
 export function groupsText(collective: Collective): string {
-  const axes = collective.axes?.join(', ') ?? '';
-  return fill(axes ? REPORT.groupsAlong : REPORT.groups, {
-    name: collective.say('name'),
-    grouping: collective.say('grouping'),
-    axes: clean(axes)
-  });
+  const axes = clean(collective.axes?.join(', ') ?? '');
+  const slots = { name: collective.say('name'), grouping: collective.say('grouping'), axes };
+  return fill(axes ? REPORT.groupsAlong : REPORT.groups, slots);
 }
 
-function links(one: Collective, mesh: Mesh): Link[] {
+function links(collective: Collective, mesh: Mesh): Link[] {
   if (mesh.device_ids.length > LINKED) {
     return [];
   }
-  const arrow = isInPairs(one);
-  const pairs = one.groups.flatMap(group => group.slice(1).map((to, i) => [group[i], to] as const));
-  return pairs
-    .filter(([from, to]) => from !== to && (arrow || besides(from, to, mesh)))
-    .map(([from, to]) => ({ from, to, arrow }));
-}
-
-/** Whether two devices stand next to each other: a line between others would cross them. */
-function besides(one: number, other: number, mesh: Mesh): boolean {
+  const arrow = isInPairs(collective);
   const grid = mesh.axes.map(axis => axis.size);
-  return neighbours(grid, one).some(([, before, after]) => other === before || other === after);
+  // A line between devices that are not next to each other would cross others.
+  const adjoin = (from: number, to: number): boolean =>
+    neighbours(grid, from).some(([, before, after]) => to === before || to === after);
+  return collective.groups
+    .flatMap(group => group.slice(1).map((to, i) => ({ from: group[i], to, arrow })))
+    .filter(({ from, to }) => from !== to && (arrow || adjoin(from, to)));
 }
 
 /** Draw the mesh, each device in the tint of the block that it holds of an array. */
 export function holdersPicture(value: Value, mesh: Mesh, layout: Layout): Picture {
   const shade = blockTint(layout);
   return {
-    ...meshEdges(mesh),
+    ...meshPicture(mesh),
     title: fill(REPORT.holdersTitle, { name: clean(value.name) }),
     tint: place => shade(layout.blocks[place]),
-    labels: place => [String(mesh.device_ids[place])],
     striped: differs(value)
   };
 }
 
 /** Draw the mesh with its devices alone. */
 export function meshPicture(mesh: Mesh): Picture {
+  const grid = mesh.axes.map(axis => axis.size);
+  const [down, across] = plane(grid).map(dim =>
+    dim === null ? '' : clean(`${mesh.axes[dim].name}=${mesh.axes[dim].size}`)
+  );
   return {
-    ...meshEdges(mesh),
+    grid,
+    down,
+    across,
     title: REPORT.meshTitle,
     tint: () => tint(6, 8),
-    labels: place => [String(mesh.device_ids[place])]
+    labels: place => [String(mesh.device_ids[place])],
+    caption: (dim, place) => clean(`${mesh.axes[dim].name} ${place}`)
   };
-}
-
-function meshEdges(mesh: Mesh): Pick<Picture, 'grid' | 'down' | 'across' | 'caption'> {
-  const grid = mesh.axes.map(axis => axis.size);
-  const name = (dim: number | null): string =>
-    dim === null ? '' : clean(`${mesh.axes[dim].name}=${mesh.axes[dim].size}`);
-  const [down, across] = plane(grid).map(name);
-  const caption = (dim: number, place: number): string => clean(`${mesh.axes[dim].name} ${place}`);
-  return { grid, down, across, caption };
 }
 
 /** Say which device it is: `device 5 (data 2, model 1)`, with its coordinates where it has any. */
 export function deviceText(position: number, mesh: Mesh): string {
-  const along = coordinates(position, mesh).map((at, dim) => `${mesh.axes[dim].name} ${at}`);
+  const index = indexOf(mesh.axes.map(axis => axis.size), position);
+  const along = index.map((at, dim) => `${mesh.axes[dim].name} ${at}`);
   const physical = mesh.coords?.[position];
   const chip = physical ? [fill(REPORT.chip, { coords: physical.join(', ') })] : [];
   const slots = { id: mesh.device_ids[position], place: [...along, ...chip].join(', ') };
@@ -194,10 +183,10 @@ export function deviceText(position: number, mesh: Mesh): string {
 /** Say who is next to a device along each axis: `next to it: 3 and 7 along data`. */
 export function besideText(position: number, mesh: Mesh): string {
   const grid = mesh.axes.map(axis => axis.size);
-  const parts = neighbours(grid, position).map(([dim, before, after]) => {
-    const found = [before, after].filter(place => place !== null);
-    const [one, other] = found.map(place => mesh.device_ids[place]);
-    const devices = other === undefined ? one : fill(REPORT.both, { one, other });
+  const parts = neighbours(grid, position).map(([dim, ...places]) => {
+    const found = places.flatMap(place => (place === null ? [] : [mesh.device_ids[place]]));
+    const [one, other] = found;
+    const devices = found.length > 1 ? fill(REPORT.both, { one, other }) : one;
     return fill(REPORT.alongAxis, { devices, axis: mesh.axes[dim].name });
   });
   return together(parts);
@@ -210,15 +199,16 @@ export function exchangeText(position: number, collective: Collective, mesh: Mes
   if (isInPairs(collective)) {
     const to = collective.groups.filter(([from]) => from === position).map(pair => pair[1]);
     const from = collective.groups.filter(pair => pair[1] === position).map(pair => pair[0]);
-    const said = [
+    const parts = [
       to.length && fill(REPORT.sendsTo, { devices: ids(to) }),
       from.length && fill(REPORT.receives, { devices: ids(from) })
     ];
-    return said.filter(Boolean).join(', ') || REPORT.noPart;
+    return parts.filter(Boolean).join(', ') || REPORT.noPart;
   }
   const number = groupOf(collective, mesh)[position];
-  const devices = number < 0 ? '' : ids(collective.groups[number]);
-  return number < 0 ? REPORT.noPart : fill(REPORT.group, { name: letter(number), devices });
+  return number < 0
+    ? REPORT.noPart
+    : fill(REPORT.group, { name: letter(number), devices: ids(collective.groups[number]) });
 }
 
 /** Say what a block is and who holds it: `x[64:128, 0:256], 64 KiB, on devices 2 3`. */
@@ -228,14 +218,14 @@ export function blockText(block: number, value: Value, mesh: Mesh, layout: Layou
   const own = differs(value) ? fill(REPORT.ownValue, { block: part }) : part;
   const what = value.unreduced.length ? fill(REPORT.partial, { block: part }) : own;
   const slots = { block: what, devices: listed(holders) };
-  const on = holders.length ? numbered(REPORT.block, holders.length, slots) : fill(REPORT.nowhere, slots);
-  return clean(on);
+  const held = numbered(REPORT.block, holders.length, slots);
+  return clean(holders.length ? held : fill(REPORT.nowhere, slots));
 }
 
 /** Say which devices hold the blocks next to one. */
 export function blocksBesideText(block: number, mesh: Mesh, layout: Layout): string {
-  const parts = neighbours(layout.grid, block).map(([dim, before, after]) => {
-    const found = [before, after].flatMap(place => layout.holders.get(place ?? -1) ?? []);
+  const parts = neighbours(layout.grid, block).map(([dim, ...places]) => {
+    const found = places.flatMap(place => layout.holders.get(place ?? -1) ?? []);
     const devices = listed(found.map(position => mesh.device_ids[position]));
     return fill(REPORT.alongDim, { devices, dim });
   });
@@ -245,4 +235,3 @@ export function blocksBesideText(block: number, mesh: Mesh, layout: Layout): str
 function together(parts: readonly string[]): string {
   return parts.length ? clean(fill(REPORT.beside, { parts: parts.join(', ') })) : '';
 }
-

@@ -47,22 +47,37 @@ type Fields = Record<string, unknown>;
 /** Read a report's data; throws an `Error` that says what is wrong with data that is none. */
 export function readReport(data: unknown): Report {
   const whole = record(data, REPORT.theData);
-  checkVersion(whole);
-  const table = list(whole, 'group_table');
+  if (typeof whole.version !== 'number') {
+    throw wrong(REPORT.noVersion);
+  }
+  if (whole.version > VERSION) {
+    throw new Error(fill(REPORT.tooNew, { version: whole.version, known: VERSION }));
+  }
+  if (!whole.said) {
+    throw new Error(REPORT.noWords);
+  }
+  const table = whole.group_table ?? [];
+  if (!Array.isArray(table)) {
+    throw wrong(fill(REPORT.notList, { part: 'group_table' }));
+  }
   const read = filled(whole, 'Report') as unknown as Report;
   const said = filled(whole.said, 'Said') as unknown as Data.Said;
-  checkMesh(read.mesh);
+  const { axes, device_ids: devices } = read.mesh;
+  const size = axes.reduce((product, axis) => product * axis.size, 1);
+  if (axes.length && devices.length !== size) {
+    throw wrong(fill(REPORT.otherDevices, { size }));
+  }
   const texts = reader(said.arrays);
   let number = 0;
   const values = (found: readonly Data.Value[]): Value[] =>
-    found.map(one => spoken(checked(one), number++, texts));
+    found.map(value => spoken(checked(value), number++, texts));
   const shown = {
     ...read,
     said,
     inputs: values(read.inputs),
     outputs: values(read.outputs),
     values: values(read.values),
-    findings: read.findings.map(one => ({ ...one, values: values(one.values) })),
+    findings: read.findings.map(found => ({ ...found, values: values(found.values) })),
     collectives: collectives(read.collectives, table, reader(said.collectives))
   };
   return { ...shown, histories: histories(said, read.values.length, number) };
@@ -95,6 +110,20 @@ export function home(collective: Collective, report: Report): Data.Location | nu
   return shown.find(frame => frame.source === 0) ?? shown[0] ?? null;
 }
 
+type Place = Pick<Data.Location, 'source' | 'line'>;
+
+/** Give the text of a line, "" where it is not known. */
+export function lineAt({ source, line }: Place, sources: readonly Data.Source[]): string {
+  const found = sources[source];
+  return found?.text.split('\n')[line - found.first_line] ?? '';
+}
+
+/** Write a place: `line 3`, or `line 7 of layers.py` outside the explained text. */
+export function placeText({ source, line }: Place, sources: readonly Data.Source[]): string {
+  const name = source ? sources[source]?.name : undefined;
+  return fill(name === undefined ? REPORT.line : REPORT.lineIn, { line, source: clean(name ?? '') });
+}
+
 /** Give the bytes that one device sends in a run; the least, where trips are not known. */
 export function sent({ wire_bytes, trips, least_trips }: Collective): number {
   return wire_bytes * (trips ?? least_trips);
@@ -103,25 +132,6 @@ export function sent({ wire_bytes, trips, least_trips }: Collective): number {
 /** Give the bytes to sort by: those of a run, or of one execution where that is all one knows. */
 export function weight(collective: Collective): number {
   return (collective.trips && sent(collective)) || collective.wire_bytes;
-}
-
-function checkVersion(whole: Fields): void {
-  if (typeof whole.version !== 'number') {
-    throw wrong(REPORT.noVersion);
-  }
-  if (whole.version > VERSION) {
-    throw new Error(fill(REPORT.tooNew, { version: whole.version, known: VERSION }));
-  }
-  if (!whole.said) {
-    throw new Error(REPORT.noWords);
-  }
-}
-
-function checkMesh({ axes, device_ids: devices }: Data.Mesh): void {
-  const size = axes.reduce((product, axis) => product * axis.size, 1);
-  if (axes.length && devices.length !== size) {
-    throw wrong(fill(REPORT.otherDevices, { size }));
-  }
 }
 
 function checked(value: Data.Value): Data.Value {
@@ -136,24 +146,23 @@ type Texts = (text: string, number: number) => string;
 
 /** Give the way to a text by its column and its row. */
 function reader(columns: Data.Said['arrays']): Texts {
-  const places = new Map<string, readonly number[]>();
-  for (const [name, { at }] of Object.entries(columns)) {
-    places.set(name, at ? at.split(' ').map(Number) : []);
-  }
+  const places = new Map(
+    Object.entries(columns).map(([name, { at }]) => [name, at ? at.split(' ').map(Number) : []])
+  );
   return (text, number) => columns[text]?.texts[places.get(text)?.[number] ?? 0] ?? '';
 }
 
 function spoken(value: Data.Value, number: number, texts: Texts): Value {
-  const slots = (): Record<string, string> => ({
-    name: clean(value.name),
-    type: texts('type', number),
-    from: clean(value.origins[0]?.name ?? '')
-  });
-  const say = (text: Data.ArrayText): string =>
-    text === 'why' ? fill(texts(text, number), slots()) : texts(text, number);
-  return { ...value, say, texts };
+  const why = (): string =>
+    fill(texts('why', number), {
+      name: clean(value.name),
+      type: texts('type', number),
+      from: clean(value.origins[0]?.name ?? '')
+    });
+  return { ...value, say: text => (text === 'why' ? why() : texts(text, number)), texts };
 }
 
+/** The texts that refer to what the data holds. */
 const TOLD: ReadonlySet<Data.CollectiveText> = new Set(['because', 'further', 'made', 'used']);
 
 function collectives(
@@ -206,14 +215,6 @@ function record(item: unknown, name: string): Fields {
     throw wrong(fill(REPORT.notObject, { part: name }));
   }
   return item as Fields;
-}
-
-function list(data: Fields, name: string): unknown[] {
-  const items = data[name] ?? [];
-  if (!Array.isArray(items)) {
-    throw wrong(fill(REPORT.notList, { part: name }));
-  }
-  return items;
 }
 
 function wrong(why: string): Error {

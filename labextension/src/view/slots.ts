@@ -28,6 +28,11 @@ export function clean(text: string): string {
   return HIDDEN.test(text) ? untabbed(text).replace(HIDDEN, escaped) : text;
 }
 
+/** Make each line of a text safe to read. */
+export function cleanLines(text: string): string {
+  return text.split('\n').map(clean).join('\n');
+}
+
 function escaped(char: string): string {
   const code = char.codePointAt(0) ?? 0;
   const hex = code.toString(16);

@@ -2,11 +2,17 @@
 
 import { REPORT } from '../generated/vocabulary';
 import { Card } from './arrays';
-import { OWN_KEYS, h, heading } from './dom';
-import { Moment, momentText, moments, valueAt } from './propagation';
-import { Report, Value } from './report';
+import { button, h, heading, mono, slider } from './dom';
+import { gridOf } from './layout';
+import { Report, Step, Value, inState, placeText } from './report';
 import { clean, fill } from './slots';
 import { Store } from './store';
+
+/** A step of Shardy's in time: the axis that travels, and along what. */
+interface Moment {
+  axis: string;
+  step: Step;
+}
 
 export class Spread {
   readonly element: HTMLElement;
@@ -17,91 +23,62 @@ export class Spread {
   ) {
     this._moments = moments(report);
     this._now = this._moments.length;
-    this._label = h('span', { class: 'caption', 'aria-live': 'polite' });
-    this._slider = h('input', {
-      type: 'range',
-      ...OWN_KEYS,
-      class: 'slider',
-      min: 0,
-      max: this._moments.length,
-      'aria-label': REPORT.spread,
-      on: { input: () => this._go(Number(this._slider.value)) }
-    });
+    this._slider = slider(this._now, REPORT.spread, step => this._go(step));
+    const by = (text: string, name: string, steps: number): HTMLElement =>
+      button(text, () => this._go(this._now + steps), { 'aria-label': name });
+    const stepper = h(
+      'div',
+      { class: 'stepper' },
+      by('\u2190', REPORT.back, -1),
+      this._slider,
+      by('\u2192', REPORT.on, 1),
+      this._label
+    );
     const rows = report.values.map((value, i) => this._row(value, i));
-    this._stage = h('div', { class: 'stage' });
     this.element = h(
       'div',
       { class: 'arrays' },
       heading(REPORT.values),
-      this._moments.length > 0 && this._stepper(),
+      this._now > 0 && stepper,
       h('div', { class: 'main spread' }, h('div', { class: 'values' }, ...rows), this._stage)
     );
     this._go(this._now);
   }
 
-  private _stepper(): HTMLElement {
-    const step = (text: string, name: string, by: number): HTMLElement => {
-      const click = (): void => this._go(this._now + by);
-      return h('button', { type: 'button', 'aria-label': name, on: { click } }, text);
-    };
-    return h(
-      'div',
-      { class: 'stepper' },
-      step('\u2190', REPORT.back, -1),
-      this._slider,
-      step('\u2192', REPORT.on, 1),
-      this._label
-    );
-  }
-
-  private _row(value: Value, index: number): HTMLElement {
-    const type = h('code', { class: 'mono' });
-    const { source = 0, line = 0 } = value.location ?? {};
-    const at = { line, source: clean(this.report.sources[source]?.name ?? '') };
-    const where = value.location ? fill(source ? REPORT.lineIn : REPORT.line, at) : '';
-    const row = h(
-      'button',
-      { type: 'button', class: 'value', on: { click: () => this._choose(index) } },
-      h('b', null, clean(value.name)),
-      type,
-      h('span', { class: 'faint' }, value.name.includes(fill(REPORT.line, at)) ? '' : where)
-    );
+  private _row({ name, location }: Value, index: number): HTMLElement {
+    const type = mono('');
+    const where = location ? placeText(location, this.report.sources) : '';
+    const known = location ? fill(REPORT.line, { line: location.line }) : '';
+    const row = button('', () => this._choose(index), { class: 'value' });
+    // Some names say their line already.
+    const caption = name.includes(known) ? '' : where;
+    row.append(h('b', null, clean(name)), type, h('span', { class: 'faint' }, caption));
     this._rows.push({ row, type });
     return row;
   }
 
   /** Show the placements as they were after so many steps. */
   private _go(now: number): void {
-    this._now = Math.max(0, Math.min(this._moments.length, now));
+    const all = this._moments.length;
+    this._now = Math.max(0, Math.min(all, now));
     this._slider.value = String(this._now);
     const last = this._moments[this._now - 1];
-    this._label.textContent = this._told(last);
+    const said = last && momentText(last, this.report);
+    this._label.textContent = said
+      ? fill(REPORT.step, { step: this._now, all, said })
+      : REPORT.firstStep;
     this._rows.forEach(({ row, type }, index) => {
-      const value = this._valueNow(index);
-      type.textContent = value ? value.say('type') : REPORT.notKnownWhen;
-      row.toggleAttribute('data-marked', this._moving(last, index));
+      type.textContent = this._valueNow(index)?.say('type') ?? REPORT.notKnownWhen;
+      row.toggleAttribute('data-marked', last?.step.target === this.report.values[index].name);
     });
     this._draw();
-  }
-
-  private _told(last: Moment | undefined): string {
-    const all = this._moments.length;
-    const said = last && momentText(last, this.report);
-    return said ? fill(REPORT.step, { step: this._now, all, said }) : REPORT.firstStep;
-  }
-
-  private _moving(last: Moment | undefined, index: number): boolean {
-    return last !== undefined && last.step.target === this.report.values[index].name;
   }
 
   /** Give a value at the present step; after the last one, as the compiled program has it. */
   private _valueNow(index: number): Value | null {
     const last = this._now === this._moments.length;
-    return valueAt(this.report, index, last ? Infinity : this._number());
-  }
-
-  private _number(): number {
-    return this._now > 0 ? this._moments[this._now - 1].step.number : 0;
+    const step = this._moments[this._now - 1]?.step.number ?? 0;
+    return valueAt(this.report, index, last ? Infinity : step);
   }
 
   private _choose(index: number): void {
@@ -123,10 +100,52 @@ export class Spread {
 
   private readonly _moments: Moment[];
   private readonly _slider: HTMLInputElement;
-  private readonly _label: HTMLElement;
-  private readonly _stage: HTMLElement;
+  private readonly _label = h('span', { class: 'caption', 'aria-live': 'polite' });
+  private readonly _stage = h('div', { class: 'stage' });
   private readonly _rows: { row: HTMLElement; type: HTMLElement }[] = [];
   private _card: Card | null = null;
   private _now: number;
   private _chosen = 0;
+}
+
+/** Give all known steps, in the order in which they were made. */
+function moments(report: Report): Moment[] {
+  const found = new Map<string, Moment>();
+  for (const { axis, steps } of report.values.flatMap(value => value.origins)) {
+    for (const step of steps ?? []) {
+      found.set(JSON.stringify([axis, step.number, step.source, step.target]), { axis, step });
+    }
+  }
+  return [...found.values()].sort((a, b) => a.step.number - b.step.number);
+}
+
+/** Say a step: `the split over data goes forward through dot_general at line 6, from x to h`. */
+function momentText({ axis, step }: Moment, report: Report): string {
+  const { op, source, target, location, direction } = step;
+  const name = location?.source ? report.sources[location.source]?.name : undefined;
+  const slots = { line: location?.line ?? 0, source: name ?? '' };
+  const at = location ? fill(name === undefined ? REPORT.stepAt : REPORT.stepAtIn, slots) : '';
+  const aside = direction === 'sideways' ? REPORT.toOther : '';
+  return clean(fill(REPORT.moment, { axis, direction, op, at, aside, source, target }));
+}
+
+/**
+ * Give a value as it was after the steps up to a number. Null where it is not known when one of
+ * its axes came.
+ */
+function valueAt(report: Report, index: number, number: number): Value | null {
+  const value = report.values[index];
+  const { when, steps, first } = report.histories[index];
+  if (value.spec === null || number === Infinity || when?.length === 0) {
+    return value;
+  }
+  if (when === null) {
+    return null;
+  }
+  let axis = 0;
+  const spec = value.spec.map(axes => axes.filter(() => when[axis++] <= number));
+  const grid = gridOf({ ...value, spec }, report.mesh);
+  const shard = value.shape.map((size, dim) => Math.ceil(size / grid[dim]));
+  const state = first + steps.filter(step => step <= number).length - 1;
+  return inState(value, state, { spec, shard_shape: shard, propagated: null });
 }

@@ -1,43 +1,31 @@
 /** The placement in the type of each line: what it binds, beside the user's own line. */
 
 import { REPORT } from '../generated/vocabulary';
-import { h } from './dom';
-import { Report, TypedLine } from './report';
+import { folded, h } from './dom';
+import { Report, TypedLine, lineAt } from './report';
 import { clean, fill } from './slots';
 
 /** A table that is drawn when it is opened: a line of the user's, and its equations. */
 export function typed(report: Report): HTMLElement {
   const body = h('div', { class: 'typed' });
-  const open = (): void => {
-    if (!body.childElementCount) {
-      body.append(...rows(report));
+  return folded(REPORT.types, body, () => body.append(...rows(report)));
+}
+
+function rows({ typed: lines, sources }: Report): HTMLElement[] {
+  return lines.flatMap((line, i) => {
+    const { location: place, inserted } = line;
+    const before = lines[i - 1]?.location;
+    const same = place?.source === before?.source && place?.line === before?.line;
+    const mark = inserted ? h('span', { class: 'chip' }, REPORT.inserted) : null;
+    const equation = h('pre', { class: 'raw' }, `    ${clean(lineText(line))}  `, mark);
+    if (!place || (i > 0 && same)) {
+      return [equation];
     }
-  };
-  return h('details', { on: { toggle: open } }, h('summary', null, REPORT.types), body);
-}
-
-function rows(report: Report): HTMLElement[] {
-  let last: string | null = null;
-  return report.typed.flatMap(line => {
-    const place = line.location;
-    const key = place ? `${place.source}:${place.line}` : '';
-    const known = key === last;
-    last = key;
-    const head = place && !known ? [own(report, place.source, place.line)] : [];
-    return [...head, equation(line)];
+    const source = sources[place.source];
+    const name = place.source && source ? `   (${clean(source.name)})` : '';
+    const text = `${place.line}  ${clean(lineAt(place, sources))}${name}`;
+    return [h('pre', { class: 'raw' }, h('b', null, text)), equation];
   });
-}
-
-function own(report: Report, index: number, number: number): HTMLElement {
-  const source = report.sources[index];
-  const text = source?.text.split('\n')[number - source.first_line] ?? '';
-  const name = index && source ? `   (${clean(source.name)})` : '';
-  return h('pre', { class: 'raw' }, h('b', null, `${number}  ${clean(text)}${name}`));
-}
-
-function equation(line: TypedLine): HTMLElement {
-  const mark = line.inserted ? h('span', { class: 'chip' }, REPORT.inserted) : null;
-  return h('pre', { class: 'raw' }, `    ${clean(lineText(line))}  `, mark);
 }
 
 /** Write an equation as a jaxpr does. */

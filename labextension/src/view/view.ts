@@ -4,11 +4,11 @@ import { REPORT } from '../generated/vocabulary';
 import { Card, arrays } from './arrays';
 import { Code } from './code';
 import { Detail } from './detail';
-import { h } from './dom';
+import { folded, h } from './dom';
 import { List } from './list';
 import { MeshPanel } from './mesh';
-import { Collective, Finding, Report, readReport, weight } from './report';
-import { clean } from './slots';
+import { Collective, Report, readReport, weight } from './report';
+import { clean, cleanLines } from './slots';
 import { Spread } from './spread';
 import { Store } from './store';
 import { typed } from './typed';
@@ -78,17 +78,11 @@ export function head(report: Report): HTMLElement {
 
 /** The lines with what each sends, the list of collectives, and one of them at length. */
 export function sending(report: Report, store: Store): HTMLElement[] {
-  return [
-    new Code(report, store).element,
-    h('div', { class: 'summary' }, report.said.summary),
-    ...(report.collectives.length > 1 ? [new List(report, store).element] : []),
-    h(
-      'div',
-      { class: 'main' },
-      new Detail(report, store).element,
-      new MeshPanel(report, store).element
-    )
-  ];
+  const code = new Code(report, store).element;
+  const list = report.collectives.length > 1 ? [new List(report, store).element] : [];
+  const main = [new Detail(report, store), new MeshPanel(report, store)].map(part => part.element);
+  const summary = h('div', { class: 'summary' }, report.said.summary);
+  return [code, summary, ...list, h('div', { class: 'main' }, ...main)];
 }
 
 /** Give the collective that sends most. */
@@ -100,25 +94,20 @@ export function heaviest(collectives: readonly Collective[]): Collective | null 
 }
 
 function facts(report: Report, store: Store): HTMLElement {
-  const { said } = report;
-  const rows = [fact(REPORT.memory, memory(report))];
-  if (said.cost) {
-    const assumed = said.assumptions.map(one => `- ${one}`).join('\n');
-    const more = assumed ? folded(REPORT.assumed, assumed) : null;
-    rows.push(fact(REPORT.time, h('div', null, said.cost, more)));
-  }
-  report.findings.forEach((one, i) => {
-    rows.push(fact(REPORT.finding, finding(one, said.findings[i], report, store)));
-  });
-  report.notes.forEach(note => rows.push(fact(REPORT.note, h('span', null, clean(note)))));
+  const { said, findings, notes } = report;
+  const assumed = said.assumptions.map(text => `- ${text}`).join('\n');
+  const time = h('div', null, said.cost, assumed ? more(REPORT.assumed, assumed) : null);
+  const rows: [string, HTMLElement][] = [
+    [REPORT.memory, memory(report)],
+    ...(said.cost ? [[REPORT.time, time] as [string, HTMLElement]] : []),
+    ...findings.map((_, i): [string, HTMLElement] => [REPORT.finding, finding(i, report, store)]),
+    ...notes.map((note): [string, HTMLElement] => [REPORT.note, h('span', null, clean(note))])
+  ];
   if (said.about) {
-    rows.push(fact(REPORT.about, h('span', { class: 'faint' }, said.about)));
+    rows.push([REPORT.about, h('span', { class: 'faint' }, said.about)]);
   }
-  return h('dl', { class: 'facts' }, ...rows.flat());
-}
-
-function fact(label: string, body: HTMLElement): HTMLElement[] {
-  return [h('dt', null, label), h('dd', null, body)];
+  const drawn = rows.flatMap(([label, body]) => [h('dt', null, label), h('dd', null, body)]);
+  return h('dl', { class: 'facts' }, ...drawn);
 }
 
 const PARTS = ['arguments', 'outputs', 'temporaries'] as const;
@@ -131,35 +120,29 @@ function memory({ memory: held, said }: Report): HTMLElement {
     piece.style.flexGrow = String(held?.[part] ?? 0);
     bar.append(piece);
   });
-  const parts = said.memory.map((text, i) =>
-    h('span', null, held && h('span', { class: `swatch ${PARTS[i]}` }), text + (said.memory[i + 1] ? ', ' : ''))
-  );
+  const parts = said.memory.map((text, i) => {
+    const swatch = held && h('span', { class: `swatch ${PARTS[i]}` });
+    return h('span', null, swatch, text + (said.memory[i + 1] ? ', ' : ''));
+  });
   return h('div', null, ...parts, held && bar);
 }
 
-function finding(
-  one: Finding,
-  [head, text]: readonly [string, string],
-  report: Report,
-  store: Store
-): HTMLElement {
+function finding(number: number, report: Report, store: Store): HTMLElement {
+  const { values, details } = report.findings[number];
+  const [head, text] = report.said.findings[number];
+  const cards = values.map(value => new Card('', value, report, store).element);
   return h(
     'div',
     null,
     h('b', null, head),
     `: ${text}`,
-    one.values.length
-      ? h('div', { class: 'cards' }, ...one.values.map(value => new Card('', value, report, store).element))
-      : null,
-    one.details ? folded(REPORT.details, one.details) : null
+    cards.length ? h('div', { class: 'cards' }, ...cards) : null,
+    details ? more(REPORT.details, details) : null
   );
 }
 
-function folded(title: string, text: string): HTMLElement {
+/** A text under a summary. */
+function more(title: string, text: string): HTMLElement {
   const body = h('pre', { class: 'raw' });
-  const open = (): void => {
-    body.textContent ||= text.split('\n').map(clean).join('\n');
-  };
-  return h('details', { on: { toggle: open } }, h('summary', null, title), body);
+  return folded(title, body, () => body.append(cleanLines(text)));
 }
-

@@ -2,13 +2,13 @@
 
 import { REPORT, WIDGETS } from '../generated/vocabulary';
 import { copier } from '../view/detail';
-import { h, heading, mono } from '../view/dom';
-import { Source, readReport } from '../view/report';
-import { clean, fill } from '../view/slots';
+import { button, h, heading, mono } from '../view/dom';
+import { Source, lineAt, readReport } from '../view/report';
+import { clean, cleanLines, fill } from '../view/slots';
 import { View, mountReport } from '../view/view';
-import { choices } from './choices';
+import { Choice, choices } from './choices';
 import { Axis, Model, copyOf } from './model';
-import { dimension, select } from './picker';
+import { dimensions } from './picker';
 
 interface Shard {
   name: string;
@@ -99,7 +99,7 @@ class Check {
     if (!inputs?.length) {
       return h('div');
     }
-    const compile = h('button', { type: 'button', on: { click: () => this._ask('compile') } }, WIDGETS.compile);
+    const compile = button(WIDGETS.compile, () => this._ask('compile'));
     const rows = (part: string, picks: Pick[]): HTMLElement[] =>
       picks.map((pick, i) => this._row(pick, axes, `${part}${i}`));
     return h(
@@ -113,17 +113,12 @@ class Check {
   private _row(pick: Pick, axes: Axis[], key: string): HTMLElement {
     const spec = h('span', { class: 'faint' });
     this._specs.set(key, spec);
-    const inside = key.startsWith('out');
-    const dims = pick.shape.map((size, dim) => {
-      const found = inside ? joined(axes, size) : choices(axes, size);
-      const now = found.find(one => JSON.stringify(one.axes) === JSON.stringify(pick.spec[dim]));
-      const name = fill(WIDGETS.dimension, { name: clean(pick.name), dim, size });
-      const labels = found.map(one => one.label);
-      const list = select(labels, now?.label ?? '', `${key}:${dim}`, name, chosen => {
-        pick.spec[dim] = found[chosen].axes;
+    const dims = dimensions(pick.name, key, pick.shape, pick.spec, {
+      choices: size => (key.startsWith('out') ? joined(axes, size) : choices(axes, size)),
+      choose: (dim, chosen) => {
+        pick.spec[dim] = chosen;
         this._ask('check');
-      });
-      return dimension(dim, size, list);
+      }
     });
     return h(
       'div',
@@ -154,8 +149,8 @@ class Check {
       h('span', { class: 'chip', 'data-kind': kind }, said.verdict),
       h('span', { role: 'status' }, clean(said.sentence))
     );
-    const written = [said.inputs.map((text, i) => [`in${i}`, text]), said.outputs.map((text, i) => [`out${i}`, text])];
-    written.flat().forEach(([key, text]) => this._specs.get(key)?.replaceChildren(text));
+    said.inputs.forEach((text, i) => this._specs.get(`in${i}`)?.replaceChildren(text));
+    said.outputs.forEach((text, i) => this._specs.get(`out${i}`)?.replaceChildren(text));
     this._body.replaceChildren(
       ...(found.failed ? [h('div', { class: 'error', role: 'alert' }, clean(found.failed))] : []),
       ...missing(found),
@@ -193,7 +188,7 @@ class Check {
 }
 
 /** The ways to join what devices hold along a dimension of a result. */
-function joined(axes: readonly Axis[], size: number): ReturnType<typeof choices> {
+function joined(axes: readonly Axis[], size: number): Choice[] {
   const parts = (names: string[]): number =>
     names.reduce((all, name) => all * (axes.find(axis => axis.name === name)?.size ?? 1), 1);
   return choices(axes, 0).map(one => ({
@@ -263,29 +258,21 @@ function varies(axes: readonly string[] | null): string {
 }
 
 /** The body's lines, each with what it binds and along which axes that may differ. */
-function body(found: Checked): HTMLElement {
+function body({ lines, sources }: Checked): HTMLElement {
   let last = '';
   const items: HTMLElement[] = [];
-  for (const line of found.lines) {
-    const place = line.location && `${line.location.source}:${line.location.line}`;
-    if (place && place !== last && line.location) {
-      last = place;
-      items.push(source(found, line.location));
+  for (const line of lines) {
+    const place = line.location;
+    const key = place ? `${place.source}:${place.line}` : '';
+    if (place && key !== last) {
+      last = key;
+      const number = h('span', { class: 'number', 'aria-hidden': 'true' }, String(place.line));
+      const text = h('b', null, clean(lineAt(place, sources)));
+      items.push(h('li', { class: 'line' }, number, h('code', { class: 'text' }, text)));
     }
     items.push(...line.binds.map(bind => bound(line, bind)));
   }
   return h('div', { hidden: !items.length }, heading(WIDGETS.lines), h('ol', { class: 'lines' }, ...items));
-}
-
-function source(found: Checked, { source: at, line }: { source: number; line: number }): HTMLElement {
-  const text = found.sources[at];
-  const said = text ? (text.text.split('\n')[line - text.first_line] ?? '') : '';
-  return h(
-    'li',
-    { class: 'line' },
-    h('span', { class: 'number', 'aria-hidden': 'true' }, String(line)),
-    h('code', { class: 'text' }, h('b', null, clean(said)))
-  );
 }
 
 function bound(line: Line, bind: Bind): HTMLElement {
@@ -302,30 +289,22 @@ function bound(line: Line, bind: Bind): HTMLElement {
   );
 }
 
-const MARKS = new Map<boolean | null, string>([
-  [true, WIDGETS.ok],
-  [false, WIDGETS.no],
-  [null, WIDGETS.notReached]
-]);
-
 function steps(found: Checked): HTMLElement {
   const items = found.steps.map(({ name, passed, message }) => {
-    const kind = passed ? 'accepted' : passed === null ? 'open' : 'refused';
-    const mark = passed === null && message ? WIDGETS.notChecked : MARKS.get(passed);
-    return h(
-      'div',
-      { class: 'step' },
-      h('span', { class: 'chip', 'data-kind': kind }, mark ?? ''),
-      h('span', null, clean(name) + (message ? `: ${clean(message)}` : ''))
-    );
+    const [kind, mark] =
+      passed === null
+        ? ['open', message ? WIDGETS.notChecked : WIDGETS.notReached]
+        : passed
+          ? ['accepted', WIDGETS.ok]
+          : ['refused', WIDGETS.no];
+    const chip = h('span', { class: 'chip', 'data-kind': kind }, mark);
+    const text = h('span', null, clean(name) + (message ? `: ${clean(message)}` : ''));
+    return h('div', { class: 'step' }, chip, text);
   });
   return h('div', null, heading(WIDGETS.steps), ...items);
 }
 
-function message(found: Checked): HTMLElement[] {
-  if (!found.message) {
-    return [];
-  }
-  const text = found.message.split('\n').map(clean).join('\n');
-  return [h('details', null, h('summary', null, fill(WIDGETS.ownWords, { error: clean(found.error) })), h('pre', { class: 'raw' }, text))];
+function message({ message: text, error }: Checked): HTMLElement[] {
+  const title = h('summary', null, fill(WIDGETS.ownWords, { error: clean(error) }));
+  return text ? [h('details', null, title, h('pre', { class: 'raw' }, cleanLines(text)))] : [];
 }

@@ -3,11 +3,11 @@
 import { WIDGETS } from '../generated/vocabulary';
 import { arrays } from '../view/arrays';
 import { copier } from '../view/detail';
-import { h, heading } from '../view/dom';
+import { button, folded, h, heading } from '../view/dom';
 import { Spread } from '../view/spread';
 import { Report, readReport } from '../view/report';
 import { Store } from '../view/store';
-import { clean } from '../view/slots';
+import { clean, cleanLines } from '../view/slots';
 import { head, heaviest, mountReport, sending } from '../view/view';
 import { Model, Plan, Subject, Written, copyOf } from './model';
 import { Picker } from './picker';
@@ -46,8 +46,6 @@ class Explorer {
     const { plan } = model.get('compiled') as { plan: Plan };
     this._number = Number(model.get('compiled').number ?? 0);
     this._picker = subject.inputs ? new Picker(subject, copyOf(plan), () => this._changed()) : null;
-    this._pin = h('button', { type: 'button', on: { click: () => this._pinned() } }, WIDGETS.pin);
-    this._stop = h('button', { type: 'button', on: { click: () => this._stopped() } }, WIDGETS.stop);
     root.append(
       h('div', { class: 'header' }, this._title, this._picker ? null : h('span', null, WIDGETS.alone)),
       ...(this._picker ? [this._picker.element] : []),
@@ -109,16 +107,6 @@ class Explorer {
     this.model.send({ kind, number, plan: this._picker?.plan });
   }
 
-  private _stopped(): void {
-    clearTimeout(this._compiling);
-    this.model.send({ kind: 'stop' });
-    this._say('stopped', WIDGETS.stopped);
-  }
-
-  private _pinned(): void {
-    this.model.send({ kind: 'pin', plan: this._picker ? this._picker.plan : null });
-  }
-
   // What is answered
 
   private _answered(): void {
@@ -132,7 +120,9 @@ class Explorer {
     }
     clearTimeout(this._late);
     if (answer.kind === 'refused' || answer.kind === 'failed') {
-      this._fail(answer.said);
+      this._error.textContent = cleanLines(answer.said);
+      this._error.hidden = false;
+      this._say('refused', WIDGETS.before);
       return;
     }
     if (answer.kind === 'preview') {
@@ -146,20 +136,15 @@ class Explorer {
     this._compiling = window.setTimeout(() => this._send('compile', this._number), QUIET);
   }
 
-  private _fail(said: string): void {
-    this._error.textContent = said.split('\n').map(clean).join('\n');
-    this._error.hidden = false;
-    this._say('refused', WIDGETS.before);
-  }
-
   private _compiledCame(): void {
     const compiled = this.model.get('compiled');
     if (compiled.number >= this._waiting) {
       this._waiting = 0;
     }
     if (compiled.number < this._number) {
-      if (!this._waiting) {
-        this._changedMeanwhile();
+      // An older plan was in the kernel's memory: its answer came as a compiled one.
+      if (!this._waiting && this._chip.getAttribute('data-kind') === 'asked') {
+        this._ask();
       }
       return;
     }
@@ -178,13 +163,6 @@ class Explorer {
     this._picker?.tell(compiled.specs as Written);
     this._say('compiled', compiled.said);
     this._pin.disabled = false;
-  }
-
-  /** An older plan was in the kernel's memory: its answer came as a compiled one. */
-  private _changedMeanwhile(): void {
-    if (this._chip.getAttribute('data-kind') === 'asked') {
-      this._ask();
-    }
   }
 
   // What is drawn
@@ -227,23 +205,14 @@ class Explorer {
   /** What is drawn when it is opened; `draw` gives the way to end it. */
   private _folded(title: string, draw: (place: HTMLElement) => () => void): HTMLElement {
     const place = h('div');
-    const open = (): void => {
-      if (!place.hasChildNodes()) {
-        this._ends.push(draw(place));
-      }
-    };
-    return h('details', { on: { toggle: open } }, h('summary', null, title), place);
+    return folded(title, place, () => this._ends.push(draw(place)));
   }
 
   private _drawCodes(codes: readonly Code[]): void {
-    const texts = codes.map(({ title, text }) =>
-      h(
-        'div',
-        { class: 'snippet' },
-        h('div', null, h('b', null, clean(title)), ' ', copier(text)),
-        h('pre', { class: 'raw' }, text.split('\n').map(clean).join('\n'))
-      )
-    );
+    const texts = codes.map(({ title, text }) => {
+      const name = h('div', null, h('b', null, clean(title)), ' ', copier(text));
+      return h('div', { class: 'snippet' }, name, h('pre', { class: 'raw' }, cleanLines(text)));
+    });
     const title = h('summary', null, WIDGETS.code);
     this._codes.replaceChildren(...(texts.length ? [h('details', null, title, ...texts)] : []));
   }
@@ -276,8 +245,14 @@ class Explorer {
   private readonly _pins = h('div');
   private readonly _codes = h('div', { class: 'codes' });
   private readonly _whole = h('div');
-  private readonly _pin: HTMLButtonElement;
-  private readonly _stop: HTMLElement;
+  private readonly _pin = button(WIDGETS.pin, () => {
+    this.model.send({ kind: 'pin', plan: this._picker?.plan ?? null });
+  });
+  private readonly _stop = button(WIDGETS.stop, () => {
+    clearTimeout(this._compiling);
+    this.model.send({ kind: 'stop' });
+    this._say('stopped', WIDGETS.stopped);
+  });
   private readonly _picker: Picker | null;
   private readonly _stores: Store[] = [];
   private readonly _ends: (() => void)[] = [];

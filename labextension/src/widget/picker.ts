@@ -1,9 +1,9 @@
 /** The controls of a plan: the axes of the mesh, and a spec for each input. */
 
 import { REPORT, WIDGETS } from '../generated/vocabulary';
-import { h, heading, mono } from '../view/dom';
+import { button, h, heading, mono } from '../view/dom';
 import { clean, fill, numbered } from '../view/slots';
-import { choices, devices, extended, renamed, shapes, without } from './choices';
+import { Choice, choices, devices, extended, renamed, shapes, without } from './choices';
 import { Input, Plan, Subject, Written, copyOf } from './model';
 
 const MOST_AXES = 5;
@@ -72,8 +72,10 @@ export class Picker {
 
   private _mesh(): HTMLElement[] {
     const { axes } = this._plan;
-    const add = h('button', { type: 'button', 'data-key': 'add', disabled: axes.length >= MOST_AXES }, WIDGETS.addAxis);
-    add.addEventListener('click', () => this._set(extended(this._plan)));
+    const add = button(WIDGETS.addAxis, () => this._set(extended(this._plan)), {
+      'data-key': 'add',
+      disabled: axes.length >= MOST_AXES
+    });
     return [
       ...axes.map((_, i) => this._axis(i)),
       h(
@@ -95,7 +97,12 @@ export class Picker {
       value: now.name,
       'data-key': `name${index}`,
       'aria-label': fill(WIDGETS.axisName, { number: index + 1 }),
-      on: entered(() => this._rename(index, name.value.trim()))
+      on: entered(() => {
+        const written = name.value.trim();
+        if (written !== this._plan.axes[index]?.name) {
+          this._set(renamed(this._plan, index, written));
+        }
+      })
     });
     const size = h('input', {
       type: 'number',
@@ -104,36 +111,30 @@ export class Picker {
       value: now.size,
       'data-key': `size${index}`,
       'aria-label': fill(WIDGETS.axisSize, { axis }),
-      on: entered(() => this._resize(index, Number(size.value)))
+      on: entered(() => {
+        const written = Math.max(1, Math.floor(Number(size.value)) || 1);
+        if (written !== this._plan.axes[index]?.size) {
+          this._edit(plan => plan.axes[index] && (plan.axes[index].size = written));
+        }
+      })
     });
-    const type = select(this.subject.types, now.type, `type${index}`, fill(WIDGETS.axisType, { axis }), chosen => {
-      const plan = copyOf(this._plan);
-      plan.axes[index].type = this.subject.types[chosen];
-      this._set(plan);
-    });
-    const gone = h('button', {
-      type: 'button',
+    const { types } = this.subject;
+    const label = fill(WIDGETS.axisType, { axis });
+    const type = select(types, now.type, `type${index}`, label, chosen =>
+      this._edit(plan => (plan.axes[index].type = types[chosen]))
+    );
+    const gone = button('\u00d7', () => this._set(without(this._plan, index)), {
       'data-key': `gone${index}`,
       disabled: this._plan.axes.length < 2,
-      'aria-label': fill(WIDGETS.axisRemove, { axis }),
-      on: { click: () => this._set(without(this._plan, index)) }
-    }, '\u00d7');
+      'aria-label': fill(WIDGETS.axisRemove, { axis })
+    });
     return h('div', { class: 'axis' }, name, ' = ', size, type, gone);
   }
 
-  private _rename(index: number, name: string): void {
-    if (name !== this._plan.axes[index]?.name) {
-      this._set(renamed(this._plan, index, name));
-    }
-  }
-
-  private _resize(index: number, size: number): void {
+  private _edit(edit: (plan: Plan) => void): void {
     const plan = copyOf(this._plan);
-    const whole = Math.max(1, Math.floor(size) || 1);
-    if (plan.axes[index] && plan.axes[index].size !== whole) {
-      plan.axes[index].size = whole;
-      this._set(plan);
-    }
+    edit(plan);
+    this._set(plan);
   }
 
   /** The ways to lay the same devices out. */
@@ -145,40 +146,26 @@ export class Picker {
     }
     const texts = found.map(sizes => sizes.join(' x '));
     const now = axes.map(axis => axis.size).join(' x ');
-    return select(texts, now, 'shape', WIDGETS.meshShape, chosen => {
-      const plan = copyOf(this._plan);
-      plan.axes.forEach((axis, i) => (axis.size = found[chosen][i]));
-      this._set(plan);
-    });
+    return select(texts, now, 'shape', WIDGETS.meshShape, chosen =>
+      this._edit(plan => plan.axes.forEach((axis, i) => (axis.size = found[chosen][i])))
+    );
   }
 
   private _input(input: Input, number: number): HTMLElement {
     const spec = this._plan.specs[input.names[0]] ?? input.shape.map(() => []);
     const said = h('span', { class: 'faint' }, this._written[input.names[0]] ?? '');
     this._specs.push([input.names[0], said]);
-    const dims = input.shape.map((size, dim) => {
-      const found = choices(this._plan.axes, size);
-      const now = found.find(one => JSON.stringify(one.axes) === JSON.stringify(spec[dim]));
-      const name = fill(WIDGETS.dimension, { name: clean(input.label), dim, size });
-      const labels = found.map(one => one.label);
-      const pick = select(labels, now?.label ?? '', `spec${number}:${dim}`, name, chosen => {
-        this._place(input, dim, found[chosen].axes);
-      });
-      return dimension(dim, size, pick);
+    const dims = dimensions(input.label, `spec${number}`, input.shape, spec, {
+      choices: size => choices(this._plan.axes, size),
+      choose: (dim, axes) => this._place(input, dim, axes)
     });
+    const type = mono(clean(`${input.dtype}[${input.shape.join(', ')}]`));
+    const scalar = dims.length ? null : h('span', { class: 'faint' }, WIDGETS.scalar);
     return h(
       'div',
       { class: 'input' },
-      h(
-        'div',
-        { class: 'what' },
-        h('b', null, clean(input.label)),
-        ' ',
-        mono(clean(`${input.dtype}[${input.shape.join(', ')}]`)),
-        ' ',
-        said
-      ),
-      h('div', { class: 'dims' }, ...(dims.length ? dims : [h('span', { class: 'faint' }, WIDGETS.scalar)]))
+      h('div', { class: 'what' }, h('b', null, clean(input.label)), ' ', type, ' ', said),
+      h('div', { class: 'dims' }, ...dims, scalar)
     );
   }
 
@@ -196,10 +183,31 @@ export class Picker {
   private _open = false;
 }
 
-/** A control with the dimension that it is for. */
-export function dimension(dim: number, size: number, control: HTMLElement): HTMLElement {
-  const label = h('span', { class: 'faint' }, fill(WIDGETS.dim, { dim, size }));
-  return h('label', { class: 'dim' }, label, ' ', control);
+/** What there is to choose for a dimension of so many elements, and what hears of a choice. */
+interface Choosing {
+  choices: (size: number) => Choice[];
+  choose: (dim: number, axes: string[]) => void;
+}
+
+/** For each dimension of an array a list of the axes that can split it. */
+export function dimensions(
+  label: string,
+  key: string,
+  shape: readonly number[],
+  spec: readonly (readonly string[])[],
+  { choices, choose }: Choosing
+): HTMLElement[] {
+  return shape.map((size, dim) => {
+    const found = choices(size);
+    const now = found.find(one => JSON.stringify(one.axes) === JSON.stringify(spec[dim]));
+    const name = fill(WIDGETS.dimension, { name: clean(label), dim, size });
+    const labels = found.map(one => one.label);
+    const list = select(labels, now?.label ?? '', `${key}:${dim}`, name, chosen =>
+      choose(dim, found[chosen].axes)
+    );
+    const caption = h('span', { class: 'faint' }, fill(WIDGETS.dim, { dim, size }));
+    return h('label', { class: 'dim' }, caption, ' ', list);
+  });
 }
 
 /** Hear of a field's text when it is left or entered: notebooks keep the Enter key to themselves. */

@@ -1,7 +1,7 @@
 /** Pinned plans side by side: what each holds, sends, and how. */
 
 import { REPORT, WIDGETS } from '../generated/vocabulary';
-import { h, heading, mono } from '../view/dom';
+import { button, h, heading, mono } from '../view/dom';
 import { Plan } from './model';
 
 /** A number of a plan with its text; null where it is not known. */
@@ -24,7 +24,9 @@ export function table(
   show: (index: number) => void,
   drop: (index: number) => void
 ): HTMLElement {
-  const columns = columnsOf(pins);
+  const figure = (pin: Pin, name: string): Figure =>
+    pin.figures.find(one => one.name === name) ?? { name, text: REPORT.notKnown, value: null };
+  const columns = [...new Set(pins.flatMap(pin => pin.figures.map(one => one.name)))];
   const least = columns.map(name => {
     const known = pins.map(pin => figure(pin, name).value).filter(value => value !== null);
     return known.length > 1 && new Set(known).size > 1 ? Math.min(...known) : null;
@@ -34,20 +36,13 @@ export function table(
     const isLeast = least[i] !== null && value === least[i];
     return h('td', null, text, isLeast && h('span', { class: 'least' }, WIDGETS.least));
   };
-  const rows = pins.map((pin, index) =>
-    h(
-      'tr',
-      null,
-      h('td', null, mono(pin.text)),
-      ...columns.map((name, i) => cell(pin, name, i)),
-      h(
-        'td',
-        { class: 'do' },
-        pin.plan && act(WIDGETS.show, () => show(index)),
-        act(WIDGETS.unpin, () => drop(index))
-      )
-    )
-  );
+  const rows = pins.map((pin, index) => {
+    const again = pin.plan && button(WIDGETS.show, () => show(index));
+    const away = button(WIDGETS.unpin, () => drop(index));
+    const cells = columns.map((name, i) => cell(pin, name, i));
+    const acts = h('td', { class: 'do' }, again, away);
+    return h('tr', null, h('td', null, mono(pin.text)), ...cells, acts);
+  });
   const names = [WIDGETS.plan, ...columns].map(name => h('th', { scope: 'col' }, name));
   const last = h('th', { scope: 'col' }, h('span', { class: 'unseen' }, WIDGETS.toDo));
   return h(
@@ -56,17 +51,4 @@ export function table(
     heading(WIDGETS.pins),
     h('table', null, h('thead', null, h('tr', null, ...names, last)), h('tbody', null, ...rows))
   );
-}
-
-/** Give the figures that some pin has. */
-function columnsOf(pins: readonly Pin[]): string[] {
-  return [...new Set(pins.flatMap(pin => pin.figures.map(one => one.name)))];
-}
-
-function figure(pin: Pin, name: string): Figure {
-  return pin.figures.find(one => one.name === name) ?? { name, text: REPORT.notKnown, value: null };
-}
-
-function act(text: string, click: () => void): HTMLElement {
-  return h('button', { type: 'button', on: { click } }, text);
 }

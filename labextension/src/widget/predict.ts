@@ -2,11 +2,12 @@
 
 import { KINDS, REPORT, WIDGETS } from '../generated/vocabulary';
 import { arrays } from '../view/arrays';
-import { wholeAxis } from '../view/blocks';
+import { codeLine } from '../view/code';
 import { Detail } from '../view/detail';
-import { h, heading, mono } from '../view/dom';
+import { button, h, heading, mono } from '../view/dom';
+import { wholeAxis } from '../view/layout';
 import { MeshPanel } from '../view/mesh';
-import { Collective, Location, Report, home, readReport } from '../view/report';
+import { Collective, Location, Report, home, lineAt, readReport } from '../view/report';
 import { clean, fill } from '../view/slots';
 import { Store } from '../view/store';
 import { head } from '../view/view';
@@ -37,10 +38,14 @@ export function questions(report: Report): Question[] {
       sent.push(one);
     }
   }
-  const found = [...places.values()].flatMap(({ place, sent }) =>
-    sent.map((_, before) => ({ line: place?.line ?? null, text: lineText(report, place), sent, before }))
-  );
-  found.push(...silent(report).map(place => ({ line: place.line, text: lineText(report, place), sent: [], before: 0 })));
+  const found = [...places.values()].flatMap(({ place, sent }) => {
+    const text = place ? lineAt(place, report.sources).trim() : '';
+    return sent.map((_, before) => ({ line: place?.line ?? null, text, sent, before }));
+  });
+  for (const place of silent(report)) {
+    const text = lineAt(place, report.sources).trim();
+    found.push({ line: place.line, text, sent: [], before: 0 });
+  }
   if (!found.length) {
     return [{ line: null, text: '', sent: [], before: 0 }];
   }
@@ -60,11 +65,6 @@ function silent(report: Report): Location[] {
 
 function alike(one: Collective, other: Collective): boolean {
   return one.kind === other.kind && JSON.stringify(one.axes) === JSON.stringify(other.axes);
-}
-
-function lineText(report: Report, place: Location | null): string {
-  const source = place && report.sources[place.source];
-  return source ? (source.text.split('\n')[place.line - source.first_line] ?? '').trim() : '';
 }
 
 export interface Judgement {
@@ -116,12 +116,7 @@ export class Quiz {
     const lines = (source?.text ?? '').replace(/\s+$/, '').split('\n');
     const items = lines.map((text, i) => {
       const number = (source?.first_line ?? 1) + i;
-      const item = h(
-        'li',
-        { class: 'line', value: number },
-        h('span', { class: 'number', 'aria-hidden': 'true' }, String(number)),
-        h('code', { class: 'text' }, clean(text) || ' ')
-      );
+      const item = codeLine(number, clean(text) || ' ');
       this._lines.set(number, item);
       return item;
     });
@@ -139,12 +134,12 @@ export class Quiz {
     });
     let kind: string = NOTHING;
     const list = select(ANSWERS, NOTHING, 'kind', WIDGETS.whichCollective, chosen => (kind = ANSWERS[chosen]));
-    const reveal = h('button', { type: 'button', class: 'play' }, WIDGETS.reveal);
-    reveal.addEventListener('click', () => {
+    const show = (): void => {
       reveal.disabled = list.disabled = true;
       boxes.forEach(label => ((label.firstChild as HTMLInputElement).disabled = true));
       this._reveal(judged(question.sent.filter(one => !this._named.has(one)), kind, axes));
-    });
+    };
+    const reveal = button(WIDGETS.reveal, show, { class: 'play' });
     this._truth = h('div', { class: 'truth', 'aria-live': 'polite' });
     this._stage.replaceChildren(
       heading(fill(WIDGETS.question, { number: this._now + 1, all: this._asked.length })),
@@ -178,21 +173,19 @@ export class Quiz {
     if (one) {
       this._answer?.dispose();
       this._answer = new Store();
-      const detail = new Detail(this.report, this._answer);
-      const mesh = new MeshPanel(this.report, this._answer);
-      this._truth.append(h('div', { class: 'main' }, detail.element, mesh.element));
+      const parts = [new Detail(this.report, this._answer), new MeshPanel(this.report, this._answer)];
+      this._truth.append(h('div', { class: 'main' }, ...parts.map(part => part.element)));
       this._answer.set({ chosen: one });
       this._answer.flush();
     }
     const last = this._now + 1 >= this._asked.length;
-    const next = h('button', { type: 'button' }, last ? WIDGETS.again : WIDGETS.next);
-    next.addEventListener('click', () => {
-      this._right = last ? 0 : this._right;
+    const next = button(last ? WIDGETS.again : WIDGETS.next, () => {
       this._now = last ? 0 : this._now + 1;
+      this._done = this._now;
       if (last) {
+        this._right = 0;
         this._named.clear();
       }
-      this._done = last ? 0 : this._now;
       this._ask();
     });
     this._truth.append(next);
