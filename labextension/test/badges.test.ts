@@ -3,7 +3,7 @@ import { EditorView } from '@codemirror/view';
 import { Signal } from '@lumino/signaling';
 import { afterEach, describe, expect, it } from 'vitest';
 
-import { Mark, Note, behind, notesOf } from '../src/lab/notes';
+import { Mark, Note, Shown, behind, explainedCell, notesOf, runsAsBefore } from '../src/lab/notes';
 import { feed, field } from '../src/lab/badges';
 import { readReport } from '../src/view';
 import { allReduce, array, sketch, spoken } from './samples';
@@ -67,6 +67,44 @@ describe('the notes of a report', () => {
   });
 });
 
+describe('a report of a %%shard cell', () => {
+  const shown = (text: string, cell_id?: string): Shown => {
+    const sources = [{ name: 'cell', text, ...(cell_id && { cell_id }) }];
+    return { cell: 'here', output: 0, report: readReport(spoken({ ...sketch(), sources })) };
+  };
+  const CELL = "%%shard x=P('data')\nh = x @ W";
+
+  it.each([
+    ['as it ran', CELL, true],
+    ['with another line of code', "%%shard x=P('data')\ng = 1\nh = x @ W", true],
+    ['with other spaces, which say nothing', "\n%%shard  x=P('data') \nh = x @ W", true],
+    ['with another spec', "%%shard x=P('model')\nh = x @ W", false],
+    ['without its magic', 'h = x @ W', false],
+    ['with its magic switched off', "# %%shard x=P('data')\nh = x @ W", false],
+    ['with another magic before it', "%%time\n%%shard x=P('data')\nh = x @ W", false],
+    ['emptied', '', false]
+  ])('holds for the cell %s: %#', (_, code, holds) => {
+    expect(runsAsBefore(shown(CELL), code)).toBe(holds);
+  });
+
+  it('counts every magic that the cell began with', () => {
+    const timed = shown(`%%time\n${CELL}`);
+    expect(runsAsBefore(timed, `%%time\n${CELL}`)).toBe(true);
+    expect(runsAsBefore(timed, CELL)).toBe(false);
+  });
+
+  it('holds for any text where it came of a function, without a magic', () => {
+    expect(runsAsBefore(shown('def f(x):\n    return x @ W'), '')).toBe(true);
+  });
+
+  it('explains the cell that it says, or the one that has it as output', () => {
+    expect(explainedCell(shown(CELL, 'other'))).toBe('other');
+    expect(explainedCell(shown(CELL))).toBe('here');
+    const { report } = shown(CELL);
+    expect(explainedCell({ cell: 'here', output: 0, report: { ...report, sources: [] } })).toBeNull();
+  });
+});
+
 describe('the place of a type', () => {
   it.each([
     ['h', 'h = x @ W', 1],
@@ -88,7 +126,9 @@ describe('the badges of an editor', () => {
 
   const CODE = '%%shard\nh = x @ W\ny = h';
   const mark: Mark = { text: 'a badge', title: 't', asked: null, cell: 'c', output: 0, id: 7 };
+  const report = readReport(spoken({ ...sketch(), sources: [{ name: 'cell', text: CODE }] }));
   const note: Note = {
+    shown: { cell: 'c', output: 0, report },
     line: 2,
     code: 'h = x @ W',
     marks: [mark],
@@ -97,7 +137,7 @@ describe('the badges of an editor', () => {
 
   async function editor(wish = {}): Promise<{ view: EditorView; opened: Mark[]; source: any }> {
     const opened: Mark[] = [];
-    const source: any = { about: () => [note] };
+    const source: any = { about: () => [note], holds: () => true };
     source.changed = new Signal<object, void>(source);
     const wishes: any = { badges: true, types: true, ...wish };
     wishes.changed = new Signal<object, void>(wishes);
@@ -167,6 +207,19 @@ describe('the badges of an editor', () => {
     source.changed.emit();
     await Promise.resolve();
     expect(lines(view)[1]).toBe('h = x @ W');
+  });
+
+  it('vanish while their report does not hold, and come back to where their line is', async () => {
+    const { view, source } = await editor();
+    view.dispatch({ changes: { from: 8, insert: 'new\n' } });
+    source.holds = () => false;
+    source.changed.emit();
+    await Promise.resolve();
+    expect(lines(view)).toEqual(['%%shard', 'new', 'h = x @ W', 'y = h']);
+    source.holds = () => true;
+    source.changed.emit();
+    await Promise.resolve();
+    expect(lines(view)[2]).toBe('h: f32[4] = x @ Wa badge');
   });
 
   it('show no types where they are switched off', async () => {

@@ -61,6 +61,19 @@ def test_a_badge_follows_its_line_and_vanishes_when_the_line_changes(saved):
     assert page.evaluate(LINES)[2].endswith("all-reduce 256 KiB model x4")
 
 
+def test_badges_and_types_vanish_while_the_shard_line_is_another(saved):
+    page = saved((CELL, sketch()))
+    page.wait_for_selector(".shardnb-mark")
+    page.click(".jp-Notebook .cm-line >> nth=0", position={"x": 4, "y": 6})
+    page.keyboard.press("End")
+    page.keyboard.type("0")
+    page.wait_for_selector(".shardnb-mark", state="detached")
+    assert page.evaluate(LINES)[1:] == ["h = x @ W", "y = jnp.tanh(h)"]
+    page.keyboard.press("Backspace")
+    page.wait_for_selector(".shardnb-mark")
+    page.wait_for_selector(".shardnb-type")
+
+
 def test_a_badge_opens_the_report_at_its_collective(saved):
     page = saved((CELL, sketch()))
     page.click(".shardnb-mark:has-text('all-gather')")

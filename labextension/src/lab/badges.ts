@@ -32,9 +32,10 @@ interface Placed {
   decorations: DecorationSet;
 }
 
-type Shown = Pick<Wishes, 'badges' | 'types'>;
+/** What is shown: nothing of `stale` notes, whose cell would no longer run as it ran. */
+type Showing = Pick<Wishes, 'badges' | 'types'> & { stale: ReadonlySet<Note> };
 
-const renew = StateEffect.define<{ notes: readonly Note[]; shown: Shown }>();
+const renew = StateEffect.define<{ notes: readonly Note[]; showing: Showing }>();
 
 /** Give the editor of a code cell its badges. */
 export function cellBadges(
@@ -52,6 +53,7 @@ export function cellBadges(
 
 interface Source {
   about: (cell: string) => readonly Note[];
+  holds: (note: Note) => boolean;
   changed: ISignal<unknown, void>;
 }
 
@@ -69,7 +71,8 @@ export function feed(cell: string, source: Source, wishes: Wishes): Extension {
           if (alive) {
             const { badges, types } = wishes;
             const notes = source.about(cell);
-            view.dispatch({ effects: renew.of({ notes, shown: { badges, types } }) });
+            const stale = new Set(notes.filter(note => !source.holds(note)));
+            view.dispatch({ effects: renew.of({ notes, showing: { badges, types, stale } }) });
           }
         });
       }
@@ -89,10 +92,10 @@ export function feed(cell: string, source: Source, wishes: Wishes): Extension {
 
 /** Keep the notes at their lines through edits; a line that is no longer the same shows none. */
 export function field(open: Open): Extension {
-  let shown: Shown = { badges: true, types: true };
+  let showing: Showing = { badges: true, types: true, stale: new Set() };
   const draw = (notes: readonly PlacedNote[], doc: Text): Placed => ({
     notes,
-    decorations: Decoration.set(notes.flatMap(placed => ranges(placed, doc, shown, open)), true)
+    decorations: Decoration.set(notes.flatMap(placed => ranges(placed, doc, showing, open)), true)
   });
   return StateField.define<Placed>({
     create: () => ({ notes: [], decorations: Decoration.none }),
@@ -100,7 +103,7 @@ export function field(open: Open): Extension {
       const { newDoc: doc, changes } = transaction;
       for (const effect of transaction.effects) {
         if (effect.is(renew)) {
-          shown = effect.value.shown;
+          showing = effect.value.showing;
           return draw(placing(effect.value.notes, doc, placed.notes), doc);
         }
       }
@@ -132,22 +135,22 @@ function placing(
 function ranges(
   { at, note }: PlacedNote,
   doc: Text,
-  shown: Shown,
+  showing: Showing,
   open: Open
 ): Range<Decoration>[] {
-  const line = at === null ? null : doc.lineAt(at);
+  const line = at === null || showing.stale.has(note) ? null : doc.lineAt(at);
   if (line === null || line.text.trimEnd() !== note.code.trimEnd()) {
     return [];
   }
   const found: Range<Decoration>[] = [];
-  for (const type of shown.types ? note.types : []) {
+  for (const type of showing.types ? note.types : []) {
     const place = behind(type.name, line.text);
     if (place !== null) {
       const widget = new TypeWidget(type.text);
       found.push(Decoration.widget({ widget, side: 1 }).range(line.from + place));
     }
   }
-  if (shown.badges && note.marks.length) {
+  if (showing.badges && note.marks.length) {
     const widget = new BadgeWidget(note.marks, open);
     found.push(Decoration.widget({ widget, side: 2 }).range(line.to));
   }

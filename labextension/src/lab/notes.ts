@@ -23,8 +23,9 @@ export interface Type {
   text: string;
 }
 
-/** What is said at a line; `code` is the line's text as it was when it ran. */
+/** What a report says at a line; `code` is the line's text as it was when it ran. */
 export interface Note {
+  shown: Shown;
   line: number;
   code: string;
   marks: readonly Mark[];
@@ -58,6 +59,7 @@ export function notesOf(shown: Shown): Map<string, Note[]> {
     const found = [...lines]
       .filter(line => codes[line - source.first_line] !== undefined)
       .map(line => ({
+        shown,
         line,
         code: codes[line - source.first_line],
         marks: badges(led.get(line)).map(badge => mark(badge, byId.get(badge.id), shown)),
@@ -66,6 +68,26 @@ export function notesOf(shown: Shown): Map<string, Note[]> {
     notes.set(home, [...(notes.get(home) ?? []), ...found]);
   });
   return notes;
+}
+
+/** Give the cell whose text a report explains; null where it is no cell's. */
+export function explainedCell({ report, cell }: Shown): string | null {
+  return report.sources.length ? (report.sources[0].cell_id ?? cell) : null;
+}
+
+/**
+ * Whether a cell would run as it ran for a report: its `%%shard` line says how all arrays are
+ * sharded, so that with another one, or none, no line sends what it sent.
+ */
+export function runsAsBefore({ report }: Shown, code: string): boolean {
+  const before = magics(report.sources[0]?.text ?? '');
+  return !before || magics(code) === before;
+}
+
+/** Give the cell magics that a text begins with. */
+export function magics(code: string): string {
+  const found = /^\s*(?:%%.*(?:\s+|$))*/.exec(code)?.[0] ?? '';
+  return found.split(/\s+/).join(' ').trim();
 }
 
 /** Give the badges of a line in the editor. */

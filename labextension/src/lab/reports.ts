@@ -1,12 +1,12 @@
 /** The reports of the open notebooks, as their cells' outputs hold them. */
 
 import { CellList, INotebookModel, NotebookPanel } from '@jupyterlab/notebook';
-import { ICodeCellModel, isCodeCellModel } from '@jupyterlab/cells';
+import { ICellModel, ICodeCellModel, isCodeCellModel } from '@jupyterlab/cells';
 import { IOutputModel } from '@jupyterlab/rendermime';
 import { ISignal, Signal } from '@lumino/signaling';
 
 import { MIME_TYPE, Report, readReport } from '../view';
-import { Note, Shown, notesOf } from './notes';
+import { Note, Shown, explainedCell, magics, notesOf, runsAsBefore } from './notes';
 
 /** The reports of one notebook. */
 export class NotebookReports {
@@ -26,6 +26,12 @@ export class NotebookReports {
   about(cell: string): readonly Note[] {
     this._notes ??= gather([...this._shown.values()].flat());
     return this._notes.get(cell) ?? [];
+  }
+
+  /** Whether the cell that a note's report explains would still run as it ran. */
+  holds({ shown }: Note): boolean {
+    const cell = this._models.get(explainedCell(shown) ?? '');
+    return !cell || runsAsBefore(shown, cell.sharedModel.getSource());
   }
 
   /** Find a report again. */
@@ -50,6 +56,7 @@ export class NotebookReports {
       if (isCodeCellModel(cell)) {
         // Signals know a listener that is connected twice.
         cell.outputs.changed.connect(this._refresh, this);
+        cell.contentChanged.connect(this._edited, this);
         this._models.set(cell.id, cell);
         present.set(cell.id, this._shown.get(cell.id) ?? reportsOf(cell));
       }
@@ -75,6 +82,15 @@ export class NotebookReports {
     }
   }
 
+  /** Tell that a cell's magics are others: reports of it may hold no more, or again. */
+  private _edited({ id, sharedModel }: ICellModel): void {
+    const found = magics(sharedModel.getSource());
+    if (found !== this._magics.get(id)) {
+      this._magics.set(id, found);
+      this._changed.emit();
+    }
+  }
+
   private _tell(): void {
     this._notes = null;
     this._changed.emit();
@@ -82,6 +98,7 @@ export class NotebookReports {
 
   private readonly _changed = new Signal<this, void>(this);
   private readonly _models = new Map<string, ICodeCellModel>();
+  private readonly _magics = new Map<string, string>();
   private _shown = new Map<string, Shown[]>();
   private _notes: Map<string, Note[]> | null = null;
   private _newest: string | null = null;
