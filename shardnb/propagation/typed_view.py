@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import string
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -88,28 +89,41 @@ def typed_value(aval: Any, name: str) -> TypedValue:
     )
 
 
-def with_varying(values: Iterable[Value], lines: Iterable[TypedLine]) -> tuple[Value, ...]:
+def with_varying(values: Sequence[Value], lines: Sequence[TypedLine]) -> tuple[Value, ...]:
     """Say over which axes values inside a `shard_map` vary, as the types of the typed view do.
 
-    A value is known there by its line, its operation and its shape. Where several are and differ,
-    it stays unknown.
+    A value is known there by its line, its operation and its type. Where the line makes several
+    such, it is the one that the line itself does not use up; else it stays unknown.
     """
-    known: dict[Hashable, set[tuple[str, ...] | None]] = {}
+    inside = [line for line in lines if "shard_map" in line.within and line.location is not None]
+    used_at: dict[str, set[Location | None]] = {}
     for line in lines:
-        if "shard_map" in line.within and line.location is not None:
-            place = line.location.source, line.location.line, line.primitive
-            for bind in line.binds:
-                known.setdefault((place, bind.dtype, bind.shape), set()).add(bind.varying)
+        for operand in line.operands:
+            used_at.setdefault(operand, set()).add(line.location)
+    made: dict[Hashable, list[tuple[TypedValue, bool]]] = {}
+    for line in inside:
+        for bind in line.binds:
+            kind = _place_of(line.location), line.primitive, bind.dtype, bind.shape
+            used_up = used_at.get(bind.name) == {line.location}
+            made.setdefault(kind, []).append((bind, used_up))
+    kinds = [(_place_of(value.location), value.op, value.dtype, value.shape) for value in values]
+    numbers = Counter[Hashable](kinds)
 
-    def of(value: Value) -> Value:
-        at = value.location
-        if not value.manual or at is None:
-            return value
-        found = known.get(((at.source, at.line, value.op), value.dtype, value.shape), set())
-        varying = next(iter(found)) if len(found) == 1 else None
-        return replace(value, varying=varying)
+    def varying_of(kind: Hashable) -> tuple[str, ...] | None:
+        binds = made.get(kind, [])
+        handed_on = [bind for bind, used_up in binds if not used_up]
+        single = numbers[kind] == 1 and handed_on
+        found = {bind.varying for bind in (handed_on if single else [bind for bind, _ in binds])}
+        return found.pop() if len(found) == 1 else None
 
-    return tuple(map(of, values))
+    return tuple(
+        replace(value, varying=varying_of(kind)) if value.manual and value.location else value
+        for value, kind in zip(values, kinds, strict=True)
+    )
+
+
+def _place_of(location: Location | None) -> tuple[int, int] | None:
+    return (location.source, location.line) if location else None
 
 
 def ordered(axes: frozenset[str], mesh: Any) -> tuple[str, ...]:

@@ -253,6 +253,21 @@ def test_each_device_has_its_own_partial_sum_inside_a_shard_map():
     assert copies(total, report.mesh) == "x2 copies over model"
 
 
+def test_what_a_line_uses_up_itself_is_not_the_value_that_it_makes():
+    mesh = make_grid("data=8").mesh
+
+    def fn(x):
+        def body(x):
+            mean = lax.pmean(x.mean(0), "data")
+            return mean
+
+        return jax.shard_map(body, mesh=mesh, in_specs=P("data"), out_specs=P())(x)
+
+    # Two divisions of f32[8]: by the rows of a block, then by the devices.
+    report = report_of(fn, f32(64, 8), mesh="data=8", specs=[P("data")])
+    assert (one(report, "mean").op, one(report, "mean").varying) == ("div", ())
+
+
 def test_without_check_vma_it_is_not_known_what_varies():
     report = partial_sums(check_vma=False)
     assert one(report, "part").varying is None
