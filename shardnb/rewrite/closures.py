@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from types import CellType, FunctionType
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 from jax.sharding import NamedSharding
@@ -34,6 +34,7 @@ class ClosureEdit:
     functions: tuple[FunctionType, ...]
     in_jit: bool = False
     location: Location | None = None
+    size: ClassVar[int] = 1
 
     @property
     def text(self) -> str:
@@ -45,11 +46,6 @@ class ClosureEdit:
             return f"pass {self.name} as an argument, placed as {spec_text(self.spec)}"
         placed = f"NamedSharding(mesh, {spec_text(self.spec)})"
         return f"{self.name} = jax.device_put({self.name}, {placed})"
-
-    @property
-    def size(self) -> int:
-        """Give one."""
-        return 1
 
     def lowered(self, program: Program) -> Any:
         """Trace with the array as an argument of this placement, and lower it.

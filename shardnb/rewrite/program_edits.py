@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import jax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
@@ -78,7 +78,8 @@ class InputEdit:
         """Lower with the other specs; in Auto mode no Python of the user's runs again."""
         changed = {name: spec for _, names, spec in self.specs for name in names}
         request = replace(program.request, in_specs=_with_specs(program, changed))
-        if _retrace(program):
+        # Without types that hold shardings, other input specs change nothing in what is traced.
+        if program.manual or AxisType.Explicit in program.mesh.axis_types:
             with quiet_retrace():
                 return lowered(request)
         return lowered(_replayed(request, program))
@@ -92,16 +93,12 @@ class OutputEdit:
     name: str
     spec: Spec
     location: Location | None = None
+    size: ClassVar[int] = 1
 
     @property
     def text(self) -> str:
         """Give the spec as `%%shard` takes it."""
         return f"--out {self.name}={spec_text(self.spec)}"
-
-    @property
-    def size(self) -> int:
-        """Give one."""
-        return 1
 
     def lowered(self, program: Program) -> Any:
         """Lower with the other spec; no Python of the user's runs again."""
@@ -134,6 +131,7 @@ class ConstraintEdit:
     spec: Spec
     explicit: bool
     location: Location | None = None
+    size: ClassVar[int] = 1
 
     @property
     def text(self) -> str:
@@ -144,11 +142,6 @@ class ConstraintEdit:
             return f"line {self.point.line}: return {made}"
         return f"after line {self.point.last_line}: {self.point.name} = {made}"
 
-    @property
-    def size(self) -> int:
-        """Give one."""
-        return 1
-
     def lowered(self, program: Program) -> Any:
         """Trace the edited text and lower it; raises `NotTried` where its line did not run."""
         constrain: Callable[..., Any] = (
@@ -156,9 +149,8 @@ class ConstraintEdit:
         )
 
         def constrained(value: Any) -> Any:
-            if not isinstance(value, jax.core.Tracer):
-                return value
-            return constrain(value, partition_spec(self.spec))
+            is_traced = isinstance(value, jax.core.Tracer)
+            return constrain(value, partition_spec(self.spec)) if is_traced else value
 
         return lowered_with(program, self, constrained)
 
@@ -212,25 +204,17 @@ def lowered(request: Request) -> Any:
         return request.lower(request.trace())
 
 
-def _retrace(program: Program) -> bool:
-    """Whether another input spec changes what is traced."""
-    return bool(program.manual) or AxisType.Explicit in program.mesh.axis_types
-
-
 def _with_specs(program: Program, changed: dict[str, Spec]) -> dict[str, Tree]:
     leaves, structure = jax.tree_util.tree_flatten(program.shardings)
     # tree_flatten sorts the arguments' names, and so the names of their arrays.
-    names = [name for key in sorted(program.arguments) for name, _ in _leaves_of(program, key)]
+    arguments = {key: program.arguments[key] for key in sorted(program.arguments)}
+    names = [name for name, _ in named_leaves(arguments)]
     placed = [
         NamedSharding(program.mesh, partition_spec(changed[name])) if name in changed else leaf
         for name, leaf in zip(names, leaves, strict=True)
     ]
     specs: dict[str, Tree] = jax.tree_util.tree_unflatten(structure, placed)
     return specs
-
-
-def _leaves_of(program: Program, key: str) -> list[tuple[str, Any]]:
-    return named_leaves({key: program.arguments[key]})
 
 
 def _replayed(request: Request, program: Program) -> Request:

@@ -75,20 +75,13 @@ class _Marker(ast.NodeTransformer):
 
     def _function(self, node: _Function) -> ast.AST:
         self._within.append(node.name)
-        first = node.body[0]
+        first, given = node.body[0], node.args
         documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-        names = [
-            arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
-        ]
-        added = [
-            statement
-            for name in names
-            if name not in ("self", "cls")
-            for statement in self._rebound(name, node, "argument", node.lineno)
-        ]
+        names = [arg.arg for arg in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+        names = [name for name in names if name not in ("self", "cls")]
+        added = [s for name in names for s in self._rebound(name, node, "argument")]
         self.generic_visit(node)
-        at = 1 if documented else 0
-        node.body[at:at] = added
+        node.body[documented:documented] = added
         self._within.pop()
         return node
 
@@ -107,7 +100,7 @@ class _Marker(ast.NodeTransformer):
             return node
         text = ast.unparse(node.value)
         self.generic_visit(node)
-        call = self._call(text, node.value, node, "returned", node.lineno)
+        call = self._call(text, node.value, node, "returned")
         return node if call is None else ast.copy_location(ast.Return(call), node)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
@@ -125,37 +118,21 @@ class _Marker(ast.NodeTransformer):
         if not self._within:
             return node
         self.generic_visit(node)
-        added = [s for name in names for s in self._rebound(name, node, "assigned", node.lineno)]
+        added = [s for name in names for s in self._rebound(name, node, "assigned")]
         return [node, *added]
 
-    def _rebound(
-        self,
-        name: str,
-        node: ast.stmt,
-        kind: Kind,
-        line: int,
-    ) -> list[ast.stmt]:
-        call = self._call(name, ast.Name(name, ast.Load()), node, kind, line)
+    def _rebound(self, name: str, node: ast.stmt, kind: Kind) -> list[ast.stmt]:
+        call = self._call(name, ast.Name(name, ast.Load()), node, kind)
         if call is None:
             return []
         statement = ast.Assign([ast.Name(name, ast.Store())], call)
-        statement.lineno = statement.end_lineno = node.end_lineno or line
-        if kind == "argument":
-            statement.lineno = statement.end_lineno = line
+        statement.lineno = statement.end_lineno = _last_line(node, kind)
         statement.col_offset = statement.end_col_offset = 0
         return [statement]
 
-    def _call(
-        self,
-        name: str,
-        value: ast.expr,
-        node: ast.stmt,
-        kind: Kind,
-        line: int,
-    ) -> ast.expr | None:
+    def _call(self, name: str, value: ast.expr, node: ast.stmt, kind: Kind) -> ast.expr | None:
         number = len(self.points)
-        last = line if kind == "argument" else node.end_lineno or line
-        self._add(kind, name, line, last)
+        self._add(kind, name, node.lineno, _last_line(node, kind))
         if self._only not in (None, number):
             return None
         return self._hooked(node, number, value)
@@ -173,6 +150,11 @@ class _Marker(ast.NodeTransformer):
         for part in (call, *ast.walk(call.func)):
             ast.copy_location(part, node)
         return call
+
+
+def _last_line(node: ast.stmt, kind: Kind) -> int:
+    """Give the line after which a value is there: an argument's is where the function begins."""
+    return node.lineno if kind == "argument" else node.end_lineno or node.lineno
 
 
 def _names(target: ast.expr) -> list[str]:
