@@ -103,6 +103,7 @@ def _value(name: str, array: Any, sharding: Any, details: str) -> Value:
         grid=grid,
         blocks=blocks,
         details=details,
+        memory=placement.memory_kind(sharding) or "",
     )
 
 

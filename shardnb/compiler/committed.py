@@ -20,6 +20,8 @@ def committed(request: Request) -> Iterator[SpecProblem]:
     mesh = request.mesh
     for name, leaf, spec in placement.stated(request.arguments, request.in_specs):
         own, bare = getattr(leaf, "sharding", None), bare_spec(spec, mesh)
+        if spec is None and isinstance(own, NamedSharding) and own.mesh.size > 1:
+            bare = placement.own_sharding(leaf, mesh).spec
         if not isinstance(leaf, jax.Array) or not isinstance(bare, PartitionSpec):
             continue
         if own is None or not getattr(leaf, "committed", True):
@@ -27,7 +29,8 @@ def committed(request: Request) -> Iterator[SpecProblem]:
         one = Stated("input", name, tuple(leaf.shape), dtype_name(leaf.dtype), bare)
         if divisibility.check([one], dict(mesh.shape)):
             continue
-        wanted = NamedSharding(mesh, bare)
+        stated = spec if isinstance(spec, NamedSharding) else own
+        wanted = NamedSharding(mesh, bare, memory_kind=placement.memory_kind(stated))
         if not own.is_equivalent_to(wanted, leaf.ndim):
             yield _elsewhere(one, own, wanted)
 

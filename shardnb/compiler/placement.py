@@ -127,17 +127,18 @@ def no_spec(name: str, value: Any) -> str:
 def _leaf(name: str, leaf: Any, spec: Any, mesh: jax.sharding.Mesh) -> NamedSharding:
     if spec is None:
         return own_sharding(leaf, mesh)
+    kind = memory_kind(getattr(leaf, "sharding", None))
     if isinstance(spec, NamedSharding):
         if spec.mesh.shape != mesh.shape:
             raise ValueError(
                 f"the sharding given for {name} is on the mesh {dict(spec.mesh.shape)}, "
                 f"and the program is on {dict(mesh.shape)}"
             )
-        spec = spec.spec
+        spec, kind = spec.spec, memory_kind(spec)
     if not isinstance(spec, PartitionSpec):
         raise TypeError(no_spec(name, spec))
     check_spec(name, tuple(leaf.shape), spec, mesh)
-    return NamedSharding(mesh, spec)
+    return NamedSharding(mesh, spec, memory_kind=kind)
 
 
 def stated(args: dict[str, Tree], specs: dict[str, Tree]) -> Iterator[tuple[str, Any, Any]]:
@@ -163,9 +164,19 @@ def own_sharding(leaf: Any, mesh: jax.sharding.Mesh) -> NamedSharding:
     hardware that the array does not lie on.
     """
     own = getattr(leaf, "sharding", None)
+    spec = PartitionSpec()
     if isinstance(own, NamedSharding) and own.mesh.shape == mesh.shape:
-        return NamedSharding(mesh, own.spec if _stands_for(own.mesh, mesh) else PartitionSpec())
-    return NamedSharding(mesh, PartitionSpec())
+        spec = own.spec if _stands_for(own.mesh, mesh) else spec
+    return NamedSharding(mesh, spec, memory_kind=memory_kind(own))
+
+
+def memory_kind(sharding: Any) -> str | None:
+    """Give the memory that a sharding names, such as `pinned_host`; None for the devices' own."""
+    kind: str | None = getattr(sharding, "memory_kind", None)
+    if kind is None or isinstance(getattr(sharding, "mesh", None), jax.sharding.AbstractMesh):
+        return None if kind == "device" else kind
+    device = next(iter(sharding.device_set))
+    return None if kind == device.default_memory().kind else kind
 
 
 def _stands_for(own: Any, mesh: jax.sharding.Mesh) -> bool:

@@ -149,7 +149,7 @@ def _only(spec: Any, manual: frozenset[str]) -> PartitionSpec:
 def _resolved(specs: Tree, mesh: jax.sharding.Mesh) -> Tree:
     def resolve(spec: Any) -> Any:
         if isinstance(spec, NamedSharding) and spec.mesh.shape == mesh.shape:
-            spec = spec.spec
+            return NamedSharding(mesh, spec.spec, memory_kind=placement.memory_kind(spec))
         return NamedSharding(mesh, spec) if isinstance(spec, PartitionSpec) else spec
 
     return jax.tree_util.tree_map(resolve, specs, is_leaf=placement.is_spec)

@@ -31,7 +31,7 @@ from shardnb.findings import (
     unchanging_in_loop,
 )
 from shardnb.findings.evidence import Evidence
-from shardnb.findings.memory import memory_of, memory_of_compiled, read_allocations
+from shardnb.findings.memory import memory_of, memory_of_compiled, read_allocations, with_host
 from shardnb.findings.program_evidence import evidence_of_program
 from shardnb.findings.text_evidence import evidence_of_text
 from shardnb.findings.work import work_of
@@ -168,7 +168,10 @@ def _memory(evidence: Evidence) -> Memory | None:
     if evidence.compiled is not None:
         memory = memory_of_compiled(evidence.compiled)
         constants = (v.shard_bytes for v in evidence.inputs if v.closed_over and evidence.constants)
-        return memory and replace(memory, constants=sum(constants))
+        if memory is None:
+            return None
+        memory = with_host(memory, evidence.inputs, evidence.outputs)
+        return replace(memory, constants=sum(constants))
     buffers = evidence.dumps.buffers
     return memory_of(read_allocations(buffers)) if buffers else None
 

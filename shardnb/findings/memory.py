@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from shardnb.report.model import Memory
+from shardnb.report.model import UNUSED, Memory, Value
 
 _ALLOCATION = re.compile(r"allocation \d+: size (\d+), (.*):$")
 _VALUE = re.compile(
@@ -65,7 +65,23 @@ def memory_of_compiled(compiled: Any) -> Memory | None:
         temporaries=stats.temp_size_in_bytes,
         aliased=stats.alias_size_in_bytes,
         code=stats.generated_code_size_in_bytes,
+        host=stats.host_argument_size_in_bytes
+        + stats.host_output_size_in_bytes
+        + stats.host_temp_size_in_bytes
+        - stats.host_alias_size_in_bytes,
     )
+
+
+def with_host(memory: Memory, inputs: Sequence[Value], outputs: Sequence[Value]) -> Memory:
+    """Give what is on the host apart where the compiler counts it with the rest: CPU has one."""
+    taken, given = (
+        sum(value.shard_bytes for value in values if value.memory and value.details != UNUSED)
+        for values in (inputs, outputs)
+    )
+    if memory.host or not taken + given:
+        return memory
+    left, kept = memory.arguments - taken, memory.outputs - given
+    return replace(memory, arguments=left, outputs=kept, host=taken + given)
 
 
 def memory_of(allocations: Sequence[Allocation]) -> Memory:

@@ -134,7 +134,8 @@ class Value:
     `requested` is the spec that the user stated, where that is another. `spec` is always the
     compiled program's; `propagated` is what Shardy gave, where that is another. Inside a
     shard_map over the axes `manual`, the shape is one device's, and `varying` are the axes along
-    which the devices may hold other values than each other; None where that is not known.
+    which the devices may hold other values than each other; None where that is not known. `memory`
+    names the memory that it is in, such as `pinned_host`; "" is the device's own.
     """
 
     name: str
@@ -155,6 +156,7 @@ class Value:
     propagated: Spec | None = None
     origins: tuple[Origin, ...] = ()
     blocked: tuple[Blocked, ...] = ()
+    memory: str = ""
 
     @property
     def bytes(self) -> int:
@@ -298,7 +300,8 @@ class Memory:
     """Bytes on one device, as the compiler's own analysis gives them.
 
     `aliased` bytes are outputs that reuse a donated input. `constants` says how much of `arguments`
-    are arrays that the function closes over: `jax.jit` makes them constants of each device.
+    are arrays that the function closes over: `jax.jit` makes them constants of each device. `host`
+    is what the program holds in the memory of a device's host, and in no other figure.
     """
 
     arguments: int
@@ -307,6 +310,7 @@ class Memory:
     aliased: int = 0
     code: int = 0
     constants: int = 0
+    host: int = 0
 
     @property
     def total(self) -> int:

@@ -217,6 +217,8 @@ def remarks(value: Value, mesh: Mesh) -> list[str]:
         said.append("no mesh axes say where it lies" if known else "where it lies is not known")
     if value.requested is not None and value.requested != value.spec:
         said.append(f"you asked for {spec_text(value.requested)}")
+    if value.memory:
+        said.append(f"in {value.memory} memory")
     if value.closed_over:
         said.append("closed over")
     if value.details == UNUSED:
@@ -241,10 +243,11 @@ def memory_parts(memory: Memory | None, outputs: int) -> tuple[str, ...]:
     noun = "output" if outputs == 1 else "outputs"
     reused = f"; {size(memory.aliased)} of it reused from donated inputs" if memory.aliased else ""
     closed = f" ({size(memory.constants)} of it closed over)" if memory.constants else ""
+    host = f"; {size(memory.host)} more on its host" if memory.host else ""
     return (
         f"{size(memory.arguments)} arguments{closed}",
         f"{size(memory.outputs)} {noun}",
-        f"{size(memory.temporaries)} temporaries a device{reused}",
+        f"{size(memory.temporaries)} temporaries a device{reused}{host}",
     )
 
 

@@ -133,6 +133,7 @@ export interface Memory {
   aliased: number;
   code: number;
   constants: number;
+  host: number;
 }
 
 export interface Mesh {
@@ -263,6 +264,7 @@ export interface Value {
   propagated: readonly (readonly string[])[] | null;
   origins: readonly Origin[];
   blocked: readonly Blocked[];
+  memory: string;
 }
 
 export interface Work {

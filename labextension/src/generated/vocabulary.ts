@@ -227,7 +227,8 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
     "defaults": {
       "aliased": 0,
       "code": 0,
-      "constants": 0
+      "constants": 0,
+      "host": 0
     },
     "parts": {}
   },
@@ -381,7 +382,8 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "varying": null,
       "propagated": null,
       "origins": [],
-      "blocked": []
+      "blocked": [],
+      "memory": ""
     },
     "parts": {
       "location": "Location",
