@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 import jax
@@ -30,13 +30,23 @@ def devices_for(target: str, sizes: Sequence[int]) -> Devices:
             return topologies.laid_out(target, sizes)
         except NotAvailable as error:
             raise ValueError(f"{target} cannot be compiled for: {error}") from error
-    provider = _PROVIDERS.get(target)
-    if provider is None:
+    count = math.prod(sizes)
+    if target == "cpu":
+        devices = _emulated(count)
+    elif target == "attached":
+        devices = jax.devices()
+        if count > len(devices):
+            raise ValueError(
+                f"the mesh has {count} devices, and {len(devices)} {devices[0].platform} "
+                f"device{'s are' if len(devices) > 1 else ' is'} attached; "
+                "--on cpu emulates any number"
+            )
+    else:
         raise ValueError(
-            f"{target!r} is no target; the targets are {', '.join(_PROVIDERS)}, "
+            f"{target!r} is no target; the targets are cpu, attached, "
             "or a TPU topology such as v5e:2x4"
         )
-    return np.array(provider(math.prod(sizes)), dtype=object).reshape(tuple(sizes))
+    return np.array(devices[:count], dtype=object).reshape(tuple(sizes))
 
 
 def target_name(target: str) -> str:
@@ -46,21 +56,5 @@ def target_name(target: str) -> str:
 
 @cache
 def _emulated(count: int) -> Sequence[jax.Device]:
+    """Emulate so many devices: meshes of one size share them, so arrays go from cell to cell."""
     return emulated_devices(count)
-
-
-def _attached(count: int) -> Sequence[jax.Device]:
-    devices = jax.devices()
-    if count > len(devices):
-        raise ValueError(
-            f"the mesh has {count} devices, and {len(devices)} {devices[0].platform} "
-            f"device{'s are' if len(devices) > 1 else ' is'} attached; "
-            "--on cpu emulates any number"
-        )
-    return devices[:count]
-
-
-_PROVIDERS: dict[str, Callable[[int], Sequence[jax.Device]]] = {
-    "cpu": _emulated,
-    "attached": _attached,
-}
