@@ -20,7 +20,7 @@ from shardnb.causes.stated_shardings import StatedShardings, UserShardings
 from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.causes.verdict import UNKNOWN, Verdict
 from shardnb.causes.windowed import IN_STEPS, Windowed
-from shardnb.collectives.find import is_generated
+from shardnb.collectives.find import is_generated, reduction_of
 from shardnb.compiler.dumps import Dumps
 from shardnb.report.model import Collective, Location, Mesh, Spec
 from shardnb.report.op_names import module_path
@@ -98,7 +98,7 @@ def explain_causes(
         entering = EntryParameters(partitioned or hlo.parse(dumps.partitioned))
         explainer = _Explainer(
             program=program,
-            after=entering.module.computations,
+            partitioned=entering.module,
             judge=judge,
             windowed=Windowed(judge.factors, entering),
             names=ValueNames(program, input_names),
@@ -119,7 +119,7 @@ class _Explainer:
     """Explains the collectives of one program; aligns a computation when it is first needed."""
 
     program: Unpartitioned
-    after: dict[str, Graph]
+    partitioned: hlo.Module
     judge: Judge
     windowed: Windowed
     names: ValueNames
@@ -174,7 +174,8 @@ class _Explainer:
     def _alignment(self, computation: str) -> Alignment | None:
         if computation not in self._alignments:
             name, partitioned, _ = computation.partition("_spmd")
-            before, after = self.program.module.computations.get(name), self.after.get(computation)
+            before = self.program.module.computations.get(name)
+            after = self.partitioned.computations.get(computation)
             known = partitioned and before is not None and after is not None
             self._alignments[computation] = (
                 align(self.program, before, after) if known and before and after else None
@@ -188,13 +189,13 @@ class _Explainer:
         asked_by: AskedBy = "called" if written else "requested"
         verdict = Verdict("partial-sum" if summed else None, asked_by)
         alignment = self._alignment(made.computation) if made is not None else None
-        facts = Facts()
+        facts = Facts(reduction=reduction_of(self.partitioned, made) if made is not None else "")
         if alignment is not None and made is not None:
             graph = alignment.before
             old = graph.nodes.get(alignment.stands_for.get(made.name, ""))
             if old is not None and graph.operands[old.name]:
                 producer = self.names.value(graph, graph.operands[old.name][0])
-                facts = Facts(producer, self.names.taker(graph, old))
+                facts = replace(facts, producer=producer, consumer=self.names.taker(graph, old))
         return self._written(collective, verdict, facts, collective.op_name)
 
     def _told(self, collective: Collective, move: Movement, verdict: Verdict) -> Collective:

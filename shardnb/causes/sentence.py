@@ -10,6 +10,17 @@ from shardnb.report.model import Collective, Spec
 from shardnb.report.spec import spec_text
 from shardnb.terms.causes import REASONS, Reason
 
+_COMBINES = {
+    "add": "adds up",
+    "maximum": "takes the maximum of",
+    "minimum": "takes the minimum of",
+    "multiply": "multiplies",
+    "and": "takes the `and` of",
+    "or": "takes the `or` of",
+    "xor": "takes the `xor` of",
+}
+"""What a called reduction does, by the opcode that combines two values."""
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -17,7 +28,7 @@ class Facts:
 
     `spec` is where the producer lies, `own` says that the consumer's own result is meant, and
     `other` is the operand that disagrees, which lies as `other_spec`, `stated` the value whose
-    sharding the user wrote.
+    sharding the user wrote, `reduction` the opcode that combines the values of two devices.
     """
 
     producer: str | None = None
@@ -29,6 +40,7 @@ class Facts:
     other: str | None = None
     other_spec: Spec | None = None
     stated: str | None = None
+    reduction: str = ""
 
 
 def sentence(collective: Collective, verdict: Verdict, facts: Facts) -> str:
@@ -143,10 +155,11 @@ class _Because:
 
     def _partial_sum(self) -> str:
         if self.verdict.asked_by == "called":
-            return f"the program adds up what each device along {self._over} holds"
+            combines = _COMBINES.get(self.facts.reduction, "combines")
+            return f"the program {combines} what each device along {self._over} holds"
         what = self.facts.consumer or "the operation"
         if what.startswith("the program"):
-            return f"each device along {self._over} holds a part of the sum"
+            return f"each device along {self._over} holds a part of the result"
         return f"{what} reduces over what is split over {self._over}, each device its part"
 
     def _lies(self) -> str:

@@ -19,7 +19,7 @@ from shardnb.report.op_names import module_path
 from shardnb.terms.collectives import KINDS, Kind, Within, kind_of
 from shardnb.texts.hlo import Frame, Module
 from shardnb.texts.instruction import Array, Instruction
-from shardnb.texts.opcodes import CAN_HOLD_COLLECTIVES
+from shardnb.texts.opcodes import CAN_HOLD_COLLECTIVES, VIEWS
 from shardnb.texts.replica_groups import AxisFinder
 
 _INSTRUCTION_LIMIT = 2000
@@ -241,6 +241,16 @@ def _in_order(module: Module) -> Iterator[tuple[Kind, Instruction]]:
                 if called not in visited:
                     visited.add(called)
                     stack.append(iter(stops[called]))
+
+
+def reduction_of(module: Module, instruction: Instruction) -> str:
+    """Give the opcode that combines two devices' values, such as `add`; "" where it is not one.
+
+    XLA for CPU may widen both values first, and round the result.
+    """
+    reducer = module.computations.get(instruction.calls("to_apply"))
+    node = reducer and reducer.maker(reducer.source(reducer.root.value, VIEWS))
+    return node.opcode if node else ""
 
 
 def is_generated(instruction: Instruction) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from shardnb.collectives.find import reduction_of
 from shardnb.findings.evidence import Evidence, location_of
 from shardnb.findings.loops import in_loops, with_loops
 from shardnb.report.model import Collective, Finding
@@ -17,7 +18,9 @@ def find(evidence: Evidence) -> Iterator[Finding]:
     by_channel, module = in_loops(evidence), with_loops(evidence)
     for reduce in module.of_kind("all-reduce"):
         found = by_channel.get(reduce.channel) if not reduce.is_tuple else None
-        if found is not None and _only_added_up(reduce, module.graph_of(reduce)):
+        # The maximum of partial maxima, added up, is not the sum of maxima.
+        summed = reduction_of(module, reduce) == "add"
+        if found is not None and summed and _only_added_up(reduce, module.graph_of(reduce)):
             yield _accumulation(found)
 
 

@@ -70,7 +70,7 @@ def _asker(name: Asker) -> AskerTerm:
 def _reason(name: Reason) -> ReasonTerm:
     match name:
         case "partial-sum":
-            clause = "each device holds a partial sum, and these are added up"
+            clause = "each device has only a partial result, and these are combined"
             return ReasonTerm(name, "completes a partial sum", clause)
         case "conflict":
             clause = "two placements disagree, so one side is moved"

@@ -119,3 +119,35 @@ def test_rows_of_a_result_that_do_not_divide_are_counted():
     assert report.collectives[0].detail == (
         "dimension 1 (10) of the result is not divisible by the 8 devices along data"
     )
+
+
+# What a reduction does: the computation that the collective applies says it
+
+
+def summed_up(reduce):
+    def local(x):
+        return lax.scan(lambda total, row: (total + reduce(row.sum(), "data"), None), 0.0, x)[0]
+
+    return jax.shard_map(local, in_specs=P(None, "data"), out_specs=P())
+
+
+@pytest.mark.parametrize(
+    ("reduce", "said", "findings"),
+    [
+        (lax.psum, "adds up", ["accumulation"]),
+        # max(a, b) + max(c, d) is not max(a + c, b + d), so it cannot wait until after the loop.
+        (lax.pmax, "takes the maximum of", []),
+        (lax.pmin, "takes the minimum of", []),
+    ],
+)
+def test_what_a_reduction_does_is_read_from_the_program(reduce, said, findings):
+    report = explained(summed_up(reduce), f32(16, 64), in_specs=P(None, "data"))
+    (collective,) = report.collectives
+    assert f": the program {said} what each device along data holds." in collective.why
+    assert [finding.kind for finding in report.findings] == findings
+
+
+def test_a_reduction_that_the_compiler_completes_is_not_called_a_sum():
+    assert because(lambda x: (x > 0).any(), f32(64, 32), in_specs=P("data")) == (
+        "reduce_or reduces over what is split over data, each device its part."
+    )
