@@ -82,7 +82,7 @@ class Matcher:
             return None
         self._taken.add((made.computation, made.name))
         if final is not None:
-            self._homes[self._place(final)].add(made.computation)
+            self._homes[self._place(final)].add(self._inlined_into(made.computation))
         return made
 
     def _other(self, collective: Collective) -> Instruction | None:
@@ -218,6 +218,7 @@ class Matcher:
             if alike:
                 best = max(alike, key=lambda one: _score(one, name, key, whole[0]))
                 found[member.id] = best
+                self._taken.add((best.computation, best.name))
                 pool[whole[1]].remove(best)
         return found
 
@@ -256,15 +257,30 @@ class Matcher:
         blocks = (_block_among_zeros(graph, one) for one in graph.operands[final.name])
         if kind == "all-reduce" and all(blocks):
             kind = "all-gather"
-        computation = self._home(first, channel, kind)
+        home = self._home(first, channel, kind)
         for number, ones in self._by_channel.items():
             if number != channel and number in self._combined:
                 continue
             for one in ones:
                 taken = (one.computation, one.name) in self._taken
-                if kind_of(one.opcode) == kind and one.computation == computation and not taken:
+                if self._inlined_into(one.computation) != home or taken:
+                    continue
+                if kind_of(one.opcode) == kind:
                     pool[one.arrays[0][1]].append(one)
+                elif kind == "all-reduce" and kind_of(one.opcode) == "reduce-scatter":
+                    # TPU adds up in full what a program scatters, and cuts it afterwards.
+                    inner = self.partitioned.graph_of(one)
+                    summed = inner.array(inner.operands[one.name][0])
+                    pool[summed[1] if summed is not None else ()].append(one)
         return pool
+
+    def _inlined_into(self, computation: str) -> str:
+        """Name the computation that the body of a shard_map is inlined into, or a loop's body."""
+        callers = self.partitioned.callers.get(computation, ())
+        while len(callers) == 1 and callers[0].opcode == "call":
+            computation = callers[0].computation
+            callers = self.partitioned.callers.get(computation, ())
+        return computation
 
     def _home(self, first: Collective, channel: int, kind: str) -> str | None:
         """Name the computation right after partitioning that a combined collective was made in.
@@ -273,8 +289,9 @@ class Matcher:
         """
         beside = self._homes[self._place(self._final[channel][0])]
         kept = [one for one in self._by_channel[channel] if kind_of(one.opcode) == kind]
-        if kept and (not beside or kept[0].computation in beside):
-            return kept[0].computation
+        home = self._inlined_into(kept[0].computation) if kept else ""
+        if home and (not beside or home in beside):
+            return home
         if len(beside) == 1:
             return next(iter(beside))
         return self.partitioned.entry if not beside and not first.within else None

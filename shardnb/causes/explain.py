@@ -40,8 +40,10 @@ Locate = Callable[[tuple[hlo.Frame, ...]], tuple[Location, ...]]
 class Counts:
     """Collectives by kind: called by the program, made by the partitioner, and left at the end.
 
-    `combined` counts those that are sent together with another, `gone` those that were merged
-    with an equal one or simplified away, `moved` those that left the loop they were made in.
+    `gone` counts those that were merged with an equal one or simplified away, `copied` those that
+    are one more of the same, as of a loop that was unrolled, and `added` those that the compiler
+    made afterwards: left = called + made - gone + copied + added. `combined` counts those that are
+    sent together with another, `moved` those that left the loop they were made in.
     """
 
     called: Mapping[str, int]
@@ -49,6 +51,8 @@ class Counts:
     left: Mapping[str, int]
     combined: int = 0
     gone: int = 0
+    copied: int = 0
+    added: int = 0
     moved: int = 0
 
     @property
@@ -188,15 +192,20 @@ class _Explainer:
         written = made is None or not self.judge.stated.is_of_a_type(made)
         asked_by: AskedBy = "called" if written else "requested"
         verdict = Verdict("partial-sum" if summed else None, asked_by)
-        alignment = self._alignment(made.computation) if made is not None else None
-        facts = Facts(reduction=reduction_of(self.partitioned, made) if made is not None else "")
-        if alignment is not None and made is not None:
+        if made is None:
+            return self._written(collective, verdict, Facts(), collective.op_name)
+        facts = Facts(reduction=reduction_of(self.partitioned, made))
+        alignment = self._alignment(made.computation)
+        if alignment is not None:
             graph = alignment.before
             old = graph.nodes.get(alignment.stands_for.get(made.name, ""))
             if old is not None and graph.operands[old.name]:
                 producer = self.names.value(graph, graph.operands[old.name][0])
                 facts = replace(facts, producer=producer, consumer=self.names.taker(graph, old))
-        return self._written(collective, verdict, facts, collective.op_name)
+        # What is sent together has one name in the end, and so one line: its own is that of before.
+        frames = self.locate(self.partitioned.frames(made)) or collective.frames
+        name = made.op_name or collective.op_name
+        return self._written(replace(collective, frames=frames), verdict, facts, name)
 
     def _told(self, collective: Collective, move: Movement, verdict: Verdict) -> Collective:
         """Tell of what the partitioner made: both ends, and where they lie."""
@@ -293,12 +302,17 @@ def _counts(
 ) -> Counts:
     made = matcher.made
     kept = {(one.computation, one.name) for one in matched.values()}
+    lost, unmatched = len(made) - len(kept), len(collectives) - len(matched)
+    # One of each may be the same, changed so much that it was not found again.
+    changed = min(lost, unmatched)
     return Counts(
         called=_by_kind(one for one in made if not is_generated(one)),
         made=_by_kind(one for one in made if is_generated(one)),
         left=dict(Counter(one.kind for one in collectives)),
         combined=sum(bool(one.combined_with) for one in collectives),
-        gone=sum((one.computation, one.name) not in kept for one in made),
+        gone=lost - changed,
+        copied=len(matched) - len(kept),
+        added=unmatched - changed,
         moved=sum(matcher.left_its_loop(one, matched.get(one.id)) for one in collectives),
     )
 

@@ -230,6 +230,8 @@ def _on_the_way(counts: Counts) -> Iterator[str]:
     changes = (
         (counts.combined, "are sent together with others"),
         (counts.gone, "were merged with an equal one or simplified away"),
+        (counts.copied, "come from the same one as another"),
+        (counts.added, "were added by the compiler after partitioning"),
         (counts.moved, "left the loop that they were made in"),
     )
     said = [f"{number} {what}" for number, what in changes if number]

@@ -1,0 +1,122 @@
+"""Collectives that are sent together: each member has its own line, name and cause.
+
+Line numbers and counts are read off the functions below; what is left is called + made - gone.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+import shardnb as sn
+from tests.bank import layers  # noqa: F401 - fills the bank
+from tests.bank.case import BANK, explain
+from tests.needs import needs_libtpu
+
+
+def f32(*shape):
+    return jax.ShapeDtypeStruct(shape, jnp.float32)
+
+
+def lines(report):
+    return [report.source.line(c.line).strip() for c in report.collectives]
+
+
+def called(x, y, z):
+    def reduced(x, y, z):
+        a = lax.psum(x.sum(0), "data")
+        b = lax.pmean(y.sum(0), "data")
+        c = lax.psum_scatter(z, "data", tiled=True)
+        return a, b, c
+
+    return jax.shard_map(reduced, in_specs=P("data"), out_specs=(P(), P(), P("data")))(x, y, z)
+
+
+def trained(x, w, v):
+    def averaged(x, w, v):
+        def loss(w, v):
+            return jnp.mean(jnp.tanh(x @ w) @ v)
+
+        value, gradients = jax.value_and_grad(loss, argnums=(0, 1))(w, v)
+        value = lax.pmean(value, "data")
+        gradients = lax.pmean(gradients, "data")
+        return value, gradients
+
+    specs = P("data"), P(), P()
+    return jax.shard_map(averaged, in_specs=specs, out_specs=P(), check_vma=False)(x, w, v)
+
+
+def partly_called(x, y):
+    def summed(x):
+        return lax.psum(x.sum(0), "data")
+
+    first = jax.shard_map(summed, in_specs=P("data"), out_specs=P())(x)
+    second = jnp.cos(y).sum(0)
+    return first, second
+
+
+def test_called_members_have_their_own_lines_and_phase():
+    report = sn.explain(
+        trained, f32(64, 32), f32(32, 16), f32(16, 8), mesh="data=8", in_specs=(P("data"), P(), P())
+    )
+    assert len(report.collectives[0].combined_with) == 2
+    value, *gradients = (
+        (report.source.line(c.line).strip(), c.shape, c.phase) for c in report.collectives
+    )
+    # The user calls pmean after the derivative, so neither is of the backward pass.
+    assert value == ('value = lax.pmean(value, "data")', (), None)
+    assert sorted(gradients) == [
+        ('gradients = lax.pmean(gradients, "data")', (16, 8), None),
+        ('gradients = lax.pmean(gradients, "data")', (32, 16), None),
+    ]
+
+
+def test_a_called_member_is_sent_together_with_one_of_the_partitioner():
+    report = sn.explain(partly_called, f32(64, 32), f32(64, 32), mesh="data=8", in_specs=P("data"))
+    assert [(c.asked_by, c.consumer) for c in report.collectives] == [
+        ("called", "the program's result"),
+        ("inferred", "reduce_sum"),
+    ]
+    assert lines(report) == ['return lax.psum(x.sum(0), "data")', "second = jnp.cos(y).sum(0)"]
+    (note,) = report.notes
+    assert note == (
+        "collectives: 1 called, 1 made by the partitioner, 2 left at the end; "
+        "2 are sent together with others"
+    )
+
+
+@needs_libtpu
+def test_what_tpu_adds_up_in_full_for_a_scatter_keeps_its_line():
+    report = sn.explain(called, *[f32(64, 32)] * 3, mesh="data=8", in_specs=P("data"), on="v5e:2x4")
+    assert lines(report) == [
+        'a = lax.psum(x.sum(0), "data")',
+        'b = lax.pmean(y.sum(0), "data")',
+        'c = lax.psum_scatter(z, "data", tiled=True)',
+    ]
+    assert [c.producer for c in report.collectives][2] == "z"
+    assert {(c.asked_by, c.reason) for c in report.collectives} == {("called", "partial-sum")}
+    assert report.collectives[0].combined_with == (1, 2)
+
+
+def test_two_members_are_not_the_same_collective_of_the_partitioner():
+    # Sums of x, of (x - mean)^2 over rows and over all, and of all of x + b: 5 sums, 5 left.
+    def moments(x, b):
+        return x.mean(0), x.var(0), jnp.std(x + b)
+
+    report = sn.explain(moments, f32(64, 32), f32(32), mesh="data=8", in_specs=(P("data"), P()))
+    (note,) = report.notes
+    assert note == (
+        "collectives: 0 called, 5 made by the partitioner, 5 left at the end; "
+        "4 are sent together with others"
+    )
+
+
+@pytest.mark.parametrize("name", BANK)
+def test_what_is_left_is_what_was_called_and_made_less_what_is_gone(name):
+    counts = explain(BANK[name]).counts
+    called, made, left = (sum(n.values()) for n in (counts.called, counts.made, counts.left))
+    assert left == called + made - counts.gone + counts.copied + counts.added
+    assert min(counts.gone, counts.copied, counts.added) == 0
