@@ -97,7 +97,7 @@ def test_an_argument_that_lies_elsewhere_on_its_mesh_has_its_price():
     report = sn.explain(jnp.tanh, lies, mesh=grid, in_specs=P("data"))
     (finding,) = [one for one in report.findings if one.kind == "moved"]
     # Each device keeps a quarter of its block of 64 bytes, and receives the rest of its new one.
-    assert finding.wasted_bytes == 4 * 48
+    assert finding.wasted_bytes == 48
     assert "jax.device_put(x, NamedSharding(mesh, P('data')))" in finding.message
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from shardnb.compiler import divisibility
@@ -14,11 +15,14 @@ def find(evidence: Evidence) -> Iterator[Finding]:
     """Find the constraints that XLA pads, at lines where no collective tells of it already."""
     if evidence.jaxpr is None:
         return
-    stated = list(constraints(evidence.jaxpr, evidence.sources))
+    sizes = evidence.mesh.shape
     told = {_line(location_of(one)) for one in evidence.collectives if one.reason == "uneven"}
-    for one in divisibility.check(stated, evidence.mesh.shape):
-        if one.kind == "uneven" and _line(one.location) not in told:
-            yield Finding("uneven", one.message, one.location, wasted_bytes=one.padded_bytes)
+    for stated in constraints(evidence.jaxpr, evidence.sources):
+        blocks = math.prod(sizes.get(axis, 1) for axes in stated.entries for axis in axes)
+        for problem in divisibility.check([stated], sizes):
+            if problem.kind == "uneven" and _line(problem.location) not in told:
+                share = -(-(problem.padded_bytes or 0) // blocks)
+                yield Finding("uneven", problem.message, problem.location, wasted_bytes=share)
 
 
 def _line(place: Location | None) -> tuple[int, int] | None:

@@ -1,50 +1,173 @@
-"""Large inputs of which devices hold copies."""
+"""Inputs that are left replicated over a mesh axis that shards others like them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
 
 from shardnb.findings.evidence import Evidence
 from shardnb.report.model import UNUSED, Finding, Mesh, Value
-from shardnb.report.spec import axes_in, grid_of
+from shardnb.report.spec import axes_in
+from shardnb.views.formatting import count, size
 
-_LARGE = 1 << 20
+# Less is nothing to say: the arrays of a toy, and what is little beside all that inputs take, such
+# as the norms and biases that everybody leaves replicated. test_replicated_inputs.py has both.
+_LEAST_BYTES = 1 << 20
+_LEAST_SHARE = 0.1
+# Patterns that are listed in the details.
+_LISTED = 20
+
+_STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
+
+
+@dataclass(frozen=True)
+class _Replicated:
+    """An input that could be sharded over `axes` too, as `like` is; `after` are its bytes then."""
+
+    value: Value
+    axes: tuple[str, ...]
+    like: Value
+    after: int
 
 
 def find(evidence: Evidence) -> Iterator[Finding]:
-    """Find inputs of 1 MiB or more, and of half of all inputs, of which devices hold copies.
+    """Find arrays of pytrees that are replicated over an axis that shards their counterparts.
 
-    One that is closed over counts whatever its share: its spec cannot be stated.
+    In a data parallel program parameters are replicated over the axis that shards the batch, as
+    they must be. What tells a mistake from that is an array that should be sharded alike: one with
+    the same shape and key, as an optimizer's moments have them of parameters, or else most of the
+    same pytree.
     """
-    mesh = evidence.mesh
-    used = [value for value in evidence.inputs if value.details != UNUSED]
-    total = sum(value.shard_bytes for value in used)
-    for value in used:
-        constant = value.closed_over and evidence.constants
-        heavy = constant or 2 * value.shard_bytes >= total
-        large = value.shard_bytes >= _LARGE and heavy
-        copies = mesh.size // max(1, math.prod(grid_of(value, mesh)))
-        if large and copies > 1:
-            message = f"each block of {value.name} is on {copies} devices{_along(value, mesh)}"
-            if value.shard_shape == value.shape:
-                message = f"{value.name} is whole on each of {mesh.size} devices"
-            if constant:
-                message += (
-                    ", because jax.jit makes a constant of an array that the function closes over: "
-                    "pass it as an argument, with a spec"
-                )
+    inputs = [v for v in evidence.inputs if v.details != UNUSED and v.spec is not None]
+    total = sum(value.shard_bytes for value in inputs)
+    groups: dict[tuple[str, tuple[str, ...]], list[_Replicated]] = defaultdict(list)
+    for found in _replicated(inputs, evidence.mesh):
+        groups[_steps(found.value.name)[0], found.axes].append(found)
+    for (_, axes), members in groups.items():
+        before = sum(found.value.shard_bytes for found in members)
+        after = sum(found.after for found in members)
+        if before - after >= max(_LEAST_BYTES, _LEAST_SHARE * total):
             yield Finding(
                 "replicated",
-                message,
-                wasted_bytes=value.shard_bytes * (mesh.size - mesh.size // copies),
+                _message(members, axes, before, after),
+                wasted_bytes=before - after,
+                details="\n".join(_by_pattern(members)),
+            )
+    if evidence.constants:
+        yield from _constants(inputs, evidence.mesh)
+
+
+def _constants(inputs: Sequence[Value], mesh: Mesh) -> Iterator[Finding]:
+    """Find large arrays that the function closes over: no spec can be given for them."""
+    for value in inputs:
+        if value.closed_over and value.shard_bytes >= _LEAST_BYTES and mesh.size > 1:
+            yield Finding(
+                "replicated",
+                f"{value.name} is replicated on all {mesh.size} devices, because jax.jit makes a "
+                "constant of an array that the function closes over: pass it as an argument, with "
+                "a spec",
+                wasted_bytes=value.shard_bytes - value.shard_bytes // mesh.size,
             )
 
 
-def _along(value: Value, mesh: Mesh) -> str:
-    """Say along which axes an array is copied, where whole axes say it."""
-    if value.spec is None or any(":(" in axis for entry in value.spec for axis in entry):
-        return ""
-    used = axes_in(value.spec)
-    free = [axis.name for axis in mesh.axes if axis.size > 1 and axis.name not in used]
-    return f" along {', '.join(free)}"
+def _replicated(inputs: Sequence[Value], mesh: Mesh) -> Iterator[_Replicated]:
+    """Give the inputs that an axis does not shard and could, in their order."""
+    likes: dict[str, dict[str, Value]] = defaultdict(dict)
+    for axis in (axis.name for axis in mesh.axes if axis.size > 1):
+        for name, like in _counterparts(inputs, axis).items():
+            likes[name][axis] = like
+    for value in inputs:
+        # Each axis takes a dimension of the block that it divides, what is left of it the next.
+        block, axes = list(value.shard_shape), []
+        for axis in likes.get(value.name, ()):
+            parts = mesh.shape[axis]
+            dim = next((dim for dim, held in enumerate(block) if held and held % parts == 0), None)
+            if dim is not None:
+                block[dim] //= parts
+                axes.append(axis)
+        if axes:
+            after = value.shard_bytes // math.prod(mesh.shape[axis] for axis in axes)
+            yield _Replicated(value, tuple(axes), likes[value.name][axes[0]], after)
+
+
+def _counterparts(inputs: Sequence[Value], axis: str) -> Mapping[str, Value]:
+    """Give, by the name of an input that an axis does not shard, one like it that it does."""
+    trees: dict[str, list[Value]] = defaultdict(list)
+    families: dict[tuple[object, ...], list[Value]] = defaultdict(list)
+    for value in inputs:
+        root, *steps = _steps(value.name)
+        if steps:
+            trees[root].append(value)
+            families[value.shape, steps[-1]].append(value)
+    sharded_trees = {root: _mostly_sharded(tree, axis) for root, tree in trees.items()}
+    found: dict[str, Value] = {}
+    for family in families.values():
+        left = [value for value in family if not _uses(value, axis)]
+        sharded = [value for value in family if _uses(value, axis)]
+        if not sharded:
+            tree_of = ((value.name, sharded_trees[_steps(value.name)[0]]) for value in left)
+            found |= {name: like for name, like in tree_of if like is not None}
+        # An optimizer that shards its state alone (ZeRO) leaves the parameters replicated on
+        # purpose. State is what there is more of, or what lies deeper: opt[0].mu['w'], params['w'].
+        elif left and (len(left), _depth(left)) >= (len(sharded), _depth(sharded)):
+            found |= {value.name: sharded[0] for value in left}
+    return found
+
+
+def _mostly_sharded(tree: Sequence[Value], axis: str) -> Value | None:
+    """Give the largest array of a pytree that an axis shards, where it shards most of the bytes."""
+    sharded = [value for value in tree if _uses(value, axis)]
+    is_most = 2 * sum(v.bytes for v in sharded) >= sum(v.bytes for v in tree)
+    return max(sharded, key=lambda value: value.bytes) if sharded and is_most else None
+
+
+def _uses(value: Value, axis: str) -> bool:
+    """Whether an axis, or a part of it, shards an array or holds its partial sums."""
+    used = {*axes_in(value.spec or ()), *value.unreduced}
+    return any(name.partition(":(")[0] == axis for name in used)
+
+
+def _steps(name: str) -> list[str]:
+    """Give the steps of a path: `opt`, `[0]`, `mu` and `['w']` of `opt[0].mu['w']`."""
+    return _STEP.findall(name) or [name]
+
+
+def _depth(values: Sequence[Value]) -> int:
+    return max(len(_steps(value.name)) for value in values)
+
+
+def _message(members: Sequence[_Replicated], axes: Sequence[str], before: int, after: int) -> str:
+    largest = max(members, key=lambda found: found.value.shard_bytes)
+    subject, they = f"{largest.value.name} is", "it"
+    if len(members) > 1:
+        # What the paths have in common: `24 arrays of opt[0]`.
+        steps = zip(*(_steps(found.value.name) for found in members), strict=False)
+        shared = takewhile(lambda at_depth: len(set(at_depth)) == 1, steps)
+        ends = (match.end() for match in _STEP.finditer(largest.value.name))
+        end = [end for end, _ in zip(ends, shared, strict=False)][-1]
+        subject = f"{count(len(members), 'array')} of {largest.value.name[:end]} are"
+        they = "they"
+    same = largest.like.shape == largest.value.shape
+    others = "arrays of the same shape and key" if same else "most of the same pytree"
+    shard = "shards" if len(axes) == 1 else "shard"
+    return (
+        f"{subject} replicated over {' and '.join(axes)}, which {shard} {others}, such as "
+        f"{largest.like.name}: sharded too, {they} would take {size(after)} per device instead of "
+        f"{size(before)}"
+    )
+
+
+def _by_pattern(members: Sequence[_Replicated]) -> Iterator[str]:
+    """List the patterns of a group's paths, the heaviest first, with their bytes on a device."""
+    patterns: dict[str, list[int]] = defaultdict(list)
+    for found in members:
+        patterns[re.sub(r"\[\d+\]", "[*]", found.value.name)].append(found.value.shard_bytes)
+    heavy = sorted(patterns.items(), key=lambda item: -sum(item[1]))
+    for pattern, held in heavy[:_LISTED]:
+        yield f"{pattern}: {count(len(held), 'array')}, {size(sum(held))} per device"
+    if len(heavy) > _LISTED:
+        yield f"and {count(len(heavy) - _LISTED, 'more pattern')}"

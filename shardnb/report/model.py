@@ -281,8 +281,9 @@ class Collective:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something worth knowing that is no collective, at its line, with its price in bytes.
+    """Something worth knowing that is no collective, at its line, with its price.
 
+    `wasted_bytes` are one device's: what it holds, or sends in a run, and need not.
     `values` are the arrays that it is about, to be drawn: for a full rematerialisation the array
     as it lies, and as it is needed.
     """

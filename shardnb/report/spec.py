@@ -87,9 +87,8 @@ def placed_value(name: str, dtype: str, shape: tuple[int, ...], spec: Spec, mesh
 
 
 def padding_bytes(value: Value, mesh: Mesh) -> int:
-    """Give the bytes by which the padded blocks of an array are more than the array."""
-    blocks = math.prod(grid_of(value, mesh))
-    return max(0, value.shard_bytes * blocks - value.bytes)
+    """Give the bytes by which a device's padded block is more than an even share of the array."""
+    return max(0, value.shard_bytes - value.bytes // math.prod(grid_of(value, mesh)))
 
 
 def blocks_of(value: Value, mesh: Mesh) -> tuple[int, ...]:

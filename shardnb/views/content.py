@@ -254,7 +254,9 @@ def memory_parts(memory: Memory | None, outputs: int) -> tuple[str, ...]:
 def finding(found: Finding, report: Report) -> Remark:
     """Put a finding into words, with its line and its price."""
     place = f" {words.at(found.location, report)}" if found.location else ""
-    price = "" if found.wasted_bytes is None else f"  ({size(found.wasted_bytes)} wasted)"
+    price = (
+        "" if found.wasted_bytes is None else f"  ({size(found.wasted_bytes)} wasted per device)"
+    )
     said = clean(found.message) + price
     return Remark(clean(found.kind) + place, said, clean_lines(found.details), found.values)
 

@@ -59,10 +59,10 @@ def count(number: int, noun: str) -> str:
 def plural(noun: str) -> str:
     """Give the plural of a noun.
 
-    >>> plural("copy"), plural("all-reduce"), plural("collective-broadcast")
-    ('copies', 'all-reduces', 'collective-broadcasts')
+    >>> plural("copy"), plural("array"), plural("all-reduce"), plural("collective-broadcast")
+    ('copies', 'arrays', 'all-reduces', 'collective-broadcasts')
     """
-    if noun.endswith("y"):
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
         return f"{noun[:-1]}ies"
     return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"
 

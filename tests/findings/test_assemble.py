@@ -114,10 +114,15 @@ def test_a_donation_that_the_compiler_may_still_use_is_nothing_to_say():
     assert of_kind(sn.explain_hlo(lost.dumps.before, mesh="data=8"), "donation") == []
 
 
-def test_a_text_shows_a_large_input_of_which_devices_hold_copies():
-    layer = program(jnp.dot, f32(8, 1024), f32(1024, 1024), in_specs=(P("data"), P()))
-    (finding,) = of_kind(sn.explain_hlo(layer.dumps.before, mesh="data=8"), "replicated")
-    assert finding.wasted_bytes == 7 * 1024 * 1024 * 4
+def test_a_text_shows_the_state_that_is_left_replicated():
+    def decayed(params, opt):
+        return params["w"] - opt["w"], 0.9 * opt["w"]
+
+    weights = {"w": f32(1024, 1024)}
+    step = program(decayed, weights, weights, in_specs=(P("data"), P()))
+    (finding,) = of_kind(sn.explain_hlo(step.dumps.before, mesh="data=8"), "replicated")
+    assert finding.message.startswith("opt['w'] is replicated over data")
+    assert finding.wasted_bytes == 7 * 1024 * 1024 * 4 // 8
 
 
 # What a text shows with the dumps of its compile

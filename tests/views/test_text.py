@@ -149,7 +149,9 @@ def test_library_lines_are_never_shown(rich_report):
 
 
 def test_a_finding_has_its_line_and_price(rich_report):
-    finding = "silent replication at line 2: y is whole on every device  (1.0 MiB wasted)"
+    finding = (
+        "silent replication at line 2: y is whole on every device  (1.0 MiB wasted per device)"
+    )
     assert finding in text.render(rich_report)
 
 
