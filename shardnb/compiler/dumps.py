@@ -27,8 +27,9 @@ class Dumps:
 
     `before` and `partitioned` are HLO right before and right after the partitioner, `stated` and
     `propagated` Shardy's modules before and after propagation, `warnings` what the compiler
-    wrote to file descriptor 2. `optimized` and `buffers` are the HLO at the end and what each
-    allocation holds, of a program that does not fit into memory or was compiled elsewhere.
+    wrote to file descriptor 2. `optimized` is the HLO at the end of a program that does not
+    fit into memory or was compiled elsewhere, `buffers` what each allocation of memory holds, of
+    such programs and of CPU's.
     `problems` says, once a module was asked for, why it could not be read.
     """
 
@@ -87,8 +88,9 @@ class Recorder:
         files = sorted(self.folder.rglob("*"))
         self.dumps = _dumps(files)
         self.dumps.optimized = _last(files, ".oom_intermediate_module.txt")
-        if self.dumps.optimized:
-            self.dumps.buffers = _last(files, "after_optimizations-buffer-assignment.txt")
+        # Of a program that fits, only CPU's list is all that the analysis of its memory counts.
+        part = "" if self.dumps.optimized else ".cpu_"
+        self.dumps.buffers = _last(files, f"{part}after_optimizations-buffer-assignment.txt")
 
 
 def read_folder(folder: Path) -> dict[str, Dumps]:

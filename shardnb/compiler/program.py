@@ -13,6 +13,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
+from shardnb.compiler.collector import collector_paused
 from shardnb.compiler.dumps import Dumps, pass_on, recording
 from shardnb.compiler.inner_call import with_jitted_calls
 from shardnb.compiler.request import Request
@@ -169,7 +170,8 @@ def build(request: Request, trace: Callable[[], Any] | None = None) -> Program:
     raises.
     """
     start = time.perf_counter()
-    traced = (trace or request.trace)()
+    with collector_paused():
+        traced = (trace or request.trace)()
     if not request.in_jit:
         request, traced = with_jitted_calls(request, traced)
     traced_at = time.perf_counter()

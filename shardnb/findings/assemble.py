@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from importlib import metadata
 
@@ -16,6 +14,7 @@ import jax
 from shardnb.causes import Counts
 from shardnb.collectives.transfers import host_transfers
 from shardnb.compiler import Program, SourceTexts
+from shardnb.compiler.collector import collector_paused
 from shardnb.compiler.dumps import Dumps, pass_on
 from shardnb.cost import priced
 from shardnb.findings import (
@@ -61,9 +60,6 @@ FINDINGS: tuple[Find, ...] = (
 # Equations up to which a report holds the typed view of its program: a reader can still read it.
 _TYPED_LIMIT = 5000
 
-# Python itself freezes some hundred objects when it starts: 375 in 3.12.
-_FROZEN_AT_START = 1000
-
 _NO_AXES = "no mesh is given: groups are shown by the positions of their devices"
 _NO_CAUSES = "the text does not say who asked for a collective, and why"
 
@@ -91,24 +87,6 @@ def report_of_text(
     """Give the report of an HLO text; the arguments are those of `evidence_of_text`."""
     with collector_paused():
         return assemble(evidence_of_text(text, mesh, texts, own=own, dumps=dumps))
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Keep Python's garbage collector off: reading a program makes many objects, and no cycles.
-
-    What was made joins the oldest objects, or the next collection would walk over all of it.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            if gc.get_freeze_count() <= _FROZEN_AT_START:  # what the user froze stays frozen
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
 
 
 def assemble(evidence: Evidence) -> Report:
@@ -165,15 +143,17 @@ def _values(evidence: Evidence) -> Explained:
 
 
 def _memory(evidence: Evidence) -> Memory | None:
-    if evidence.compiled is not None:
+    """Give what one device holds; XLA's list of allocations is read sooner than analysed again."""
+    memory, buffers = None, evidence.dumps.buffers
+    if buffers:
+        memory = memory_of(read_allocations(buffers))
+    elif evidence.compiled is not None:
         memory = memory_of_compiled(evidence.compiled)
-        constants = (v.shard_bytes for v in evidence.inputs if v.closed_over and evidence.constants)
-        if memory is None:
-            return None
-        memory = with_host(memory, evidence.inputs, evidence.outputs)
-        return replace(memory, constants=sum(constants))
-    buffers = evidence.dumps.buffers
-    return memory_of(read_allocations(buffers)) if buffers else None
+    if memory is None or evidence.compiled is None:
+        return memory
+    constants = (v.shard_bytes for v in evidence.inputs if v.closed_over and evidence.constants)
+    memory = with_host(memory, evidence.inputs, evidence.outputs)
+    return replace(memory, constants=sum(constants))
 
 
 def _typed(evidence: Evidence) -> tuple[TypedLine, ...]:

@@ -13,7 +13,6 @@ _ALLOCATION = re.compile(r"allocation \d+: size (\d+), (.*):$")
 _VALUE = re.compile(
     r" value: <\d+ ([\w.\-]+)(?:\{[\d,]*\})? @\d+> \(size=(\d+),offset=(\d+)\): (.*)"
 )
-_NOT_HELD = ("thread-local", "constant")
 
 
 @dataclass(frozen=True)
@@ -85,10 +84,10 @@ def with_host(memory: Memory, inputs: Sequence[Value], outputs: Sequence[Value])
 
 
 def memory_of(allocations: Sequence[Allocation]) -> Memory:
-    """Give what one device holds, as the compiler's analysis of a program would."""
-    arguments = sum(a.bytes for a in allocations if "parameter" in a.use)
-    outputs = sum(
-        a.bytes for a in allocations if "maybe-live-out" in a.use and "parameter" not in a.use
-    )
-    total = sum(a.bytes for a in allocations if a.use.rpartition(", ")[2] not in _NOT_HELD)
-    return Memory(arguments, outputs, total - arguments - outputs)
+    """Give what one device holds, as the compiler's analysis of a program does."""
+
+    def total(*parts: str) -> int:
+        return sum(a.bytes for a in allocations if all(part in a.use for part in parts))
+
+    inputs, results = "parameter", "maybe-live-out"
+    return Memory(total(inputs), total(results), total("preallocated-temp"), total(inputs, results))

@@ -13,8 +13,8 @@ import jax
 import traitlets
 
 from shardnb.compiler.call import read_call
+from shardnb.compiler.collector import collector_paused
 from shardnb.errors import failures
-from shardnb.findings.assemble import collector_paused
 from shardnb.mesh import Grid, make_grid
 from shardnb.report import Report
 from shardnb.report.spec import spec_text
