@@ -143,7 +143,9 @@ class _Explainer:
         """Explain a collective that was `made` by partitioning, None where that is not known."""
         if made is not None:
             kind = kind_of(made.opcode)
-            collective = replace(collective, made_as=None if kind == collective.kind else kind)
+            made_as = None if kind == collective.kind else kind
+            if made_as != collective.made_as:
+                collective = replace(collective, made_as=made_as)
         generated = is_generated(made) if made is not None else collective.generated
         if not generated:
             return self._called(collective, made)

@@ -160,6 +160,7 @@ class _Computation:
     def __init__(self, lines: Lines, graph: Graph, caller: Instruction | None) -> None:
         self.lines, self.graph, self.caller = lines, graph, caller
         self.users: dict[HloValue, list[Instruction]] = defaultdict(list)
+        self.takers: dict[Leaf, set[str] | None] = {}
         for instruction in graph.body:
             for operand in instruction.operands:
                 self.users[operand].append(instruction)
@@ -213,12 +214,20 @@ class _Computation:
 
     def _goes_out(self, leaf: Leaf, inside: set[str]) -> bool:
         """Whether a value is returned, or used by others than a gradient or a recomputation."""
-        return self.graph.nodes[leaf[0]].is_root or any(
-            (user.is_root and user.opcode == "tuple")
-            or (user.name not in inside and user not in self.derived)
-            for value in (HloValue(leaf[0]), HloValue(leaf[0], leaf[1:]))
-            for user in self.users.get(value, ())
-        )
+        if leaf not in self.takers:
+            self.takers[leaf] = self._takers(leaf)
+        takers = self.takers[leaf]
+        return takers is None or not takers <= inside
+
+    def _takers(self, leaf: Leaf) -> set[str] | None:
+        """Give who uses a value, no gradients and recomputations; None where it is returned."""
+        values = (HloValue(leaf[0]), HloValue(leaf[0], leaf[1:]))
+        users = [user for value in values for user in self.users.get(value, ())]
+        if self.graph.nodes[leaf[0]].is_root or any(
+            user.is_root and user.opcode == "tuple" for user in users
+        ):
+            return None
+        return {user.name for user in users if user not in self.derived}
 
     def _returns(self, call: Call) -> bool:
         """Whether what the computation returns leaves the statement.

@@ -78,8 +78,11 @@ class Graph:
     @cached_property
     def operands(self) -> dict[str, tuple[HloValue, ...]]:
         """The resolved operands of each instruction; a loop takes what its first tuple holds."""
-        resolve = self.resolve
-        found = {i.name: tuple([resolve(value) for value in i.operands]) for i in self.body}
+        resolve, known = self.resolve, self._resolved.get
+        found = {
+            i.name: tuple([known(value) or resolve(value) for value in i.operands])
+            for i in self.body
+        }
         for instruction in self.body:
             if instruction.opcode in ("while", "conditional"):
                 found[instruction.name] = tuple(self._spread(found[instruction.name]))
