@@ -231,6 +231,7 @@ class _Explainer:
             other=self.names.value(*verdict.other) if verdict.other else None,
             other_spec=self._spec(*verdict.other) if verdict.other else None,
             stated=self.names.value(*verdict.stated.value) if verdict.stated else None,
+            met_by=self._met_by(verdict, node),
         )
         told = node if node is not None else value
         name = told.op_name if told is not None else ""
@@ -243,6 +244,12 @@ class _Explainer:
             full_remat=self._is_rematerialised(move, value, verdict),
             producer_shape=_shape(value),
         )
+
+    def _met_by(self, verdict: Verdict, consumer: Instruction | None) -> str | None:
+        """Name the later operation that takes both; a step of the same one of JAX's is none."""
+        met_by = verdict.met_by
+        same = met_by is not None and consumer is not None and met_by.key == consumer.key
+        return None if met_by is None or same else self.names.operation(met_by)
 
     def _end_of(self, graph: Graph) -> str | None:
         """Name what takes a result of a computation, where it is the program or a loop's body."""

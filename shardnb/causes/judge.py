@@ -292,16 +292,17 @@ class Judge:
         here: frozenset[str],
         needed: Spec | None,
     ) -> Verdict:
-        permute = move.collective.opcode == "collective-permute"
-        if permute and (rule.need_replication | rule.permutation) & here:
+        bound = here & (rule.need_replication | rule.permutation)
+        if not bound:
+            return UNKNOWN
+        if move.collective.opcode == "collective-permute":
             return Verdict("halo", needed_by_producer=True)
-        if here & rule.need_replication:
-            return Verdict("whole-axis", needed=needed, needed_by_producer=True)
-        if here & rule.permutation:
-            return replace(
-                exchange(self.factors, move.graph, node, needed), needed_by_producer=True
-            )
-        return UNKNOWN
+        at = move.value.element[0] if move.value.element else 0
+        full = tuple(d for d, names in enumerate(rule.results[at]) if not bound.isdisjoint(names))
+        verdict = Verdict("whole-axis", needed=needed)
+        if not here & rule.need_replication:
+            verdict = exchange(self.factors, move.graph, node, needed)
+        return replace(verdict, needed_by_producer=True, full=full)
 
     def _actual(self, graph: Graph, producer: HloValue, rule: Rule) -> Spec:
         """Give the layout that the operands of an instruction lend to its result.

@@ -9,7 +9,7 @@ from shardnb.causes.stated_shardings import primitive
 from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
-from shardnb.texts.opcodes import ONE_OPERAND_STEPS
+from shardnb.texts.opcodes import CALLERS, ONE_OPERAND_STEPS
 
 _RESHAPING = (
     "broadcast_in_dim dynamic_slice expand_dims iota repeat reshape slice split squeeze tile "
@@ -18,6 +18,7 @@ _RESHAPING = (
 _VIEW_NAMES = frozenset(_RESHAPING.split())
 _VIEWS = ONE_OPERAND_STEPS | {"slice", "dynamic-slice"}
 _STEPS = 12
+_CONTROL_FLOW = frozenset(("body", "closed_call", "cond", "pjit", "scan", "while"))
 LOOP_CARRY = "the loop's carry"
 THE_RESULT = "the program's result"
 
@@ -76,8 +77,10 @@ class ValueNames:
         return LOOP_CARRY if self.program.module.is_loop(graph) else THE_RESULT
 
     def operation(self, node: Instruction) -> str:
-        """Name an operation as JAX does."""
-        return primitive(node.op_name) or node.opcode
+        """Name an operation as JAX does; a loop's name is not that of what XLA put into it."""
+        name = primitive(node.op_name)
+        inside = name in _CONTROL_FLOW and node.opcode not in CALLERS
+        return node.opcode if inside or not name else name
 
 
 def _is_scalar(node: Instruction) -> bool:

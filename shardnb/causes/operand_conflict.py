@@ -19,6 +19,13 @@ from shardnb.texts.sharding_rules import ELEMENTWISE
 from shardnb.texts.shardings import Layout
 from shardnb.texts.shardy_attributes import Rule
 
+_SUMMED = {
+    "convolution": "its contracting dim",
+    "dot": "its contracting dim",
+    "gather": "the dim that the indices pick from",
+}
+"""What a dimension is that is in no result, by the operation that takes it."""
+
 
 @dataclass(frozen=True)
 class MovedOperand:
@@ -185,17 +192,14 @@ class MovedOperand:
         return Verdict("whole-axis", detail=NO_FORM, needed=self._needed())
 
     def _conflict(self, kind: str, other: int) -> Verdict:
-        summed = frozenset(
-            dim
-            for dim, names in enumerate(self.rule.operands[self.at])
-            if set(names) & self.rule.reduction
-        )
+        names = (set(self.rule.operands[self.at][dim]) for dim in self.dims)
+        summed = all(factors & self.rule.reduction for factors in names)
         return Verdict(
             "conflict",
             detail=kind,
             needed=self._needed(),
             other=(self.graph, self._operands[other]),
-            summed=summed,
+            role=_SUMMED.get(self.node.opcode, "") if summed else "",
         )
 
     @cached_property
@@ -287,8 +291,13 @@ def declared(asked: Declared, needed: Spec | None) -> Verdict:
             if origin is not None and origin.asked_by:
                 return Verdict("conflict", detail=ELSEWHERE, needed=needed)
             if origin is not None:
-                other = origin.graph, origin.value
-                return Verdict("conflict", detail=TWO_DIMS, needed=needed, other=other)
+                return Verdict(
+                    "conflict",
+                    detail=TWO_DIMS,
+                    needed=needed,
+                    other=(origin.graph, origin.value),
+                    met_by=origin.met_by,
+                )
     return UNKNOWN
 
 

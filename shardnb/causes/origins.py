@@ -27,13 +27,14 @@ class Demand:
     """What decided a placement: the value that was stated to lie so, or that meets it.
 
     It may be in a loop's body, so `graph` says of which computation it is. `asked_by` and
-    `stated` say who stated it, and where.
+    `stated` say who stated it, and where; `met_by` is the operation that takes both.
     """
 
     graph: Graph
     value: HloValue
     asked_by: AskedBy | None = None
     stated: Statement | None = None
+    met_by: Instruction | None = None
 
 
 @dataclass
@@ -66,9 +67,9 @@ class Origins:
                         statement = self.stated.statement(graph, node)
                         return Demand(graph, node.value, self.stated.asked_by(node), statement)
                     continue
-                found = self._met(graph, node, value, dim, parts) if split else None
-                if found is not None:
-                    return Demand(graph, found)
+                other = self._met(graph, node, value, dim, parts) if split else None
+                if other is not None:
+                    return Demand(graph, other, met_by=node)
                 queue.extend(self._down(graph, node, value, dim))
         return None
 

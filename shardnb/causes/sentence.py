@@ -27,8 +27,9 @@ class Facts:
     """What a sentence is made of.
 
     `spec` is where the producer lies, `own` says that the consumer's own result is meant, and
-    `other` is the operand that disagrees, which lies as `other_spec`, `stated` the value whose
-    sharding the user wrote, `reduction` the opcode that combines the values of two devices.
+    `other` is the operand that disagrees, which lies as `other_spec`. Where the consumer does not
+    take that, `met_by` is the operation that takes it and the consumer's result. `stated` is the
+    value whose sharding the user wrote, `reduction` the opcode that combines two devices' values.
     """
 
     producer: str | None = None
@@ -41,6 +42,7 @@ class Facts:
     other_spec: Spec | None = None
     stated: str | None = None
     reduction: str = ""
+    met_by: str | None = None
 
 
 def sentence(collective: Collective, verdict: Verdict, facts: Facts) -> str:
@@ -169,19 +171,22 @@ class _Because:
 
     def _dims(self) -> str:
         dims = self.verdict.dims
-        if dims and set(dims) <= self.verdict.summed:
-            return "its contracting dim"
-        return f"dim {' and '.join(map(str, dims))}" if dims else ""
+        return (self.verdict.role or _dims(dims)) if dims else ""
 
     def _whole(self) -> str:
         if self.verdict.detail == NO_FORM:
             return f"the partitioner has no split form of {self._consumer} here"
+        if self.verdict.full and self.verdict.full != self.verdict.dims:
+            return (
+                f"because {self._consumer} needs {_dims(self.verdict.full)} in full on each device"
+            )
         return f"{self._consumer} needs all of it"
 
     def _conflict(self) -> str:
         other = self.facts.other or "what it meets"
+        later = f", which the result meets in {self.facts.met_by}" if self.facts.met_by else ""
         clauses = {
-            TWO_DIMS: f"{self._split_over} also {self._splits} another dimension of {other}",
+            TWO_DIMS: f"{self._split_over} also {self._splits} another dimension of {other}{later}",
             DISAGREE: f"{other} {self._state()}",
             ELSEWHERE: f"the result lies elsewhere{self._needed()}",
             CARRY: f"the loop carries it in another placement{self._needed()}",
@@ -197,6 +202,10 @@ class _Because:
     def _needed(self) -> str:
         needed = self.verdict.needed
         return f": {spec_text(needed)}" if needed not in (None, self.facts.spec) else ""
+
+
+def _dims(numbers: tuple[int, ...]) -> str:
+    return f"dim {' and '.join(map(str, numbers))}"
 
 
 def _name(axis: str) -> str:

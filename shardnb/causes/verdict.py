@@ -8,6 +8,7 @@ from typing import NamedTuple
 from shardnb.report.model import Spec
 from shardnb.terms.causes import AskedBy, Reason
 from shardnb.texts.hlo import GraphValue
+from shardnb.texts.instruction import Instruction
 
 DISAGREE = "operands disagree"
 TWO_DIMS = "one axis is wanted by two dimensions"
@@ -41,8 +42,10 @@ class Statement(NamedTuple):
 class Verdict:
     """Who asked (None: not known), why, and what the consumer needed.
 
-    `dims` are the dimensions of the producer that are moved, `other` is the operand that disagrees,
-    which may be in a loop's body, `summed` the producer's dimensions that the consumer sums over.
+    `dims` are the dimensions of the producer that are moved, `role` what they are to the consumer.
+    `other` is the operand that disagrees, which may be in a loop's body; where it is not one of the
+    consumer's, `met_by` is the later operation that takes both. `full` are the dimensions that an
+    operation needs in full, where these are not those that are moved.
     `needed_by_producer` says that the producer's own operation needed it, `consumer` which
     instruction takes it after a copy that the compiler inserted, `actual` how the producer was
     sharded if not as declared, `layout_unknown` that it was not as declared, and how is unknown.
@@ -56,7 +59,9 @@ class Verdict:
     needed: Spec | None = None
     dims: tuple[int, ...] = ()
     other: GraphValue | None = None
-    summed: frozenset[int] = frozenset()
+    met_by: Instruction | None = None
+    role: str = ""
+    full: tuple[int, ...] = ()
     needed_by_producer: bool = False
     consumer: str | None = None
     actual: Spec | None = None

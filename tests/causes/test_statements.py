@@ -9,6 +9,12 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
+from shardnb.causes.names import ValueNames
+from shardnb.causes.unpartitioned import Unpartitioned
+from shardnb.report.model import Mesh
+from shardnb.texts import hlo
+from shardnb.texts.instruction import Instruction
+from shardnb.texts.shardings import LayoutReader
 
 
 def f32(*shape):
@@ -151,3 +157,46 @@ def test_a_reduction_that_the_compiler_completes_is_not_called_a_sum():
     assert because(lambda x: (x > 0).any(), f32(64, 32), in_specs=P("data")) == (
         "reduce_or reduces over what is split over data, each device its part."
     )
+
+
+# Which dimension and which array are meant
+
+
+def test_a_gather_picks_from_a_dimension_and_contracts_none():
+    indices = jax.ShapeDtypeStruct((1024,), jnp.int32)
+    said = because(
+        lambda x, i: x[i], f32(1024, 256), indices, mesh="expert=8", in_specs=P("expert")
+    )
+    assert said.startswith("x is split over expert on the dim that the indices pick from, ")
+
+
+def test_a_concatenation_needs_the_dimension_that_it_joins_and_not_the_one_it_computes_along():
+    def fn(x, y):
+        return jnp.concatenate([x, y], 0)
+
+    report = explained(fn, f32(64, 32), f32(64, 32), mesh="data=8", in_specs=(P("data"), P()))
+    _, back = report.collectives
+    assert back.why.endswith(
+        "result of concatenate is split over data on dim 1, "
+        "because concatenate needs dim 0 in full on each device."
+    )
+
+
+def test_an_array_that_only_a_later_operation_takes_is_named_with_that_operation():
+    # By hand: data shards the columns of the transposed tile and the rows of y.
+    def added(x, y):
+        return jnp.tile(x, (1, 2)).T + y
+
+    report = explained(added, f32(64, 32), f32(64, 64), mesh="data=8", in_specs=P("data"))
+    assert {c.consumer for c in report.collectives} == {"tile"}
+    for collective in report.collectives:
+        assert collective.why.endswith("another dimension of y, which the result meets in add.")
+
+
+def test_what_xla_puts_into_a_loop_is_not_called_a_loop():
+    reduce, loop = (
+        Instruction("i", opcode, "f32[]", "%x", ', metadata={op_name="jit(f)/while"}', "body")
+        for opcode in ("reduce", "while")
+    )
+    names = ValueNames(Unpartitioned(hlo.Module("m", ""), LayoutReader(Mesh((), (0,)))), ())
+    assert (names.operation(reduce), names.operation(loop)) == ("reduce", "while")
