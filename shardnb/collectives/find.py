@@ -24,6 +24,9 @@ from shardnb.texts.replica_groups import AxisFinder
 
 _INSTRUCTION_LIMIT = 2000
 
+_LAST_TURN = "last_iteration_noop"
+"""The branch that XLA takes in the last turn of a product in steps, in which nothing is sent."""
+
 Key = tuple[Kind, int]
 """A kind and a channel."""
 
@@ -34,12 +37,13 @@ Locate = Callable[[tuple[Frame, ...]], tuple[Location, ...]]
 class Place:
     """How often a computation runs in one call of the program, and inside what.
 
-    `least` says how often it runs at least.
+    `least` says how often it runs at least, `entered` how often the loop begins whose body it is.
     """
 
     trips: int | None = 1
     least: int = 1
     within: tuple[Within, ...] = ()
+    entered: int | None = 0
 
 
 def find_collectives(
@@ -210,8 +214,13 @@ def _inner(module: Module, here: Place, instruction: Instruction, role: str) -> 
         known = here.trips is not None and trips is not None
         total = (here.trips or 0) * ((trips or 0) + extra) if known else None
         least = here.least * ((trips or 0) + extra)
-        return Place(total, least, (*here.within, "while condition" if extra else "while"))
+        within: Within = "while condition" if extra else "while"
+        return Place(total, least, (*here.within, within), here.trips)
     if instruction.opcode == "conditional":
+        if any(name.startswith(_LAST_TURN) for _, name in instruction.called):
+            known = here.trips is not None and here.entered is not None
+            total = (here.trips or 0) - (here.entered or 0) if known else None
+            return Place(total, max(0, here.least - (here.entered or 0)), here.within)
         return Place(here.trips, 0, (*here.within, "conditional"))
     return here
 
@@ -313,6 +322,8 @@ def _size(array: Array) -> tuple[str, int]:
 def _members(base: Collective, results: tuple[Array, ...], first: int) -> Iterator[Collective]:
     ids = tuple(range(first, first + len(results)))
     size = len(base.groups[0]) if base.groups else 0
+    if KINDS[base.kind].in_pairs and all(len(set(pair)) == 1 for pair in base.groups):
+        size = 1  # each device keeps its own block
     for number, (dtype, shape) in zip(ids, results, strict=True):
         others = tuple(other for other in ids if other != number)
         sent = wire_bytes(base.kind, size_in_bytes(dtype, shape), size)

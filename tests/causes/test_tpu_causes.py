@@ -234,7 +234,7 @@ def test_gathers_that_are_added_up_among_zeros_are_no_sums():
 
 @needs_libtpu
 def test_a_product_in_two_steps_sends_in_one_of_them():
-    # Two devices along model: the loop's last step sends nothing.
+    # Two devices along model, so two steps: the last one sends nothing, in a branch of XLA's own.
     report = explained(
         lambda x, up, down: jax.nn.relu(x @ up) @ down,
         shape(8, 32, dtype=jnp.float32),
@@ -245,7 +245,8 @@ def test_a_product_in_two_steps_sends_in_one_of_them():
     )
     (step,) = (c for c in report.collectives if c.kind == "collective-permute")
     assert (step.reason, step.producer) == ("partial-sum", "result of dot_general")
-    assert step.within == ("while", "conditional")
+    assert step.within == ("while",)
+    assert step.trips == 1
 
 
 @needs_libtpu

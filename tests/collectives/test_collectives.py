@@ -57,6 +57,18 @@ def test_an_async_permute_has_its_result_behind_its_operand():
     assert (found.shape, found.axes, found.wire_bytes) == ((8,), ("data",), 32)
 
 
+@pytest.mark.parametrize(
+    ("pairs", "sent"),
+    # Where each device keeps its block nothing is sent; else a block of 8 floats by one of them.
+    [("{{0,0},{1,1}}", 0), ("{{0,0},{1,2},{2,1}}", 32), ("{}", 0)],
+)
+def test_a_permute_of_a_device_to_itself_sends_nothing(pairs, sent):
+    (found,) = collectives(
+        f"  ROOT %x = f32[8]{{0}} collective-permute(%p), channel_id=1, source_target_pairs={pairs}"
+    )
+    assert found.wire_bytes == sent
+
+
 def test_a_wrapped_async_collective_counts_once():
     wrapped = f"""%inside (q: f32[4]) -> f32[8] {{
   %q = f32[4]{{0}} parameter(0)
