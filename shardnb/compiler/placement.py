@@ -173,10 +173,7 @@ def own_sharding(leaf: Any, mesh: jax.sharding.Mesh) -> NamedSharding:
 def memory_kind(sharding: Any) -> str | None:
     """Give the memory that a sharding names, such as `pinned_host`; None for the devices' own."""
     kind: str | None = getattr(sharding, "memory_kind", None)
-    if kind is None or isinstance(getattr(sharding, "mesh", None), jax.sharding.AbstractMesh):
-        return None if kind == "device" else kind
-    device = next(iter(sharding.device_set))
-    return None if kind == device.default_memory().kind else kind
+    return None if kind == "device" else kind
 
 
 def _stands_for(own: Any, mesh: jax.sharding.Mesh) -> bool:
