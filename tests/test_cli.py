@@ -30,6 +30,20 @@ def shapes():
 
 
 answer = 42
+
+
+def optional(x, first=None, second=None, *, train):
+    assert first is None and train is True
+    return x + second
+
+
+jitted = jax.jit(
+    lambda x, W: x @ W,
+    in_shardings=jax.NamedSharding(
+        jax.make_mesh((1,), ("data",), axis_types=(jax.sharding.AxisType.Auto,)), jax.P("data")
+    ),
+    donate_argnums=0,
+)
 """
 MATMUL = [
     *("--mesh", "data=4,model=2"),
@@ -85,6 +99,24 @@ def test_explain_takes_literals_for_what_is_no_array(layer, capsys):
     assert cli.main(["explain", f"{layer}:layer", *MATMUL, "--arg", "scale=2", "--json"]) == 0
     names = [value.name for value in Report.from_json(capsys.readouterr().out).inputs]
     assert {"x", "W"} <= set(names)
+
+
+def test_arguments_may_be_left_out_and_given_by_keyword(layer, capsys):
+    words = ["--arg", "train=True", "--arg", "second=f32[8@data,4]", "--arg", "x=f32[8,4]"]
+    target = f"{layer}:optional"
+    assert cli.main(["explain", target, "--mesh", "data=4", "--json", *words]) == 0
+    report = Report.from_json(capsys.readouterr().out)
+    assert [(value.name, value.spec) for value in report.inputs] == [
+        ("x", ((), ())),
+        ("second", (("data",), ())),
+    ]
+
+
+def test_a_jitted_function_says_its_own_shardings(layer, capsys):
+    words = ["--arg", "x=f32[8,4]", "--arg", "W=f32[4,4]"]
+    assert cli.main(["explain", f"{layer}:jitted", "--json", *words]) == 0
+    report = Report.from_json(capsys.readouterr().out)
+    assert [value.spec for value in report.inputs] == [(("data",), ())] * 2
 
 
 def test_explain_takes_an_expression_for_all_arguments(layer, capsys):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import itertools
 import operator
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -50,7 +51,7 @@ def explain(target: str, call: CallOptions) -> Report:
         raise CommandError(f"{path} has no function {name}") from error
     if not callable(function):
         raise CommandError(f"{name} in {path} is no function")
-    args, in_specs = _arguments(function, name, call, module)
+    args, kwargs, in_specs = _arguments(function, name, call, module)
     out_specs = _evaluated(call.out_specs, module, "--out-specs")
     import shardnb
 
@@ -63,6 +64,7 @@ def explain(target: str, call: CallOptions) -> Report:
             on=call.on,
             in_specs=in_specs,
             out_specs=out_specs,
+            **kwargs,
         )
     # Whatever the user's function, JAX and XLA raise: an error of the command is one line.
     except Exception as error:
@@ -88,21 +90,32 @@ def _imported(path: Path) -> ModuleType:
 
 def _arguments(
     function: Callable[..., Any], name: str, call: CallOptions, module: ModuleType
-) -> tuple[tuple[Any, ...], Any]:
-    """Give a function's arguments and their specs."""
+) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
+    """Give a function's arguments, those by keyword, and their specs."""
     if call.args is not None:
         args = _evaluated(call.args, module, "--args")
         in_specs = _evaluated(call.in_specs, module, "--in-specs")
-        return (args if isinstance(args, tuple) else (args,)), in_specs
+        return (args if isinstance(args, tuple) else (args,)), {}, in_specs
     given = {argument.name: argument for argument in map(typed_arguments.parse, call.arguments)}
-    ordered = [given[parameter] for parameter in _parameters(function, name, given)]
-    return tuple(map(_value, ordered)), tuple(map(_spec, ordered))
-
-
-def _parameters(
-    function: Callable[..., Any], name: str, given: dict[str, typed_arguments.Argument]
-) -> list[str]:
     parameters = inspect.signature(function).parameters
+    _check(name, parameters, given)
+    # By position up to the first one that is left out or can be given by keyword only.
+    leading = itertools.takewhile(
+        lambda key: key in given and parameters[key].kind is not inspect.Parameter.KEYWORD_ONLY,
+        parameters,
+    )
+    args = {key: _value(given[key]) for key in leading}
+    kwargs = {key: _value(given[key]) for key in parameters if key in given and key not in args}
+    specs = {key: spec for key, argument in given.items() if (spec := _spec(argument)) is not None}
+    return tuple(args.values()), kwargs, specs or None
+
+
+def _check(
+    name: str,
+    parameters: Mapping[str, inspect.Parameter],
+    given: dict[str, typed_arguments.Argument],
+) -> None:
+    """Raise `CommandError` for an argument that the function does not take, or needs besides."""
     for unknown in sorted(set(given) - set(parameters)):
         raise CommandError(f"{name} has no parameter {unknown}; it has {', '.join(parameters)}")
     missing = [
@@ -115,7 +128,6 @@ def _parameters(
             f"{name} needs {', '.join(missing)}: say --arg {missing[0]}=f32[256@data,512], "
             "or --args with an expression for all"
         )
-    return [parameter for parameter in parameters if parameter in given]
 
 
 def _value(argument: typed_arguments.Argument) -> Any:
@@ -132,7 +144,8 @@ def _value(argument: typed_arguments.Argument) -> Any:
 
 
 def _spec(argument: typed_arguments.Argument) -> Any:
-    if argument.dtype is None:
+    """Give the spec that an argument states; without axes it states none."""
+    if argument.dtype is None or not any(argument.spec):
         return None
     from jax.sharding import PartitionSpec
 
