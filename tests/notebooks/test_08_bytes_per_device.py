@@ -23,10 +23,11 @@ def test_shapes_without_arrays_are_not_run(notebook, name):
     assert notebook.report(name).run.run_seconds is None
 
 
-def test_seven_of_eight_copies_are_too_many(notebook):
-    replicated, split = notebook.printed("waste").splitlines()
-    assert replicated.count("whole on each of 8 devices: 7 MiB") == 2
-    assert split == "[]"
+def test_a_momentum_left_replicated_takes_seven_mib_too_many(notebook):
+    forgotten, sharded = notebook.printed("waste").splitlines()
+    assert "2 arrays of momentum are replicated over data" in forgotten
+    assert "1.0 MiB per device instead of 8.0 MiB (7 MiB per device)" in forgotten
+    assert sharded == "[]"
 
 
 def test_what_is_stored_in_pieces_is_whole_while_it_is_used(notebook):
