@@ -78,7 +78,7 @@ class Matcher:
         if final is not None and self._is_of_the_compiler(collective, final):
             return None
         made = self._of_channel(collective, final, self._by_channel[collective.channel or 0])
-        if made is None or (final is not None and not _agree(collective, final, made)):
+        if made is None or (final is not None and not self._agree(collective, final, made)):
             return None
         self._taken.add((made.computation, made.name))
         if final is not None:
@@ -115,6 +115,21 @@ class Matcher:
         if len(same) > 1 and final is not None:
             same = [one for one in same if self._move_alike(one, final)]
         return same[0] if len(same) == 1 else None
+
+    def _agree(self, collective: Collective, final: Instruction, made: Instruction) -> bool:
+        """Whether what has a channel can be what had it: TPU may give it to another collective.
+
+        What moves a loop's carry has no name at first, and later that of the copy that takes it,
+        which a constraint is (`constraint_on_a_carry`).
+        """
+        name = collective.op_name
+        if name and not made.op_name:
+            users = self.partitioned.graph_of(made).users.get(made.value, ())
+            copied = any(one.opcode == "copy" and one.op_name == name for one in users)
+            return copied and _size(final) == _size(made)
+        if bool(name) != bool(made.op_name) or not name.endswith(made.op_name):
+            return False
+        return bool(name) or _size(final) == _size(made)
 
     def _move_alike(self, made: Instruction, final: Instruction) -> bool:
         """Whether both move a part of the same input of the program."""
@@ -307,14 +322,6 @@ def _channels(module: Module) -> dict[int, list[Instruction]]:
         if instruction.channel is not None:
             found[instruction.channel].append(instruction)
     return found
-
-
-def _agree(collective: Collective, final: Instruction, made: Instruction) -> bool:
-    """Whether what has a channel can be what had it: TPU may give it to another collective."""
-    mine, theirs = collective.op_name, made.op_name
-    if bool(mine) != bool(theirs) or not mine.endswith(theirs):
-        return False
-    return bool(mine) or _size(final) == _size(made)
 
 
 def _size(instruction: Instruction) -> int:

@@ -11,7 +11,7 @@ from shardnb.causes.origins import AxisFactors, Origins
 from shardnb.causes.rule_factors import Factors, Split
 from shardnb.causes.stated_shardings import StatedShardings
 from shardnb.causes.unpartitioned import Unpartitioned
-from shardnb.causes.verdict import CARRY, ELSEWHERE, UNKNOWN, Statement, Verdict
+from shardnb.causes.verdict import CARRY, ELSEWHERE, RETURNED, UNKNOWN, Statement, Verdict
 from shardnb.report.model import Spec
 from shardnb.terms.causes import AskedBy
 from shardnb.terms.collectives import reduces
@@ -323,8 +323,9 @@ class Judge:
         if layout is None or layout.spec is None:
             return UNKNOWN
         if graph.name != self.program.module.entry:
-            looped = self.program.module.is_loop(graph)
-            return Verdict("conflict", detail=CARRY) if looped else UNKNOWN
+            caller = self.program.module.caller(graph)
+            returned = RETURNED.get(caller.opcode) if caller is not None else None
+            return Verdict("conflict", detail=returned) if returned else UNKNOWN
         if not self.factors.dims(layout.spec, moved):
             return UNKNOWN
         number = move.result or 0

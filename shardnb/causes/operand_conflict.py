@@ -279,7 +279,7 @@ class Declared:
 
 def declared(asked: Declared, needed: Spec | None) -> Verdict:
     """Judge what only the declared result asks for: find what declared it."""
-    results = asked.origins.factors.results(asked.graph, asked.node, asked.rule)
+    results, returned = asked.origins.factors.results(asked.graph, asked.node, asked.rule), ""
     for value, dims, split in zip(asked.node.results, asked.rule.results, results, strict=False):
         for dim, names in enumerate(dims):
             taken = any(asked.moved & set(split.get(name, ())) for name in names)
@@ -288,17 +288,13 @@ def declared(asked: Declared, needed: Spec | None) -> Verdict:
             origin = asked.origins.of(asked.graph, value, dim, asked.moved, split=taken)
             if origin is not None and origin.asked_by == "requested":
                 return Verdict("output-spec", "requested", ELSEWHERE, needed, stated=origin.stated)
-            if origin is not None and origin.asked_by:
-                return Verdict("conflict", detail=ELSEWHERE, needed=needed)
-            if origin is not None:
-                return Verdict(
-                    "conflict",
-                    detail=TWO_DIMS,
-                    needed=needed,
-                    other=(origin.graph, origin.value),
-                    met_by=origin.met_by,
-                )
-    return UNKNOWN
+            if origin is not None and not origin.returned:
+                other = None if origin.asked_by else (origin.graph, origin.value)
+                kind, met_by = TWO_DIMS if other else ELSEWHERE, origin.met_by
+                return Verdict("conflict", "inferred", kind, needed, other=other, met_by=met_by)
+            # Another dimension may tell more than that a loop carries the result as it is.
+            returned = returned or (origin.returned if origin is not None else "")
+    return Verdict("conflict", detail=returned, needed=needed) if returned else UNKNOWN
 
 
 def clash(asked: Declared, needed: Spec | None) -> Verdict:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from shardnb.causes.rule_factors import Factors
 from shardnb.causes.stated_shardings import StatedShardings
-from shardnb.causes.verdict import Statement
+from shardnb.causes.verdict import RETURNED, Statement
 from shardnb.terms.causes import AskedBy
 from shardnb.texts.axis_factors import Piece
 from shardnb.texts.graph import Graph
@@ -28,6 +28,7 @@ class Demand:
 
     It may be in a loop's body, so `graph` says of which computation it is. `asked_by` and
     `stated` say who stated it, and where; `met_by` is the operation that takes both.
+    `returned` says that a loop or a branch returns it so, and that nothing else was found.
     """
 
     graph: Graph
@@ -35,6 +36,7 @@ class Demand:
     asked_by: AskedBy | None = None
     stated: Statement | None = None
     met_by: Instruction | None = None
+    returned: str = ""
 
 
 @dataclass
@@ -53,6 +55,7 @@ class Origins:
         Goes down along the dimension through everything that takes it, the nearest first.
         """
         queue, seen = deque([(graph, value, dim)]), set[Place]()
+        returned: Demand | None = None
         while queue and len(seen) < _LIMIT:
             graph, value, dim = place = queue.popleft()
             if place in seen or self._is_split(place, parts) != split:
@@ -71,7 +74,20 @@ class Origins:
                 if other is not None:
                     return Demand(graph, other, met_by=node)
                 queue.extend(self._down(graph, node, value, dim))
-        return None
+            returned = returned or self._returned(place, parts, split=split)
+        return returned
+
+    def _returned(self, place: Place, parts: AxisFactors, *, split: bool) -> Demand | None:
+        """Say that a loop or a conditional asks for what its body returns: it gives it out so."""
+        graph, value, dim = place
+        module = self.factors.program.module
+        caller = module.caller(graph)
+        if caller is None or caller.opcode not in RETURNED or value not in graph.results:
+            return None
+        given = caller.results[graph.results.index(value)]
+        if self._is_split((module.graph_of(caller), given, dim), parts) != split:
+            return None
+        return Demand(graph, value, returned=RETURNED[caller.opcode])
 
     def grounded(self, graph: Graph, value: HloValue, dim: int, parts: AxisFactors) -> bool:
         """Whether a dimension was split over these axes by an input or by a stated placement.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from shardnb.causes.verdict import CARRY, DISAGREE, ELSEWHERE, NO_FORM, TWO_DIMS, Verdict
+from shardnb.causes.names import LOOP_CARRY, THE_RESULT
+from shardnb.causes.verdict import BRANCHES, CARRY, DISAGREE, ELSEWHERE, NO_FORM, TWO_DIMS, Verdict
 from shardnb.report.model import Collective, Spec
 from shardnb.report.spec import spec_text
 from shardnb.terms.causes import REASONS, Reason
@@ -184,12 +185,16 @@ class _Because:
 
     def _conflict(self) -> str:
         other = self.facts.other or "what it meets"
+        returned = f"it in another placement{self._needed()}"
+        if self.facts.consumer and self.facts.consumer not in (LOOP_CARRY, THE_RESULT, "while"):
+            returned = "what is computed from it in another sharding"
         later = f", which the result meets in {self.facts.met_by}" if self.facts.met_by else ""
         clauses = {
             TWO_DIMS: f"{self._split_over} also {self._splits} another dimension of {other}{later}",
             DISAGREE: f"{other} {self._state()}",
             ELSEWHERE: f"the result lies elsewhere{self._needed()}",
-            CARRY: f"the loop carries it in another placement{self._needed()}",
+            CARRY: f"the loop carries {returned}",
+            BRANCHES: f"the branches return {returned}",
         }
         return clauses.get(self.verdict.detail or "", "another placement is wanted")
 

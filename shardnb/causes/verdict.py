@@ -14,7 +14,11 @@ DISAGREE = "operands disagree"
 TWO_DIMS = "one axis is wanted by two dimensions"
 ELSEWHERE = "the result must be elsewhere"
 CARRY = "the loop carries it in another placement"
+BRANCHES = "the branches return it in another placement"
 NO_FORM = "no split form of this operation"
+
+RETURNED = {"while": CARRY, "conditional": BRANCHES}
+"""What asks for the sharding of a value that a computation returns, by what calls that."""
 
 
 class Uneven(NamedTuple):

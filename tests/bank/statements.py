@@ -125,3 +125,46 @@ def shard_map_between_other_specs(x):
         return x * lax.rsqrt(jnp.mean(x * x, -1, keepdims=True))
 
     return jax.shard_map(normalised, in_specs=P("data"), out_specs=P("data"))(x)
+
+
+# A constraint or a shard_map that takes a loop's carry or a branch's operand as it is: the carry is
+# over data, as the initial x and the result are, and what the loop or the branch asks for is moved.
+
+
+@case(
+    "data=8",
+    ((64, 32), P("data")),
+    ((5, 32, 32), P()),
+    expect="all-gather f32[64,32] | requested output-spec | carried x -> sharding_constraint",
+)
+def constraint_on_a_carry(x, ws):
+    def step(h, w):
+        return jnp.tanh(lax.with_sharding_constraint(h, P()) @ w), None
+
+    return lax.scan(step, x, ws)[0]
+
+
+@case(
+    "data=8",
+    ((64, 32), P("data")),
+    ((), P(), "bool"),
+    expect="""
+    all-to-all f32[8,8,4] | requested output-spec | x -> sharding_constraint
+    all-to-all f32[8,8,4] | inferred conflict | x -> mul
+    """,
+)
+def constraint_in_one_branch(x, chosen):
+    def constrained(x):
+        return lax.with_sharding_constraint(x, P(None, "data"))
+
+    return lax.cond(chosen, constrained, lambda x: x * 2, x)
+
+
+@case(
+    "data=8",
+    ((64, 64), P("data")),
+    expect="all-to-all f32[8,8,8] | inferred conflict | carried x -> transpose",
+)
+def carry_that_is_transposed(x):
+    # Rows are over data before each step and after it, so the rows of h.T have to be brought there.
+    return lax.fori_loop(0, 5, lambda _, h: h.T, x)

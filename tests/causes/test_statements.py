@@ -200,3 +200,13 @@ def test_what_xla_puts_into_a_loop_is_not_called_a_loop():
     )
     names = ValueNames(Unpartitioned(hlo.Module("m", ""), LayoutReader(Mesh((), (0,)))), ())
     assert (names.operation(reduce), names.operation(loop)) == ("reduce", "while")
+
+
+def test_what_a_loop_or_a_branch_returns_is_said_to_ask_for_its_sharding():
+    def turned(x):
+        return lax.fori_loop(0, 5, lambda _, h: h.T, x)
+
+    assert because(turned, f32(64, 64), mesh="data=8", in_specs=P("data")) == (
+        "carried x is split over data on dim 0, the loop carries what is computed from it in another "
+        "sharding."
+    )
