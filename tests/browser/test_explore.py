@@ -178,6 +178,11 @@ def test_a_guess_is_judged_and_the_reason_told(notebook):
     page.click("text=reveal")
     assert "Right. It is all-reduce[model]" in page.inner_text(".shardnb-truth")
     assert "1 of 1 right" in page.inner_text(".shardnb-widget")
+    assert page.evaluate("document.activeElement.textContent") == "next"
+    # The second line sends nothing, which is the answer that stands there first.
+    page.click("text=next")
+    page.click("text=reveal")
+    assert "2 of 2 right" in page.inner_text(".shardnb-widget")
     assert page.evaluate("document.activeElement.textContent") == "start again"
 
 
