@@ -65,6 +65,15 @@ describe('the view', () => {
     expect(selected?.getAttribute('aria-posinset')).toBe('2');
   });
 
+  it('gives the line of the frame that Python names, and none where there is none', () => {
+    const frames = [1, 2].map(line => ({ source: 0, line }));
+    const found = [0, 1].map(id => ({ ...allReduce(), id, frames }));
+    const data = spoken({ ...sketch(), collectives: found });
+    data.said.collectives.home = { texts: ['1', '-'], at: '0 1' };
+    mounted(data);
+    expect(texts('.shardnb-place')).toEqual(['2', '?']);
+  });
+
   it('begins with the collective that sends most', () => {
     show(many(30));
     const selected = host.querySelector('.shardnb-rows [aria-selected=true]');

@@ -214,7 +214,8 @@ var SHAPES = {
     "defaults": {
       "aliased": 0,
       "code": 0,
-      "constants": 0
+      "constants": 0,
+      "host": 0
     },
     "parts": {}
   },
@@ -368,7 +369,8 @@ var SHAPES = {
       "varying": null,
       "propagated": null,
       "origins": [],
-      "blocked": []
+      "blocked": [],
+      "memory": ""
     },
     "parts": {
       "location": "Location",
@@ -768,11 +770,8 @@ function histories({ arrivals }, values, arrays2) {
 function inState(value, array, state) {
   return { ...spoken(value, array, value.texts), ...state };
 }
-function home(collective, report) {
-  const shown = collective.frames.filter(
-    ({ source }) => source === 0 || Boolean(report.sources[source]?.text)
-  );
-  return shown.find((frame) => frame.source === 0) ?? shown[0] ?? null;
+function home(collective) {
+  return collective.frames[Number(collective.say("home"))] ?? null;
 }
 function lineAt({ source, line: line2 }, sources) {
   const found = sources[source];
@@ -936,10 +935,10 @@ function plane(grid) {
 // src/view/colours.ts
 var PATTERNS = ["", "dots", "plus", "rings"];
 var NOBODY = { ground: EMPTY, pattern: "" };
-function tint(rank2, total, down = 0, across = 0) {
+function tint(rank, total, down = 0, across = 0) {
   if (total <= HUES.length * PATTERNS.length) {
-    const pattern2 = PATTERNS[Math.floor(rank2 / HUES.length)];
-    return { ground: HUES[rank2 % HUES.length], pattern: pattern2 };
+    const pattern2 = PATTERNS[Math.floor(rank / HUES.length)];
+    return { ground: HUES[rank % HUES.length], pattern: pattern2 };
   }
   const hue = (306 * down).toFixed(1);
   return { ground: `hsl(${hue}, 60%, ${(66 + 24 * across).toFixed(1)}%)`, pattern: "" };
@@ -984,7 +983,7 @@ var SENT = {
 var STEPS = {
   "all-gather": (n) => {
     const stage = new Stage(table(n, n, (device, slot) => device === slot ? 1 : 0));
-    gather(stage, n, 1);
+    gather(stage, n, REPORT.passes);
     return stage.done(n, 1);
   },
   "reduce-scatter": (n) => {
@@ -995,16 +994,15 @@ var STEPS = {
   "all-reduce": (n) => {
     const stage = new Stage(table(n, n, () => 1));
     scatter(stage, n);
-    gather(stage, n, n);
+    gather(stage, n, REPORT.passesSum);
     return stage.done(n, n);
   },
   "all-to-all": (n) => {
-    const cells = table(n, n, () => 1).map((row2, device) => row2.map(() => ({ block: device, parts: 1 })));
+    const cells = Array.from({ length: n }, (_, block) => Array(n).fill({ block, parts: 1 }));
     const stage = new Stage(cells);
     for (let step2 = 0; step2 < n; step2++) {
-      const said = REPORT.swap;
-      stage.step(said, true, n, (device) => {
-        const to = partner(device, step2, n);
+      stage.step(REPORT.swap, true, (device) => {
+        const to = n & n - 1 ? (step2 - device + n) % n : device ^ step2;
         return to === device ? null : { to, slot: to, target: device };
       });
     }
@@ -1013,29 +1011,28 @@ var STEPS = {
   "collective-broadcast": (n) => {
     const stage = new Stage(table(n, 1, (device) => device ? 0 : 1));
     for (let step2 = 0; step2 < n - 1; step2++) {
-      const only = (device) => device === step2 ? { to: step2 + 1, slot: 0, target: 0 } : null;
-      stage.step(REPORT.goesOn, false, n, only);
+      stage.step(
+        REPORT.goesOn,
+        false,
+        (device) => device === step2 ? { to: step2 + 1, slot: 0, target: 0 } : null
+      );
     }
     return stage.done(1, 1);
   },
   "collective-permute": null,
   "ragged-all-to-all": null
 };
-function partner(device, step2, n) {
-  return n & n - 1 ? (step2 - device + n) % n : device ^ step2;
-}
 function scatter(stage, n) {
   for (let step2 = 0; step2 < n - 1; step2++) {
-    stage.step(REPORT.adds, true, n, (device) => {
+    stage.step(REPORT.adds, true, (device) => {
       const slot = (device - step2 - 1 + 2 * n) % n;
       return { to: (device + 1) % n, slot, target: slot };
     });
   }
 }
-function gather(stage, n, whole) {
-  const said = whole > 1 ? REPORT.passesSum : REPORT.passes;
+function gather(stage, n, said) {
   for (let step2 = 0; step2 < n - 1; step2++) {
-    stage.step(said, false, n, (device) => {
+    stage.step(said, false, (device) => {
       const slot = (device - step2 + n) % n;
       return { to: (device + 1) % n, slot, target: slot };
     });
@@ -1049,9 +1046,8 @@ function permute(one, mesh) {
     return null;
   }
   const target = new Map(pairs);
-  const first = members2.map((_, block) => [{ block, parts: 1 }]);
-  const stage = new Stage(first);
-  stage.step(REPORT.toPartner, true, members2.length, (device) => {
+  const stage = new Stage(members2.map((_, block) => [{ block, parts: 1 }]));
+  stage.step(REPORT.toPartner, true, (device) => {
     const to = target.get(device);
     return to === void 0 ? null : { to, slot: 0, target: 0 };
   });
@@ -1071,20 +1067,18 @@ var Stage = class {
     this._frames = [first];
   }
   /** All devices send at once; `gives` says whether what is sent is gone from its sender. */
-  step(said, gives, n, sends) {
+  step(said, gives, sends) {
     const now = this._frames[this._frames.length - 1];
     const next = now.map((row2) => [...row2]);
     const moves = [];
-    for (let from = 0; from < n; from++) {
+    now.forEach((row2, from) => {
       const sent2 = sends(from);
-      const cell = sent2 && now[from][sent2.slot];
-      if (sent2 && cell) {
+      const cell = sent2 && row2[sent2.slot];
+      if (cell) {
         moves.push({ from, ...sent2, cell });
-        if (gives) {
-          next[from][sent2.slot] = null;
-        }
+        next[from][sent2.slot] = gives ? null : cell;
       }
-    }
+    });
     moves.forEach(({ to, target, cell }) => {
       const own = next[to][target];
       const parts = own && own.block === cell.block && gives ? own.parts + cell.parts : cell.parts;
@@ -1151,15 +1145,15 @@ function blockTint({ grid, holders }) {
   const ranks = new Map([...holders.keys()].sort((a, b) => a - b).map((block, i) => [block, i]));
   const [down, across] = plane(grid);
   return (block) => {
-    const rank2 = ranks.get(block);
-    if (rank2 === void 0) {
+    const rank = ranks.get(block);
+    if (rank === void 0) {
       return NOBODY;
     }
     const index = indexOf(grid, block);
     const along = (dim) => dim === null ? 0 : index[dim] / Math.max(1, grid[dim] - 1);
     const flat = down === null || grid[down] === 1;
     const [y, x] = flat ? [along(across), 0.5] : [along(down), along(across)];
-    return tint(rank2, ranks.size, y, x);
+    return tint(rank, ranks.size, y, x);
   };
 }
 function blockLabels(block, value, mesh, layout) {
@@ -1181,12 +1175,12 @@ function groupsPicture(collective, mesh) {
     ...meshPicture(mesh),
     title: groupsText(collective),
     tint: (place) => {
-      const rank2 = group[place];
-      if (rank2 < 0) {
+      const rank = group[place];
+      if (rank < 0) {
         return NOBODY;
       }
-      const turn = rank2 / Math.max(1, groups.length - 1);
-      return inPairs ? tint(0, 1) : tint(rank2, groups.length, turn, 0.8 * (rank2 % 2));
+      const turn = rank / Math.max(1, groups.length - 1);
+      return inPairs ? tint(0, 1) : tint(rank, groups.length, turn, 0.8 * (rank % 2));
     },
     labels: (place) => {
       const device = String(mesh.device_ids[place]);
@@ -1765,7 +1759,6 @@ var AROUND = 2;
 var LINES = 16;
 var Code = class {
   constructor(report, store) {
-    this.report = report;
     this.store = store;
     const byId = new Map(report.collectives.map((one) => [one.id, one]));
     report.sources.forEach((source, i) => {
@@ -1777,7 +1770,6 @@ var Code = class {
     });
     store.subscribe(() => this._mark());
   }
-  report;
   store;
   element = h("div", { class: "code" });
   _lines(source, index, led, byId) {
@@ -1804,7 +1796,7 @@ var Code = class {
   _mark() {
     const { chosen, pointed, value } = this.store.focus;
     const collective = pointed ?? chosen;
-    const place = value?.location ?? (collective && home(collective, this.report));
+    const place = value?.location ?? (collective && home(collective));
     const line2 = place ? this._rows.get(`${place.source}:${place.line}`) : void 0;
     if (line2 !== this._marked) {
       this._marked?.removeAttribute("data-marked");
@@ -2145,37 +2137,25 @@ var ALL = { kind: "", axis: "", asked: "", least: 0 };
 function passes(one, filter) {
   return (!filter.kind || one.kind === filter.kind) && (!filter.axis || axesOf(one).includes(filter.axis)) && (!filter.asked || one.say("asked") === filter.asked) && weight(one) >= filter.least;
 }
-function sorted(found, key, up, report) {
-  if (key === "order") {
+var COLUMNS = [
+  ["kind", REPORT.columnKind, (one) => one.say("name")],
+  ["result", REPORT.columnResult, (one) => product(one.shape)],
+  ["sends", REPORT.columnSends, weight],
+  ["asked", REPORT.columnAsked, (one) => one.say("cause")],
+  ["line", REPORT.columnLine, (one) => placeNumber(home(one))]
+];
+function placeNumber(place) {
+  return place ? place.source * 1e7 + place.line : Infinity;
+}
+function sorted(found, key, up) {
+  const rank = COLUMNS.find(([name]) => name === key)?.[2];
+  if (!rank) {
     return up ? found : [...found].reverse();
   }
-  const keyed = found.map((one) => ({ one, rank: rank(one, key, report) }));
+  const keyed = found.map((one) => ({ one, rank: rank(one) }));
   keyed.sort((a, b) => (a.rank < b.rank ? -1 : a.rank > b.rank ? 1 : 0) * (up ? 1 : -1));
   return keyed.map((item) => item.one);
 }
-function rank(one, key, report) {
-  switch (key) {
-    case "kind":
-      return one.say("name");
-    case "result":
-      return product(one.shape);
-    case "sends":
-      return weight(one);
-    case "asked":
-      return one.say("cause");
-    default: {
-      const place = home(one, report);
-      return place ? place.source * 1e7 + place.line : Infinity;
-    }
-  }
-}
-var COLUMNS = [
-  ["kind", REPORT.columnKind],
-  ["result", REPORT.columnResult],
-  ["sends", REPORT.columnSends],
-  ["asked", REPORT.columnAsked],
-  ["line", REPORT.columnLine]
-];
 var List = class {
   constructor(report, store) {
     this.report = report;
@@ -2251,7 +2231,7 @@ var List = class {
   _update() {
     const { key, up } = this._sort;
     const found = this.report.collectives.filter((one) => passes(one, this._filter));
-    this._shown = sorted(found, key, up, this.report);
+    this._shown = sorted(found, key, up);
     COLUMNS.forEach(([column, label3]) => {
       const arrow = column === key ? up ? " ↑" : " ↓" : "";
       this._buttons.get(column)?.setAttribute("aria-pressed", String(column === key));
@@ -2281,7 +2261,7 @@ var List = class {
     this._choose();
   }
   _row(one, index) {
-    const place = home(one, this.report);
+    const place = home(one);
     const row2 = h(
       "div",
       {
@@ -3256,7 +3236,7 @@ var MOST = 20;
 function questions(report) {
   const places = /* @__PURE__ */ new Map();
   for (const one of report.collectives) {
-    const place = home(one, report);
+    const place = home(one);
     const key = JSON.stringify([place?.source, place?.line]);
     const { sent: sent2 } = places.get(key) ?? places.set(key, { place, sent: [] }).get(key);
     if (!sent2.some((other) => alike(other, one))) {
@@ -3277,7 +3257,7 @@ function questions(report) {
   return found.sort((a, b) => (a.line ?? Infinity) - (b.line ?? Infinity)).slice(0, MOST);
 }
 function silent(report) {
-  const homes = report.collectives.map((one) => home(one, report));
+  const homes = report.collectives.map((one) => home(one));
   if (homes.some((place) => place?.source !== 0)) {
     return [];
   }

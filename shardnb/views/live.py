@@ -247,6 +247,12 @@ def _at(collective: Collective, report: Report) -> str:
     return place + words.inside((collective,)) + words.phase(collective)
 
 
+def _home(collective: Collective, report: Report) -> str:
+    """Give the number of the frame that it is told at; `-` where no frame's line is known."""
+    place = words.home(collective, report)
+    return "-" if place is None else str(collective.frames.index(place))
+
+
 def _because(collective: Collective) -> str:
     because = words.because(collective)
     return because[:1].upper() + because[1:]
@@ -261,6 +267,7 @@ _PLAIN: dict[str, Callable[[Collective, Report], str]] = {
     "cause": lambda one, _: words.cause(one),
     "grouping": lambda one, _: words.grouping(one),
     "at": _at,
+    "home": _home,
     "effects": lambda one, _: "\n".join(map(words.effect, one.fixes or ())),
 }
 # These name the operations around the collective, which the data holds already.

@@ -299,3 +299,14 @@ def test_what_is_not_known_of_a_steps_time_is_said_by_no_placement(report):
     value = replace(VALUES[0], name="h", origins=origins)
     said = live.said_of(replace(report, values=(value,)))
     assert said.arrivals.texts == ("?",)
+
+
+def test_a_collective_is_told_at_the_frame_that_its_text_names():
+    """An explained line before a library's, a file's first line in a dump, and none at all."""
+    frames = (Location(1, 7), Location(0, 2))
+    ones = (replace(PLAIN, frames=frames), replace(PLAIN, id=1), replace(PLAIN, id=2))
+    cell = Source("cell", "a\nb"), Source("layers.py", "c", 7)
+    report = Report("cell", MESH, collectives=ones, sources=cell)
+    assert live.said_of(report).collectives["home"] == live.Column(("1", "-"), "0 1 1")
+    dumped = replace(report, sources=(Source("train.py", "a\nb"), cell[1]))
+    assert live.said_of(dumped).collectives["home"] == live.Column(("0", "-"), "0 1 1")

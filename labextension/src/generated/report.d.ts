@@ -10,7 +10,7 @@ export type Direction = "forward" | "backward" | "sideways";
 export type Stop = "reduction" | "whole-axis" | "conflict" | "constraint" | "reshape";
 export type AxisType = "auto" | "explicit" | "manual";
 export type ArrayText = "type" | "held" | "copies" | "remarks" | "why";
-export type CollectiveText = "name" | "array" | "size" | "trips" | "asked" | "cause" | "grouping" | "at" | "effects" | "because" | "further" | "made" | "used";
+export type CollectiveText = "name" | "array" | "size" | "trips" | "asked" | "cause" | "grouping" | "at" | "home" | "effects" | "because" | "further" | "made" | "used";
 export type AskedBy = "called" | "requested" | "inferred";
 export type Ring = "all but its own" | "a result for each other" | "there and back" | "all";
 

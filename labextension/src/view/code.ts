@@ -18,7 +18,7 @@ export class Code {
   readonly element = h('div', { class: 'code' });
 
   constructor(
-    private readonly report: Report,
+    report: Report,
     private readonly store: Store
   ) {
     const byId = new Map(report.collectives.map(one => [one.id, one]));
@@ -62,7 +62,7 @@ export class Code {
   private _mark(): void {
     const { chosen, pointed, value } = this.store.focus;
     const collective = pointed ?? chosen;
-    const place = value?.location ?? (collective && home(collective, this.report));
+    const place = value?.location ?? (collective && home(collective));
     const line = place ? this._rows.get(`${place.source}:${place.line}`) : undefined;
     if (line !== this._marked) {
       this._marked?.removeAttribute('data-marked');

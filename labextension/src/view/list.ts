@@ -4,7 +4,7 @@ import { REPORT, SIZES } from '../generated/vocabulary';
 import { chip } from './badge';
 import { OWN_KEYS, button, h, mono, whenSeen } from './dom';
 import { product, wholeAxis } from './layout';
-import { Collective, Report, home, sent, weight } from './report';
+import { Collective, Location, Report, home, sent, weight } from './report';
 import { fill, grouped } from './slots';
 import { Store } from './store';
 
@@ -34,40 +34,29 @@ export function passes(one: Collective, filter: Filter): boolean {
   );
 }
 
+/** The columns, and by what each is sorted. */
+const COLUMNS: readonly (readonly [Key, string, (one: Collective) => number | string])[] = [
+  ['kind', REPORT.columnKind, one => one.say('name')],
+  ['result', REPORT.columnResult, one => product(one.shape)],
+  ['sends', REPORT.columnSends, weight],
+  ['asked', REPORT.columnAsked, one => one.say('cause')],
+  ['line', REPORT.columnLine, one => placeNumber(home(one))]
+];
+
+function placeNumber(place: Location | null): number {
+  return place ? place.source * 1e7 + place.line : Infinity;
+}
+
 /** Give the collectives in another order; equal ones stay in program order. */
-export function sorted(found: Collective[], key: Key, up: boolean, report: Report): Collective[] {
-  if (key === 'order') {
+export function sorted(found: Collective[], key: Key, up: boolean): Collective[] {
+  const rank = COLUMNS.find(([name]) => name === key)?.[2];
+  if (!rank) {
     return up ? found : [...found].reverse();
   }
-  const keyed = found.map(one => ({ one, rank: rank(one, key, report) }));
+  const keyed = found.map(one => ({ one, rank: rank(one) }));
   keyed.sort((a, b) => (a.rank < b.rank ? -1 : a.rank > b.rank ? 1 : 0) * (up ? 1 : -1));
   return keyed.map(item => item.one);
 }
-
-function rank(one: Collective, key: Key, report: Report): number | string {
-  switch (key) {
-    case 'kind':
-      return one.say('name');
-    case 'result':
-      return product(one.shape);
-    case 'sends':
-      return weight(one);
-    case 'asked':
-      return one.say('cause');
-    default: {
-      const place = home(one, report);
-      return place ? place.source * 1e7 + place.line : Infinity;
-    }
-  }
-}
-
-const COLUMNS: readonly (readonly [Key, string])[] = [
-  ['kind', REPORT.columnKind],
-  ['result', REPORT.columnResult],
-  ['sends', REPORT.columnSends],
-  ['asked', REPORT.columnAsked],
-  ['line', REPORT.columnLine]
-];
 
 export class List {
   readonly element: HTMLElement;
@@ -150,7 +139,7 @@ export class List {
   private _update(): void {
     const { key, up } = this._sort;
     const found = this.report.collectives.filter(one => passes(one, this._filter));
-    this._shown = sorted(found, key, up, this.report);
+    this._shown = sorted(found, key, up);
     COLUMNS.forEach(([column, label]) => {
       const arrow = column === key ? (up ? ' \u2191' : ' \u2193') : '';
       this._buttons.get(column)?.setAttribute('aria-pressed', String(column === key));
@@ -183,7 +172,7 @@ export class List {
   }
 
   private _row(one: Collective, index: number): HTMLElement {
-    const place = home(one, this.report);
+    const place = home(one);
     const row = h(
       'div',
       {

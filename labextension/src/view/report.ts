@@ -102,12 +102,9 @@ export function inState(value: Value, array: number, state: Partial<Value>): Val
   return { ...spoken(value, array, value.texts), ...state };
 }
 
-/** Give the place that a collective is told at: the explained text's, else another source's. */
-export function home(collective: Collective, report: Report): Data.Location | null {
-  const shown = collective.frames.filter(
-    ({ source }) => source === 0 || Boolean(report.sources[source]?.text)
-  );
-  return shown.find(frame => frame.source === 0) ?? shown[0] ?? null;
+/** Give the place that a collective is told at, null where none is known. */
+export function home(collective: Collective): Data.Location | null {
+  return collective.frames[Number(collective.say('home'))] ?? null;
 }
 
 type Place = Pick<Data.Location, 'source' | 'line'>;

@@ -83,40 +83,40 @@ type Steps = Omit<Play, 'members' | 'all' | 'sends'>;
 
 /** How a group of so many devices makes each kind; null where no ring explains it. */
 const STEPS: Record<Kind, ((n: number) => Steps) | null> = {
-  'all-gather': (n: number) => {
+  'all-gather': n => {
     const stage = new Stage(table(n, n, (device, slot) => (device === slot ? 1 : 0)));
-    gather(stage, n, 1);
+    gather(stage, n, REPORT.passes);
     return stage.done(n, 1);
   },
-  'reduce-scatter': (n: number) => {
+  'reduce-scatter': n => {
     const stage = new Stage(table(n, n, () => 1));
     scatter(stage, n);
     return stage.done(n, n);
   },
-  'all-reduce': (n: number) => {
+  'all-reduce': n => {
     const stage = new Stage(table(n, n, () => 1));
     scatter(stage, n);
-    gather(stage, n, n);
+    gather(stage, n, REPORT.passesSum);
     return stage.done(n, n);
   },
-  'all-to-all': (n: number) => {
-    const cells = table(n, n, () => 1).map((row, device) => row.map(() => ({ block: device, parts: 1 })));
+  'all-to-all': n => {
+    const cells = Array.from({ length: n }, (_, block) => Array(n).fill({ block, parts: 1 }));
     const stage = new Stage(cells);
     for (let step = 0; step < n; step++) {
-      const said = REPORT.swap;
-      stage.step(said, true, n, device => {
-        const to = partner(device, step, n);
+      // In `n` steps a device swaps with everybody once, itself among them.
+      stage.step(REPORT.swap, true, device => {
+        const to = n & (n - 1) ? (step - device + n) % n : device ^ step;
         return to === device ? null : { to, slot: to, target: device };
       });
     }
     return stage.done(n, 1);
   },
-  'collective-broadcast': (n: number) => {
+  'collective-broadcast': n => {
     const stage = new Stage(table(n, 1, device => (device ? 0 : 1)));
     for (let step = 0; step < n - 1; step++) {
-      const only = (device: number) =>
-        device === step ? { to: step + 1, slot: 0, target: 0 } : null;
-      stage.step(REPORT.goesOn, false, n, only);
+      stage.step(REPORT.goesOn, false, device =>
+        device === step ? { to: step + 1, slot: 0, target: 0 } : null
+      );
     }
     return stage.done(1, 1);
   },
@@ -124,15 +124,10 @@ const STEPS: Record<Kind, ((n: number) => Steps) | null> = {
   'ragged-all-to-all': null
 };
 
-/** With whom a device swaps; in `n` steps it is everybody once, itself among them. */
-function partner(device: number, step: number, n: number): number {
-  return n & (n - 1) ? (step - device + n) % n : device ^ step;
-}
-
 /** Every device passes on a block of partial sums, and the next one adds its own part. */
 function scatter(stage: Stage, n: number): void {
   for (let step = 0; step < n - 1; step++) {
-    stage.step(REPORT.adds, true, n, device => {
+    stage.step(REPORT.adds, true, device => {
       const slot = (device - step - 1 + 2 * n) % n;
       return { to: (device + 1) % n, slot, target: slot };
     });
@@ -140,10 +135,9 @@ function scatter(stage: Stage, n: number): void {
 }
 
 /** Every device passes on the block that came last, and keeps a copy. */
-function gather(stage: Stage, n: number, whole: number): void {
-  const said = whole > 1 ? REPORT.passesSum : REPORT.passes;
+function gather(stage: Stage, n: number, said: string): void {
   for (let step = 0; step < n - 1; step++) {
-    stage.step(said, false, n, device => {
+    stage.step(said, false, device => {
       const slot = (device - step + n) % n;
       return { to: (device + 1) % n, slot, target: slot };
     });
@@ -161,9 +155,8 @@ function permute(one: Collective, mesh: Mesh): Play | null {
     return null;
   }
   const target = new Map(pairs);
-  const first: Grid = members.map((_, block) => [{ block, parts: 1 }]);
-  const stage = new Stage(first);
-  stage.step(REPORT.toPartner, true, members.length, device => {
+  const stage = new Stage(members.map((_, block) => [{ block, parts: 1 }]));
+  stage.step(REPORT.toPartner, true, device => {
     const to = target.get(device);
     return to === undefined ? null : { to, slot: 0, target: 0 };
   });
@@ -188,20 +181,18 @@ class Stage {
   }
 
   /** All devices send at once; `gives` says whether what is sent is gone from its sender. */
-  step(said: string, gives: boolean, n: number, sends: Sends): void {
+  step(said: string, gives: boolean, sends: Sends): void {
     const now = this._frames[this._frames.length - 1];
     const next = now.map(row => [...row]);
     const moves: Move[] = [];
-    for (let from = 0; from < n; from++) {
+    now.forEach((row, from) => {
       const sent = sends(from);
-      const cell = sent && now[from][sent.slot];
-      if (sent && cell) {
+      const cell = sent && row[sent.slot];
+      if (cell) {
         moves.push({ from, ...sent, cell });
-        if (gives) {
-          next[from][sent.slot] = null;
-        }
+        next[from][sent.slot] = gives ? null : cell;
       }
-    }
+    });
     moves.forEach(({ to, target, cell }) => {
       const own = next[to][target];
       const parts = own && own.block === cell.block && gives ? own.parts + cell.parts : cell.parts;

@@ -31,7 +31,7 @@ export interface Question {
 export function questions(report: Report): Question[] {
   const places = new Map<string, { place: Location | null; sent: Collective[] }>();
   for (const one of report.collectives) {
-    const place = home(one, report);
+    const place = home(one);
     const key = JSON.stringify([place?.source, place?.line]);
     const { sent } = places.get(key) ?? places.set(key, { place, sent: [] }).get(key)!;
     if (!sent.some(other => alike(other, one))) {
@@ -54,7 +54,7 @@ export function questions(report: Report): Question[] {
 
 /** Give the explained lines that compute something and send nothing, where each collective has a line there. */
 function silent(report: Report): Location[] {
-  const homes = report.collectives.map(one => home(one, report));
+  const homes = report.collectives.map(one => home(one));
   if (homes.some(place => place?.source !== 0)) {
     return [];
   }
