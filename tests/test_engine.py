@@ -91,6 +91,15 @@ def test_the_garbage_collector_is_left_as_it_was():
     assert gc.isenabled()
 
 
+def test_what_the_user_froze_stays_frozen():
+    gc.freeze()
+    try:
+        sn.explain(lambda x: x + 1, X, mesh="data=8")
+        assert gc.get_freeze_count() > 100_000
+    finally:
+        gc.unfreeze()
+
+
 def test_an_argument_that_lies_elsewhere_on_its_mesh_has_its_price():
     grid = make_grid("data=4")
     lies = jax.device_put(np.ones((8, 8), np.float32), NamedSharding(grid.mesh, P(None, "data")))
