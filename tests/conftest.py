@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 
 import pytest
 
@@ -13,6 +14,13 @@ os.environ["SHARDNB_STRICT"] = "1"
 
 # What .ci/run cannot install, or has in its other run. A skip says "needs" and one of these.
 NOT_INSTALLABLE = ("an accelerator", r"jax 0\.\d+")
+
+
+@pytest.fixture(autouse=True)
+def _no_part_of_jax_stays_gone(monkeypatch):
+    """A test that takes a part of JAX away leaves no note of it in the reports of later tests."""
+    if parts := sys.modules.get("shardnb.jax_compat.parts"):
+        monkeypatch.setattr(parts, "_gone", {})
 
 
 @pytest.hookimpl(wrapper=True)
