@@ -3,8 +3,8 @@
 The partitioner visits the instructions one by one and writes for each one or several new ones.
 What it writes keeps the key (op_name and stack frame) of the instruction, or of the value that is
 moved for it. So a new instruction of the same kind and key that takes the same values *is* the old
-one; others are helpers, which carry values along. Keys repeat, so that several old instructions
-may fit at first; what takes the value later tells which one it was, in a second pass.
+one; others are helpers, which carry values along. Keys repeat, so several old instructions may fit:
+then the one that nothing stands for yet comes first.
 """
 
 from __future__ import annotations
@@ -23,17 +23,11 @@ from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction, Key
 from shardnb.texts.opcodes import STEPS, TUPLES
 
-_DATA = {"dynamic-slice": 1, "slice": 1, "dynamic-update-slice": 2, "pad": 1, "reduce": 1}
-"""How many of the first operands of a helper carry data; the others say where."""
-
-_PASSES = 3
-"""In the first pass an operand may still fit several; who takes it is known for the second."""
-
 _VIEWS = ("broadcast", "convert", "reshape", "transpose")
-"""No exchange between neighbours starts with one of these."""
+"""No exchange between neighbours starts with one of these (`rows_by_split_indices`)."""
 
 _LIMIT = 8
-"""A helper that carries more values than this says nothing."""
+"""A helper that carries more values than this says nothing; `cumsum_scan` has more than two."""
 
 _STEM = re.compile(r"(?:\.clone)?(?:\.\d+)?$")
 _CLONE = re.compile(r"\.clone(?:\.\d+)?$")
@@ -107,27 +101,9 @@ class _Aligner:
         self.index, self.after = index, after
         self.program, self.before = index.program, index.graph
         self.found = Alignment(index, after)
-        self.fixed: dict[str, str] = {}
         self.claimed: set[str] = set()
-        self.memory: dict[str, tuple[list[Values], list[_Fit]]] = {}
 
     def run(self) -> Alignment:
-        for _ in range(_PASSES):
-            self._pass()
-            stands_for = self.found.stands_for
-            if all(
-                new in stands_for and self._number(stands_for[new]) == self._number(old)
-                for new, old in self.fixed.items()
-            ):
-                break
-        return self.found
-
-    def _number(self, name: str) -> HloValue:
-        return self.index.number(HloValue(name))
-
-    def _pass(self) -> None:
-        """Place every instruction, with what an earlier pass told."""
-        self.found, self.claimed = Alignment(self.index, self.after), set()
         for number, value in self.after.parameters.items():
             if number in self.before.parameters:
                 self._set(value.name, (self.before.parameters[number],), exact=True)
@@ -136,6 +112,7 @@ class _Aligner:
                 self._constant(instruction)
             elif instruction.opcode not in TUPLES and instruction.opcode != "parameter":
                 self._place(instruction)
+        return self.found
 
     def _set(self, name: str, values: Values, *, exact: bool, taken: Sequence[Values] = ()) -> None:
         self.found.carries[name] = values
@@ -157,14 +134,12 @@ class _Aligner:
         taken = [self.found.values(operand) for operand in self.after.operands[new.name]]
         key = new.key
         by_partitioner = kind_of(new.opcode) is not None and is_generated(new)
-        fits = [] if by_partitioner or not key[0] else self._remembered(new, taken, key)
+        fits = [] if by_partitioner or not key[0] else self._fits(new, taken, key)
         if fits:
-            values = self._ordered(new, [fit.old for fit in fits])
-            if len(values) == 1 or len(set(map(self.index.number, values))) == 1:
-                self._tell(self.before.operands[values[0].name], self.after.operands[new.name])
+            values = self._ordered([fit.old for fit in fits])
             self._set(new.name, values, exact=fits[0].exact, taken=taken)
             return
-        carried = self._carried(new, taken, key)
+        carried = self._carried(new, taken)
         self.found.carries[new.name] = carried
         if kind_of(new.opcode) is None and key[0]:
             self._last_step(new, key, carried)
@@ -172,27 +147,14 @@ class _Aligner:
     def _last_step(self, new: Instruction, key: Key, carried: Values) -> None:
         """Let the last step of a key stand for what left no instruction of its kind."""
         fed = [old for old in self.index.fed(key, carried) if old.value not in carried]
-        exact = [old for old in fed if self._is_shard(new, old)]
-        fed = exact or [old for old in fed if _may_be_block(new, old)]
-        if not fed or not self._leaves(new, key, exact=bool(exact)):
-            return
-        values = self._ordered(new, fed)
-        self._set(new.name, values, exact=bool(exact), taken=(carried,))
+        fed = [old for old in fed if self._is_shard(new, old)]
+        if fed and self._leaves(new, key):
+            self._set(new.name, self._ordered(fed), exact=True, taken=(carried,))
 
-    def _ordered(self, new: Instruction, olds: list[Instruction]) -> Values:
-        """Put first what an instruction is known to be, then what no other one stands for."""
-        if len(olds) == 1:
-            return (olds[0].value,)
-        fixed = [old for old in olds if old.name == self.fixed.get(new.name)]
-        ordered = sorted(dict.fromkeys(fixed or olds), key=lambda old: old.name in self.claimed)
+    def _ordered(self, olds: list[Instruction]) -> Values:
+        """Put first what no other instruction stands for."""
+        ordered = sorted(dict.fromkeys(olds), key=lambda old: old.name in self.claimed)
         return tuple(old.value for old in ordered)
-
-    def _remembered(self, new: Instruction, taken: list[Values], key: Key) -> list[_Fit]:
-        """Give what fitted in an earlier pass, if the same values were taken there."""
-        known = self.memory.get(new.name)
-        if known is None or known[0] != taken or not known[1]:
-            known = self.memory[new.name] = taken, self._fits(new, taken, key)
-        return known[1]
 
     def _fits(self, new: Instruction, taken: list[Values], key: Key) -> list[_Fit]:
         """Give the instructions of the same kind that take the same values, best ones only."""
@@ -202,17 +164,9 @@ class _Aligner:
             if self._trusted(new, old, exact=exact):
                 fits.append(_Fit(agree, exact, old))
         if not fits:
-            return self._through_steps(new, taken, key) or self._only(new, key, taken)
+            return self._only(new, key, taken)
         best = max(fit[:2] for fit in fits)
         return [fit for fit in fits if fit[:2] == best]
-
-    def _through_steps(self, new: Instruction, taken: list[Values], key: Key) -> list[_Fit]:
-        """Fit an instruction one of whose operands was reached by other steps than before."""
-        if new.opcode in STEPS:
-            return []
-        olds = self.index.through_steps(key, new.opcode, taken)
-        fits = [_Fit(0, exact=True, old=old) for old in olds if self._is_shard(new, old)]
-        return fits if len(fits) == 1 else []
 
     def _only(self, new: Instruction, key: Key, taken: list[Values]) -> list[_Fit]:
         """Fit a copy whose operands were lost on the way, where only one can be meant."""
@@ -232,13 +186,10 @@ class _Aligner:
             return True
         if len(self.before.operands[old.name]) > 1 and old.opcode in ("concatenate", "select"):
             return True
-        places = (*self.before.operands[old.name][:1], old.value)
-        layouts = [self.program.layout(self.before, place) for place in places]
-        stays = layouts[0] is not None and layouts[0] == layouts[-1]
-        if exact and (old.opcode in _VIEWS or (old.opcode == "copy" and stays)):
+        if exact and old.opcode in _VIEWS:
             return True
         if exact:
-            return new.name not in self._exchanged and not self._is_step(new, old)
+            return not self._is_step(new, old)
         return old.opcode == "reshape" and self._is_other_block(new, old)
 
     def _is_step(self, new: Instruction, old: Instruction) -> bool:
@@ -246,7 +197,7 @@ class _Aligner:
         if old.opcode != "slice":
             return False
         taken = (user.key == new.key for user in self.before.users.get(old.value, ()))
-        return not self._leaves(new, new.key, exact=True) and not any(taken)
+        return not self._leaves(new, new.key) and not any(taken)
 
     def _is_other_block(self, new: Instruction, old: Instruction) -> bool:
         """Whether a reshape gives a block of the old one's result in another layout."""
@@ -255,55 +206,20 @@ class _Aligner:
             return False
         return not self._enters_all_to_all(new)
 
-    @cached_property
-    def _exchanged(self) -> set[str]:
-        """Blocks that are on their way to neighbours, for their own key's operation."""
-        permutes = (node for node in self.after.body if node.opcode == "collective-permute")
-        sent = (
-            (permute, self.after.maker(block))
-            for permute in permutes
-            for block in self.after.operands[permute.name]
-        )
-        return {block.name for permute, block in sent if block and block.key == permute.key}
-
-    def _tell(self, olds: Values, news: Values) -> None:
-        """Note what the operands of an instruction were, now that it is known."""
-        for old, new in zip(olds, news, strict=False):
-            carried = self.found.carries.get(new.name, ())
-            known = len(carried) > 1 and new.name in self.found.stands_for
-            if known and HloValue(old.name) in carried:
-                self.fixed[new.name] = old.name
-
     def _is_shard(self, new: Instruction, old: Instruction) -> bool:
         return self.program.shard_shapes(old) == new.shapes
 
-    def _carried(self, new: Instruction, taken: list[Values], key: Key) -> Values:
+    def _carried(self, new: Instruction, taken: list[Values]) -> Values:
         if new.opcode == "select":
             taken = taken[1:]
-        count = _DATA.get(new.opcode, len(taken))
-        values = tuple(dict.fromkeys(value for values in taken[:count] for value in values))
-        makers = {value: self.before.maker(value) for value in values if key[0]}
-        same_key = (value for value, node in makers.items() if node is not None and node.key == key)
-        data = tuple(v for v in values if not self.program.is_constant(self.before, v))
-        return tuple(dict.fromkeys((*same_key, *(data or values))))[:_LIMIT]
+        values = dict.fromkeys(value for values in taken for value in values)
+        data = [v for v in values if not self.program.is_constant(self.before, v)]
+        return tuple(data or values)[:_LIMIT]
 
-    def _leaves(self, new: Instruction, key: Key, *, exact: bool) -> bool:
-        """Whether a value goes on to another operation, to be moved, or out of the computation.
-
-        It is moved as a whole block in one step, or in two of which the first is a reshape.
-        """
-        return new.is_root or any(
-            user.key != key
-            or (exact and user.opcode in ("all-gather", "all-to-all"))
-            or (exact and user.opcode == "reshape" and self._enters_all_to_all(user))
-            for user in self.after.users.get(new.value, ())
-        )
+    def _leaves(self, new: Instruction, key: Key) -> bool:
+        """Whether a value goes on to another operation, or out of the computation."""
+        users = self.after.users.get(new.value, ())
+        return new.is_root or any(user.key != key for user in users)
 
     def _enters_all_to_all(self, new: Instruction) -> bool:
         return any(user.opcode == "all-to-all" for user in self.after.users.get(new.value, ()))
-
-
-def _may_be_block(new: Instruction, old: Instruction) -> bool:
-    """Whether a result may be a block of another one, in some layout: no dimension is longer."""
-    (_, part), (_, full) = new.arrays[0], old.arrays[0]
-    return len(part) == len(full) and all(p <= max(f, 1) for p, f in zip(part, full, strict=True))

@@ -185,7 +185,6 @@ class Matcher:
         moved = [(one, self.made_from.entering(one)) for one in alike]
         found = [one for one, other in moved if parameter is not None and other == parameter]
         found = found or [one for one, other in moved if parameter is None or other is None]
-        found = [one for one in found if one.arrays[0][0] == collective.dtype] or found
         places = {(one.computation, one.operands) for one in found}
         return found[0] if len(places) == 1 else None
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 from shardnb.causes.stated_shardings import is_shard_map_edge
 from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction, Key
-from shardnb.texts.opcodes import ONE_OPERAND_STEPS, STEPS, TUPLES
+from shardnb.texts.opcodes import STEPS, TUPLES
 
 Values = tuple[HloValue, ...]
 Numbers = dict[HloValue, None]
@@ -43,7 +42,7 @@ class Index:
         self._of_kind[key, opcode].append(old)
         self._taking[key, opcode, *self._first(old)].append(old)
         if old.opcode in STEPS:
-            for source in dict.fromkeys(map(self.number, self._sources(old))):
+            for source in dict.fromkeys(map(self.number, self.graph.operands[old.name])):
                 self._fed[key, source].append(old)
 
     def _first(self, old: Instruction) -> tuple[int, HloValue]:
@@ -52,14 +51,6 @@ class Index:
             if not self.program.is_constant(self.graph, operand):
                 return at, self.number(operand)
         return _ALL_CONSTANT
-
-    def _sources(self, old: Instruction) -> Iterator[HloValue]:
-        """Give the operands; those of slices too, which a concatenation may take in itself."""
-        for operand in self.graph.operands[old.name]:
-            yield operand
-            node = self.graph.maker(operand)
-            if old.opcode == "concatenate" and node is not None and node.opcode == "slice":
-                yield self.graph.operands[node.name][0]
 
     def number(self, value: HloValue) -> HloValue:
         """Give the first value that is computed as this one is."""
@@ -106,25 +97,3 @@ class Index:
             elif numbers or not self.program.is_constant(self.graph, operand):
                 return None
         return agree
-
-    def through_steps(self, key: Key, opcode: str, taken: Sequence[Values]) -> list[Instruction]:
-        """Give what takes these values after other steps than here."""
-        values = dict.fromkeys(value for carried in taken for value in carried)
-        return [
-            old
-            for old in dict.fromkeys(user for v in values for user in self.graph.users.get(v, ()))
-            if old.opcode == opcode and old.key == key
-            if self._agrees_through_steps(old, taken)
-        ]
-
-    def _agrees_through_steps(self, old: Instruction, taken: Sequence[Values]) -> bool:
-        operands = self.graph.operands[old.name]
-        return len(operands) == len(taken) and all(
-            self._comes_from(operand, set(map(self.number, values)))
-            for operand, values in zip(operands, taken, strict=True)
-        )
-
-    def _comes_from(self, operand: HloValue, numbers: set[HloValue]) -> bool:
-        """Whether a value is one of these, moved on by steps that compute nothing."""
-        steps = islice(self.graph.upward(operand, ONE_OPERAND_STEPS | {"slice"}), _DEPTH)
-        return any(self.number(one) in numbers for one in steps)

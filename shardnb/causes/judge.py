@@ -159,8 +159,6 @@ class Judge:
         if layout is None or layout.spec is None:
             return UNKNOWN
         if self.stated.states_sharding(graph, node):
-            if self._stays(move, node, layout):
-                return self._moved_result(move, moved)
             return self._at_edge(graph, node, layout)
         if node.opcode == "while":
             return self._into_loop(graph, node, producer, moved)
@@ -229,15 +227,6 @@ class Judge:
             if origin is not None and origin.asked_by == "requested":
                 return Verdict("output-spec", "requested", CARRY, layout.spec, stated=origin.stated)
         return Verdict("conflict", detail=CARRY, needed=layout.spec)
-
-    def _stays(self, move: Movement, node: Instruction, layout: Layout) -> bool:
-        """Whether blocks are permuted for an edge that leaves a value where it was declared to lie.
-
-        So it was computed elsewhere, in blocks of the declared shape.
-        """
-        wanted = self.program.layout(move.graph, node.value)
-        permute = move.collective.opcode == "collective-permute"
-        return permute and wanted is not None and wanted.spec == layout.spec
 
     def _at_edge(self, graph: Graph, node: Instruction, layout: Layout) -> Verdict:
         wanted = self.program.layout(graph, node.value)

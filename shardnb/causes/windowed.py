@@ -109,9 +109,6 @@ class Windowed:
         if len(found) > 1:
             found = [node for node in found if self._may_be(before, node, loop)]
             found = [node for node in found if self._takes_alike(before, node, loop)]
-            held = sorted(math.prod(shape) for _, shape in loop.instruction.arrays[:2])
-            exact = [node for node in found if held == sorted(self._sizes(before, node))]
-            found = exact or found
         return found if len({self._kind(before, node) for node in found}) == 1 else []
 
     def _may_be(self, before: Graph, product: Instruction, loop: _StepLoop) -> bool:
