@@ -308,7 +308,9 @@ class Matcher:
             return home
         if len(beside) == 1:
             return next(iter(beside))
-        return self.partitioned.entry if not beside and not first.within else None
+        # Products in steps, which TPU unrolled, stand beside it as well.
+        outside = not first.within and (not beside or self.partitioned.entry in beside)
+        return self.partitioned.entry if outside else None
 
     def _operand_keys(self, final: Instruction) -> list[Key]:
         graph = self.optimized.graph_of(final)

@@ -154,7 +154,7 @@ class _Explainer:
         alignment = self._alignment(made.computation) if made is not None else None
         if made is None or alignment is None:
             return self._written(collective, UNKNOWN, Facts(), collective.op_name)
-        move = self.windowed.sum(made) or walk(alignment, made)
+        move = self.windowed.sum(made) or self.windowed.taken(made, walk(alignment, made))
         permuted = [one for one in move.chain if one.opcode == "collective-permute"]
         axes = (self._axes(permuted[0]) or ()) if permuted else ()
         verdict = self.judge.judge(move, self._axes(made), axes)

@@ -19,7 +19,7 @@ from shardnb.terms.collectives import reduces
 from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import Module
 from shardnb.texts.instruction import HloValue, Instruction
-from shardnb.texts.opcodes import PRODUCTS, VIEWS
+from shardnb.texts.opcodes import PRODUCTS, SAME_DIMENSIONS, VIEWS
 
 _BODY = re.compile(r"windowed_dot_general_body_(ag|rs)")
 IN_STEPS = "in steps with the product: each device passes a block on"
@@ -81,6 +81,21 @@ class Windowed:
             return None
         products = self._products(before, loop)
         return _completed(before, made, products[0]) if products else None
+
+    def taken(self, made: Instruction, move: Movement) -> Movement:
+        """Give a move into such a loop as one for its product; another one as it is."""
+        graph = self._after.get(made.computation)
+        if not self._bodies or graph is None or move.producer is None or move.consumer:
+            return move
+        loops = {loop.instruction for loop in self._bodies.values() if loop.graph is graph}
+        keys = {user.key for user in _users(graph, made) if user in loops}
+        for node in move.graph.body:
+            if node.opcode in PRODUCTS and node.key in keys:
+                operands = move.graph.operands[node.name]
+                steps = (move.graph.upward(operand, SAME_DIMENSIONS) for operand in operands)
+                if any(move.producer in values for values in steps):
+                    return replace(move, consumer=node.name, result=None)
+        return move
 
     def _loop(self, made: Instruction) -> _StepLoop | None:
         """Give the loop that a permute stands in, goes into, or comes from."""

@@ -13,6 +13,7 @@ from jax.sharding import PartitionSpec as P
 import shardnb as sn
 from shardnb.causes.entry_parameters import EntryParameters
 from shardnb.texts import hlo
+from tests.benchmarks.bench_explain import transformer
 from tests.needs import needs_libtpu
 
 
@@ -247,6 +248,28 @@ def test_a_product_in_two_steps_sends_in_one_of_them():
     assert (step.reason, step.producer) == ("partial-sum", "result of dot_general")
     assert step.within == ("while",)
     assert step.trips == 1
+
+
+@needs_libtpu
+def test_a_training_step_names_what_enters_a_product_in_steps_and_sums_sent_together():
+    # Two layers of the benchmark's transformer, parameters over data and model. What enters a loop
+    # of a product is gathered for that product; gradients of several layers, scattered together
+    # beside such loops, are partial sums.
+    step, args, specs = transformer(2)
+    report = explained(
+        step,
+        *args,
+        mesh="data=4,model=2",
+        in_specs=specs,
+        out_specs=(specs[0], specs[1], P()),
+    )
+    products = [c for c in report.collectives if c.shape == (64, 128, 512)]
+    assert {c.consumer for c in products if c.producer == "result of mul"} == {"dot_general"}
+    scattered = [c for c in report.collectives if c.kind == "reduce-scatter"]
+    assert {c.reason for c in scattered} == {"partial-sum"}
+    # Left: both gradients of a layer's scales, padded and added before they are summed once.
+    unknown = [c for c in report.collectives if c.reason == "unknown"]
+    assert [c.shape for c in unknown] == [(2, 256)] * 2
 
 
 @needs_libtpu
