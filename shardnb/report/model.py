@@ -20,6 +20,7 @@ from shardnb.terms.causes import AskedBy, Phase, Reason
 from shardnb.terms.collectives import Kind, Within
 from shardnb.terms.findings import FindingKind
 from shardnb.terms.origins import Direction, OriginKind, Stop
+from shardnb.terms.roles import Role
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -214,6 +215,7 @@ class Collective:
     `made_as` is the kind that the partitioner made, where the compiler sends another. `algorithm`
     is the compiler's name of how it sends it, `overlap` what runs meanwhile (None: it is not
     asynchronous, or that is not known).
+    `role` is what it does for `role_of`, such as `params['w1']`, where the dataflow shows that.
     """
 
     id: int
@@ -249,6 +251,8 @@ class Collective:
     algorithm: str | None = None
     overlap: Overlap | None = None
     least_trips: int = 0
+    role: Role | None = None
+    role_of: str = ""
 
     @property
     def bytes(self) -> int:
@@ -286,6 +290,8 @@ class Finding:
     `wasted_bytes` are one device's: what it holds, or sends in a run, and need not.
     `values` are the arrays that it is about, to be drawn: for a full rematerialisation the array
     as it lies, and as it is needed.
+    `wire_bytes` are what one device sends in a run because of it, by `collectives`, their ids.
+    `locations` are its lines, where there are several, `edit` mends it and is not compiled yet.
     """
 
     kind: FindingKind
@@ -294,6 +300,10 @@ class Finding:
     wasted_bytes: int | None = None
     details: str = ""
     values: tuple[Value, ...] = ()
+    wire_bytes: int | None = None
+    collectives: tuple[int, ...] = ()
+    locations: tuple[Location, ...] = ()
+    edit: str = ""
 
 
 @dataclass(frozen=True)

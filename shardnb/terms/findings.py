@@ -9,6 +9,11 @@ from shardnb.terms.table import Term, terms
 
 FindingKind = Literal[
     "replicated",
+    "lost sharding",
+    "state unlike parameters",
+    "returned otherwise",
+    "repeated gather",
+    "activation gather",
     "silent replication",
     "moved",
     "donation",
@@ -27,6 +32,11 @@ FINDINGS: Mapping[FindingKind, Term[FindingKind]] = terms(
     FindingKind,
     {
         "replicated": "a large input of which devices hold copies",
+        "lost sharding": "an axis that shards an array and no longer what is computed from it",
+        "state unlike parameters": "optimizer state or gradients sharded unlike their parameters",
+        "returned otherwise": "state that comes out with another sharding than it went in with",
+        "repeated gather": "a parameter that is gathered more than once in the forward pass",
+        "activation gather": "an activation that is gathered in full",
         "silent replication": "less sharded than the spec that you wrote",
         "moved": "an argument that is resharded at each call",
         "donation": "a donated input whose memory no result reuses",

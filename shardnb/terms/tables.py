@@ -11,12 +11,14 @@ from shardnb.terms.collectives import KINDS
 from shardnb.terms.findings import FINDINGS
 from shardnb.terms.origins import DIRECTIONS, ORIGINS, STOPS
 from shardnb.terms.primitives import FUNCTIONS, PRIMITIVES
+from shardnb.terms.roles import ROLES
 
 TABLES: Mapping[str, Mapping[Any, Any]] = {
     "Kind": KINDS,
     "Asker": ASKERS,
     "Reason": REASONS,
     "Phase": PHASES,
+    "Role": ROLES,
     "FindingKind": FINDINGS,
     "OriginKind": ORIGINS,
     "Direction": DIRECTIONS,

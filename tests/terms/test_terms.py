@@ -8,12 +8,13 @@ import pytest
 from jax._src import core
 from jax._src.lax import parallel
 
-from shardnb.terms import axis_types, causes, collectives, findings, origins, primitives
+from shardnb.terms import axis_types, causes, collectives, findings, origins, primitives, roles
 from shardnb.terms.collectives import kind_of
 from shardnb.terms.primitives import FUNCTIONS, PRIMITIVES, primitive_of
+from shardnb.terms.roles import ROLES
 from shardnb.terms.tables import TABLES
 
-MODULES = (axis_types, causes, collectives, findings, origins, primitives)
+MODULES = (axis_types, causes, collectives, findings, origins, primitives, roles)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -69,3 +70,9 @@ def test_functions_that_give_all_devices_one_result():
     assert {name for name, row in FUNCTIONS.items() if row.reduces} == {
         *("psum", "pmean", "pmax", "pmin")
     }
+
+
+@pytest.mark.parametrize("row", ROLES.values(), ids=ROLES)
+def test_a_role_names_what_it_is_about_where_that_is_known(row):
+    assert "params['w']" in row.of("params['w']")
+    assert "{" not in row.of("params['w']") + row.of("")

@@ -4,7 +4,8 @@ export type Kind = "all-reduce" | "all-gather" | "reduce-scatter" | "all-to-all"
 export type Asker = "called" | "requested" | "inferred" | "made by the partitioner" | "asker unknown";
 export type Reason = "partial-sum" | "conflict" | "output-spec" | "whole-axis" | "reshape" | "uneven" | "halo" | "unknown";
 export type Phase = "forward" | "backward" | "rematerialised";
-export type FindingKind = "replicated" | "silent replication" | "moved" | "donation" | "full rematerialisation" | "no partitioned form" | "uneven" | "output spec" | "loop condition" | "accumulation" | "loop" | "out-of-memory";
+export type Role = "gradient" | "gradient-scatter" | "parameter-gather" | "parameter-update" | "optimizer-state" | "tensor-parallel-sum" | "gradient-norm" | "loss" | "requested-reshard" | "called";
+export type FindingKind = "replicated" | "lost sharding" | "state unlike parameters" | "returned otherwise" | "repeated gather" | "activation gather" | "silent replication" | "moved" | "donation" | "full rematerialisation" | "no partitioned form" | "uneven" | "output spec" | "loop condition" | "accumulation" | "loop" | "out-of-memory";
 export type OriginKind = "input" | "constraint" | "output" | "shard_map" | "type" | "unknown";
 export type Direction = "forward" | "backward" | "sideways";
 export type Stop = "reduction" | "whole-axis" | "conflict" | "constraint" | "reshape";
@@ -68,6 +69,8 @@ export interface Collective {
   algorithm: string | null;
   overlap: Overlap | null;
   least_trips: number;
+  role: Role | null;
+  role_of: string;
 }
 
 export interface Column {
@@ -104,6 +107,10 @@ export interface Finding {
   wasted_bytes: number | null;
   details: string;
   values: readonly Value[];
+  wire_bytes: number | null;
+  collectives: readonly number[];
+  locations: readonly Location[];
+  edit: string;
 }
 
 export interface Fix {

@@ -151,7 +151,9 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "made_as": null,
       "algorithm": null,
       "overlap": null,
-      "least_trips": 0
+      "least_trips": 0,
+      "role": null,
+      "role_of": ""
     },
     "parts": {
       "fixes": "Fix",
@@ -193,11 +195,16 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "location": null,
       "wasted_bytes": null,
       "details": "",
-      "values": []
+      "values": [],
+      "wire_bytes": null,
+      "collectives": [],
+      "locations": [],
+      "edit": ""
     },
     "parts": {
       "location": "Location",
-      "values": "Value"
+      "values": "Value",
+      "locations": "Location"
     }
   },
   "Fix": {
