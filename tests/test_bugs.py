@@ -15,9 +15,9 @@ from shardnb.bugs import Inconclusive, contained, refusable
 from shardnb.causes import explain as causes
 from shardnb.causes.judge import Judge
 from shardnb.search.fixes import find_fixes
-from shardnb.search.fixes.trial import Bench
 from shardnb.search.plans.estimate import Estimator
 from shardnb.search.plans.search import Field
+from shardnb.search.trial import compile_trial
 from tests.search.fixing import M8, case_3, edits_of, f32, made
 
 
@@ -134,7 +134,7 @@ def test_a_bug_before_the_judge_leaves_a_report_without_causes(monkeypatch, capl
 
 def test_a_bug_in_the_search_for_fixes_fails_a_test(monkeypatch):
     program, report = case_3()
-    monkeypatch.setattr(Bench, "_collectives", injected)
+    monkeypatch.setattr("shardnb.search.trial.find_collectives", injected)
     with pytest.raises(KeyError, match="injected"):
         find_fixes(program, report)
 
@@ -142,13 +142,13 @@ def test_a_bug_in_the_search_for_fixes_fails_a_test(monkeypatch):
 @pytest.mark.usefixtures("in_a_notebook")
 def test_a_bug_in_looking_at_one_fix_leaves_the_others(monkeypatch, caplog):
     program, report = case_3()
-    look, calls = Bench.look, []
+    calls = []
 
-    def first_broken(self, lowered):
+    def first_broken(lowered, mesh, *, whole):
         calls.append(lowered)
-        return injected() if len(calls) == 1 else look(self, lowered)
+        return injected() if len(calls) == 1 else compile_trial(lowered, mesh, whole=whole)
 
-    monkeypatch.setattr(Bench, "look", first_broken)
+    monkeypatch.setattr("shardnb.search.fixes.search.compile_trial", first_broken)
     (collective,) = find_fixes(program, report, seconds=120).collectives
     assert "a=P('data') b=P(None, 'model')" in edits_of(collective)
     (message,) = logged(caplog)

@@ -20,7 +20,7 @@ from shardnb.rewrite.rewrite_points import hooked, points_of
 from shardnb.rewrite.source_units import units_of
 from shardnb.search.fixes import find_fixes
 from shardnb.search.fixes.candidates import other_specs, product_edits
-from shardnb.search.fixes.trial import Bench, optimized_text
+from shardnb.search.trial import compile_trial
 from tests.search.fixing import M8, M42, case_3, edits_of, f32, made
 
 # The edit of the text
@@ -211,27 +211,28 @@ def test_an_edited_text_does_what_it_did():
 
 def test_a_look_sees_what_a_whole_compile_sees():
     program, report = case_3()
-    bench = Bench(report.mesh)
-    looked, weighed = bench.look(program.lowered), bench.weigh(program.lowered)
+    looked, weighed = (
+        compile_trial(program.lowered, report.mesh, whole=whole) for whole in (False, True)
+    )
     signatures = [
         [(c.kind, c.axes, c.dtype, c.shape, c.trips) for c in found.collectives]
         for found in (looked, weighed, report)
     ]
     assert signatures[0] == signatures[1] == signatures[2]
-    assert weighed.memory == report.memory.total
+    assert weighed.memory == report.memory
 
 
 def test_a_look_leaves_other_compiles_alone():
-    program, _ = case_3()
-    optimized_text(program.lowered, "cpu")
+    program, report = case_3()
+    compile_trial(program.lowered, report.mesh, whole=False)
     assert jax.jit(lambda x: x + 1)(1.0) == 2
 
 
 def test_the_replayed_program_is_the_program():
     program, report = case_3()
-    outcome = Bench(report.mesh).weigh(InputEdit(()).lowered(program))
+    outcome = compile_trial(InputEdit(()).lowered(program), report.mesh, whole=True)
     assert outcome.wire_bytes == report.wire_bytes
-    assert outcome.memory == report.memory.total
+    assert outcome.memory == report.memory
 
 
 def test_other_specs_move_one_axis():
@@ -307,7 +308,7 @@ def test_a_partial_sum_is_scattered_by_a_shard_map():
         "jax.lax.psum_scatter(a @ b, 'model', scatter_dimension=0, tiled=True), "
         "in_specs=(P('data', 'model'), P('model')), out_specs=P(('data', 'model')))(a, b)"
     )
-    (collective,) = Bench(report.mesh).look(edit.lowered(program)).collectives
+    (collective,) = compile_trial(edit.lowered(program), report.mesh, whole=False).collectives
     # Each device of two keeps half of the 64 rows that it had the sum of.
     assert (collective.kind, collective.shape) == ("reduce-scatter", (32, 1024))
     assert collective.wire_bytes == report.wire_bytes // 2

@@ -21,7 +21,7 @@ from shardnb.rewrite.source_units import units_of
 from shardnb.search.fixes import find_fixes
 from shardnb.search.fixes.candidates import constraint_edits, seen_points
 from shardnb.search.fixes.progress import line, shown
-from shardnb.search.fixes.trial import Bench
+from shardnb.search.trial import compile_trial
 from tests.causes import training
 from tests.causes.cases import CASES
 from tests.search.fixing import (
@@ -286,8 +286,9 @@ def test_a_whole_compile_stands_in_for_what_is_gone(monkeypatch):
         raise NotAvailable("the optimized program before machine code")
 
     program, report = case_3()
-    monkeypatch.setattr("shardnb.search.fixes.trial.optimized_modules", gone)
-    assert Bench(report.mesh).look(program.lowered).wire_bytes == report.wire_bytes
+    monkeypatch.setattr("shardnb.search.trial.optimized_modules", gone)
+    outcome = compile_trial(program.lowered, report.mesh, whole=False)
+    assert outcome.wire_bytes == report.wire_bytes
 
 
 def test_progress_counts_up_to_the_total():

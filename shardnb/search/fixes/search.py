@@ -24,7 +24,7 @@ from shardnb.search.fixes.candidates import (
     product_edits,
     seen_points,
 )
-from shardnb.search.fixes.trial import Bench, Outcome
+from shardnb.search.trial import Outcome, compile_trial
 
 Progress = Callable[[int, int, Fix | None], None]
 
@@ -115,8 +115,7 @@ class Search:
     def __post_init__(self) -> None:
         """Take the program as it stands for the measure."""
         report = self.report
-        self.before = Outcome.of(report.collectives, report.memory, report.work)
-        self._bench = Bench(self.report.mesh)
+        self.before = Outcome(report.collectives, report.memory, report.work)
         self._seen: set[str] = set()
         self._longest = 0.0
 
@@ -185,7 +184,7 @@ class Search:
     def _look(self, edit: Edit) -> None:
         with contained(f"whether this edit is a fix: {edit.text}"):
             lowered = edit.lowered(self.program)
-            outcome = self._bench.look(lowered)
+            outcome = compile_trial(lowered, self.report.mesh, whole=False)
             better = outcome.beats(self.before)
             self.looked.append(Trial(edit, outcome, lowered if better else None))
             best = min((t.outcome.wire_bytes for t in self.weighed), default=math.inf)
@@ -195,7 +194,7 @@ class Search:
     def _weigh(self, trial: Trial) -> None:
         lowered, trial.lowered = trial.lowered, None
         with contained(f"whether this edit is a fix: {trial.edit.text}"):
-            outcome = self._bench.weigh(lowered)
+            outcome = compile_trial(lowered, self.report.mesh, whole=True)
             self.weighed.append(Trial(trial.edit, outcome, None))
 
     def _weigh_rest(self) -> bool:
@@ -218,11 +217,11 @@ class Search:
         """Whether it sends less, and devices do not repeat each other's work for it."""
         if not outcome.beats(self.before) or outcome.memory is None:
             return False
-        if outcome.flops is None or self.before.flops is None:
+        if outcome.work is None or self.before.work is None:
             return True
-        more = outcome.flops - self.before.flops
+        before = self.before.work.flops
         saved = self.before.wire_bytes - outcome.wire_bytes
-        return more <= max(_MORE_WORK * self.before.flops, _WORK_PER_BYTE * saved)
+        return outcome.work.flops - before <= max(_MORE_WORK * before, _WORK_PER_BYTE * saved)
 
     def fixes(self) -> dict[int, tuple[Fix, ...]]:
         """Give for each collective that was searched the best edits that change it."""
@@ -236,11 +235,11 @@ class Search:
 
     def _best(self, trials: list[Trial]) -> tuple[Fix, ...]:
         kept = [t for t in trials if not any(_dominates(other, t) for other in trials)]
-        kept.sort(key=lambda t: (t.outcome.wire_bytes, t.outcome.memory, len(t.edit.text)))
-        shown: dict[tuple[int, int | None, int], Trial] = {}
+        kept.sort(key=lambda t: (t.outcome.wire_bytes, t.outcome.memory_bytes, len(t.edit.text)))
+        shown: dict[tuple[int, int, int], Trial] = {}
         for trial in kept:
             outcome = trial.outcome
-            shown.setdefault((outcome.wire_bytes, outcome.memory, outcome.count), trial)
+            shown.setdefault((outcome.wire_bytes, outcome.memory_bytes, outcome.count), trial)
         return tuple(self._fix(trial) for trial in list(shown.values())[:_SHOWN])
 
     def _fix(self, trial: Trial) -> Fix:
@@ -249,7 +248,7 @@ class Search:
             edit=trial.edit.text,
             collectives=(before.count, after.count),
             wire_bytes=(before.wire_bytes, after.wire_bytes),
-            memory_bytes=(before.memory or 0, after.memory or 0),
+            memory_bytes=(before.memory_bytes, after.memory_bytes),
             location=trial.edit.location,
         )
 
@@ -283,4 +282,4 @@ def _dominates(trial: Trial, other: Trial) -> bool:
 
 def _price(trial: Trial) -> tuple[int, int, int, int]:
     outcome = trial.outcome
-    return outcome.wire_bytes, outcome.memory or 0, outcome.count, trial.edit.size
+    return outcome.wire_bytes, outcome.memory_bytes, outcome.count, trial.edit.size

@@ -9,21 +9,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from shardnb.bugs import Inconclusive, contained, refusable
-from shardnb.collectives.find import find_collectives
+from shardnb.bugs import Inconclusive, contained
 from shardnb.compiler import Program
 from shardnb.cost import on_hardware, priced
-from shardnb.findings.memory import memory_of_compiled
-from shardnb.findings.work import work_of
 from shardnb.report.cost import Cost, Work
 from shardnb.report.model import Mesh, Report, Spec
 from shardnb.report.plans import Plan
 from shardnb.rewrite.program_edits import InputEdit
-from shardnb.search.fixes.trial import quiet_compiler
 from shardnb.search.plans.estimate import Estimator
 from shardnb.search.plans.front import Point, crowding, front, gain
 from shardnb.search.plans.space import Space, State
-from shardnb.texts import hlo
+from shardnb.search.trial import Outcome, compile_trial, outcome_of
 from shardnb.views.words import over
 
 Progress = Callable[[str, int, int], None]
@@ -132,24 +128,19 @@ class Field:
         specs = {self.names[number]: spec for number, spec in self._specs(state)}
         edit = InputEdit(tuple((name, (name,), spec) for name, spec in specs.items()))
         lowered = edit.lowered(self.program)
-        with refusable(), quiet_compiler():
-            compiled = lowered.compile()
-        return self.plan(compiled, state)
+        return self.plan(compile_trial(lowered, self.mesh, whole=True), state)
 
-    def plan(self, compiled: Any, state: State) -> Plan:
-        """Read a compiled program into a plan."""
-        text = compiled.as_text()
-        module = hlo.parse(text)
-        collectives = find_collectives(module, self.mesh, lambda _: ())
-        memory, work = memory_of_compiled(compiled), work_of(text, module, compiled)
+    def plan(self, outcome: Outcome, state: State) -> Plan:
+        """Give a state that was compiled as a plan."""
+        collectives, work = outcome.collectives, outcome.work
         report = Report("", self.mesh, collectives=collectives, work=work)
         return Plan(
             mesh=self.mesh,
             specs=self._by_pattern(state),
-            memory=memory.total if memory else 0,
+            memory=outcome.memory_bytes,
             wire_bytes=report.wire_bytes,
             collectives=dict(Counter(f"{c.kind}{over(c)}" for c in collectives)),
-            untold=sum(c.trips is None for c in collectives),
+            untold=outcome.unknown_trips,
             flops=work.flops if work else None,
             cost=self.cost(report),
         )
@@ -195,7 +186,8 @@ class PlanSearch:
             for number, mesh_field in enumerate(self.fields):
                 start = mesh_field.space.start
                 mesh_field.look(start)
-                self._keep(number, start, mesh_field.plan(mesh_field.program.compiled, start))
+                outcome = outcome_of(mesh_field.program.compiled, mesh_field.mesh)
+                self._keep(number, start, mesh_field.plan(outcome, start))
             for mesh_field in () if stopped else self.fields:
                 with contained("what further placements would cost"):
                     self._preview(mesh_field)
