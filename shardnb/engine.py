@@ -99,10 +99,11 @@ def explain(
 
 def with_fixes(program: Program, report: Report, seconds: float | None = None) -> Report:
     """Search for edits that remove inferred collectives, and show the progress of the search."""
-    from shardnb.search.fixes import SECONDS, find_fixes, shown
+    from shardnb.search.fixes import SECONDS, find_fixes
+    from shardnb.search.progress import bar_on
 
     limit = SECONDS if seconds is None else seconds
-    with shown() as progress:
+    with bar_on("fixes") as progress:
         return find_fixes(program, report, progress=progress, seconds=limit)
 
 

@@ -6,7 +6,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
+
+Progress = Callable[[str, int, int], None]
+"""Takes what is counted, how much is done, and how much there is."""
 
 _WIDTH = 79  # one line of a terminal
 _BAR = 20
@@ -22,67 +25,52 @@ def line_on(file: TextIO | None = None) -> Iterator[Callable[[str], None]]:
     a second has passed, and not more often than anybody can see.
     """
     cell = file is None and _in_notebook()
-    line: _Line = _Output() if cell else _Stream(sys.stderr if file is None else file)
+    write = _cell_line() if cell else _terminal_line(sys.stderr if file is None else file)
     following, drawn = time.perf_counter() + _SILENT, False
 
     def draw(text: str) -> None:
         nonlocal following, drawn
         if time.perf_counter() >= following:
             following, drawn = time.perf_counter() + _BETWEEN, True
-            line.write(text)
+            write(text)
 
     try:
         yield draw
     finally:
         if drawn:
-            line.clear()
+            write("")
 
 
 @contextmanager
-def bar_on(name: str, file: TextIO | None = None) -> Iterator[Callable[[str, int, int], None]]:
+def bar_on(name: str, file: TextIO | None = None) -> Iterator[Progress]:
     """Give a function that draws a bar, with what it counts, on a line as `line_on` does."""
     with line_on(file) as draw:
         yield lambda what, done, total: draw(f"{bar(name, done, total)} {what}")
 
 
-class _Line(Protocol):
-    def write(self, text: str) -> None: ...
+def _terminal_line(file: TextIO) -> Callable[[str], None]:
+    def write(text: str) -> None:
+        file.write("\r" + text.ljust(_WIDTH)[:_WIDTH] + ("" if text else "\r"))
+        file.flush()
 
-    def clear(self) -> None: ...
-
-
-class _Stream:
-    """A line of a terminal."""
-
-    def __init__(self, file: TextIO) -> None:
-        self._file = file
-
-    def write(self, text: str) -> None:
-        self._file.write("\r" + text.ljust(_WIDTH)[:_WIDTH])
-        self._file.flush()
-
-    def clear(self) -> None:
-        self.write("")
-        self._file.write("\r")
-        self._file.flush()
+    return write
 
 
-class _Output:
-    """An output of a cell: what a stream has shown leaves a red stripe there."""
+def _cell_line() -> Callable[[str], None]:
+    """Write on an output of the cell: what a stream has shown leaves a red stripe there."""
+    handle: Any = None
 
-    _shown: Any = None
-
-    def write(self, text: str) -> None:
+    def write(text: str) -> None:
+        nonlocal handle
         from IPython.display import display
 
         data = {"text/plain": text}
-        if self._shown is None:
-            self._shown = display(data, raw=True, display_id=True)
+        if handle is None:
+            handle = display(data, raw=True, display_id=True)
         else:
-            self._shown.update(data, raw=True)
+            handle.update(data, raw=True)
 
-    def clear(self) -> None:
-        self.write("")
+    return write
 
 
 def _in_notebook() -> bool:

@@ -41,6 +41,16 @@ def test_a_line_is_not_drawn_more_often_than_anybody_can_see(clock):
     assert "two" not in out.getvalue()
 
 
+def test_a_line_is_wiped_out_over_its_whole_width(clock):
+    out = io.StringIO()
+    with progress.bar_on("fixes", out) as tell:
+        clock[0] = 2.0
+        tell("edits tried", 10, 20)
+    first, drawn, wiped, end = out.getvalue().split("\r")
+    assert drawn.startswith("fixes [##########          ] 10 of 20 edits tried")
+    assert (first, wiped.strip(), len(wiped), end) == ("", "", len(drawn), "")
+
+
 def test_the_search_for_plans_says_what_it_does(clock):
     out = io.StringIO()
     with progress.bar_on("plan", out) as tell:

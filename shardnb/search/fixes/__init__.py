@@ -1,6 +1,5 @@
 """Edits, each of them compiled, that avoid collectives which the compiler inserted."""
 
-from shardnb.search.fixes.progress import shown
 from shardnb.search.fixes.search import SECONDS, find_fixes
 
-__all__ = ["SECONDS", "find_fixes", "shown"]
+__all__ = ["SECONDS", "find_fixes"]

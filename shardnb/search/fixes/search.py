@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,9 +24,8 @@ from shardnb.search.fixes.candidates import (
     product_edits,
     seen_points,
 )
+from shardnb.search.progress import Progress
 from shardnb.search.trial import Outcome, compile_trial
-
-Progress = Callable[[int, int, Fix | None], None]
 
 # As long as one waits for a cell that shows how far it is; a note says what was not tried
 # (test_a_time_limit_is_kept_and_said).
@@ -66,7 +65,7 @@ def find_fixes(
     first; `()` says that none was found, None that none was sought. Every edit was compiled, as
     the user would write it, and nothing was run. `collectives` are the ids to look at (None: all
     that the compiler inserted). After `seconds`, or at an interrupt, the fixes found so far are
-    kept, and a note says so. `progress(done, total, best)` is called before each look.
+    kept, and a note says so. `progress` is called before each look.
 
     An edit of the text traces the user's Python once more (see `rewrite.retrace`).
     """
@@ -207,8 +206,11 @@ class Search:
 
     def _report_progress(self) -> None:
         if self.progress is not None:
-            best = min(self._good(), key=lambda t: t.outcome.wire_bytes, default=None)
-            self.progress(self.done, self.total, None if best is None else self._fix(best))
+            what, before = "edits tried", self.before.wire_bytes
+            if before and (good := self._good()):
+                best = min(trial.outcome.wire_bytes for trial in good)
+                what += f", best: {100 * best / before:.0f}% of the bytes sent"
+            self.progress(what, self.done, self.total)
 
     def _good(self) -> list[Trial]:
         return [trial for trial in self.weighed if self._is_fix(trial.outcome)]

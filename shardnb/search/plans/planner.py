@@ -21,9 +21,9 @@ from shardnb.rewrite.program_edits import partition_spec
 from shardnb.search.plans.code import written
 from shardnb.search.plans.front import front
 from shardnb.search.plans.patterns import Pattern, patterns_of
-from shardnb.search.plans.search import Field, PlanSearch, Progress
+from shardnb.search.plans.search import Field, PlanSearch
 from shardnb.search.plans.space import Space, State, factorisations
-from shardnb.search.progress import bar_on
+from shardnb.search.progress import Progress, bar_on
 from shardnb.views.formatting import count, size
 
 Tree = Any

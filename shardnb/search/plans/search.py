@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,10 +19,10 @@ from shardnb.rewrite.program_edits import InputEdit
 from shardnb.search.plans.estimate import Estimator
 from shardnb.search.plans.front import Point, crowding, front, gain
 from shardnb.search.plans.space import Space, State
+from shardnb.search.progress import Progress
 from shardnb.search.trial import Outcome, compile_trial, outcome_of
 from shardnb.views.words import over
 
-Progress = Callable[[str, int, int], None]
 _ALIKE = 3
 _NEWEST = 0.5
 
