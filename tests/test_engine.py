@@ -14,7 +14,10 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
+from shardnb.jax_compat import mlir
 from shardnb.mesh import make_grid
+from shardnb.propagation import values
+from shardnb.texts import hlo
 
 X = jax.ShapeDtypeStruct((256, 512), jnp.float32)
 W = jax.ShapeDtypeStruct((512, 1024), jnp.float32)
@@ -67,6 +70,17 @@ def test_a_name_that_does_not_exist():
         sn.explian  # noqa: B018
 
 
+def in_shard_map(x):
+    def body(part):
+        return jax.lax.psum(part.sum(), "data")
+
+    return jax.shard_map(body, in_specs=P("data"), out_specs=P())(x)
+
+
+def largest(x):
+    return jax.lax.top_k(x @ x.T, 2)  # XLA alone knows the sharding rule of its top-k
+
+
 def test_origins_are_sought_in_a_large_program_where_they_are_wanted(monkeypatch):
     monkeypatch.setattr("shardnb.propagation.values.SIZE_LIMIT", 10)
 
@@ -78,6 +92,27 @@ def test_origins_are_sought_in_a_large_program_where_they_are_wanted(monkeypatch
     assert sn.explain(doubled, X, **options).notes
     report = sn.explain(doubled, X, origins=True, **options)
     assert "data came from x" in report.why("y")
+
+
+@pytest.mark.parametrize("limit", [values.SIZE_LIMIT, 0])
+@pytest.mark.parametrize("fn", [in_shard_map, largest])
+def test_each_text_of_a_program_is_parsed_once(fn, limit, monkeypatch):
+    parsed = []
+
+    def noted(reader):
+        def read(*args, **options):
+            parsed.append(next(arg for arg in args if isinstance(arg, str)))
+            return reader(*args, **options)
+
+        return read
+
+    monkeypatch.setattr(values, "SIZE_LIMIT", limit)  # 0: no origins in a program of any size
+    monkeypatch.setattr(hlo, "parse", noted(hlo.parse))
+    monkeypatch.setattr(mlir.Module, "__init__", noted(mlir.Module.__init__))
+    x = jax.ShapeDtypeStruct((64, 64), jnp.float32)
+    sn.explain(fn, x, mesh="data=4", in_specs=P("data"))
+    assert len(parsed) >= 5  # three of HLO, and Shardy's before and after propagation
+    assert len(set(parsed)) == len(parsed)
 
 
 def test_the_garbage_collector_is_left_as_it_was():

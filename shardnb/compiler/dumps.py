@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from shardnb.jax_compat import mlir
 from shardnb.jax_compat.parts import NotAvailable
 from shardnb.jax_compat.process_lock import PROCESS_LOCK
 from shardnb.texts import shardy
@@ -43,24 +44,34 @@ class Dumps:
     problems: list[str] = field(default_factory=list, compare=False)
 
     @cached_property
+    def parsed_stated(self) -> mlir.Module:
+        """`stated` as MLIR; raises `ValueError` where this jaxlib cannot parse it."""
+        return mlir.Module(self.stated)
+
+    @cached_property
+    def parsed_propagated(self) -> mlir.Module:
+        """`propagated` as MLIR; raises `ValueError` where this jaxlib cannot parse it."""
+        return mlir.Module(self.propagated)
+
+    @cached_property
     def stated_module(self) -> shardy.Module:
         """Shardy's module before propagation, empty where XLA did not write it."""
-        return self._read(self.stated, shardy.read, shardy.Module())
+        return self._read("stated", shardy.read, shardy.Module())
 
     @cached_property
     def before_propagation(self) -> Stated:
         """The results and the constraints of Shardy's module before propagation."""
-        return self._read(self.stated, read_stated, Stated())
+        return self._read("stated", read_stated, Stated())
 
     @cached_property
     def after_propagation(self) -> Propagated:
         """The results and the rules of Shardy's module after propagation."""
-        return self._read(self.propagated, read_propagated, Propagated())
+        return self._read("propagated", read_propagated, Propagated())
 
-    def _read[T](self, text: str, reader: Callable[[str], T], none: T) -> T:
+    def _read[T](self, name: str, reader: Callable[[mlir.Module], T], none: T) -> T:
         """Read a module; one that cannot be read is as good as none, and `problems` says so."""
         try:
-            return reader(text) if text else none
+            return reader(getattr(self, f"parsed_{name}")) if getattr(self, name) else none
         except (ValueError, NotAvailable) as error:
             self.problems.append(f"causes and requested shardings may be missing: {error}")
             return none

@@ -38,8 +38,9 @@ def stated_module(dumps: Dumps) -> mlir.Module:
 
     Raises `ValueError` where this jaxlib cannot read it, and `NotAvailable`; so do all here.
     """
-    module = mlir.Module(dumps.stated)
-    module.take_rules(dumps.propagated)
+    module = dumps.parsed_stated.copy()
+    if dumps.propagated:
+        module.take_rules(dumps.parsed_propagated)
     return module
 
 
@@ -54,8 +55,8 @@ def propagate(dumps: Dumps) -> Propagation:
         traced = module.copy().run(f"{PIPELINE}{{{_ORIGINS} {_EDGES}}}")
     except ValueError:
         untraced = module.run(f"{PIPELINE}{{{_ORIGINS}}}")
-        return Propagation(shardy.read_module(untraced), traced=False)
-    return Propagation(shardy.read_module(traced), traced=True)
+        return Propagation(shardy.read(untraced), traced=False)
+    return Propagation(shardy.read(traced), traced=True)
 
 
 def imported(dumps: Dumps) -> mlir.Module:
@@ -73,4 +74,4 @@ def preview(
     """
     inputs = {number: sharding_text(mesh, spec) for number, spec in specs.items()}
     changed = module.copy(inputs, mesh_text(axes) if axes else "")
-    return shardy.read_module(changed.run(_PROPAGATE))
+    return shardy.read(changed.run(_PROPAGATE))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from shardnb.findings.text_evidence import of_axes, unnamed
+from shardnb.jax_compat import mlir
 from shardnb.jax_compat.parts import NotAvailable
 from shardnb.report.model import Axis, Mesh, Report, Spec, Value
 from shardnb.report.spec import placed_value
@@ -34,7 +35,8 @@ def report_of_stablehlo(text: str, mesh: Mesh | None = None) -> Report:
     Raises `ValueError` where the text cannot be read, and where the mesh has other axes.
     """
     try:
-        module = shardy.read(text)
+        parsed = mlir.Module(text)
+        module = shardy.read(parsed)
     except NotAvailable as error:
         raise ValueError(str(error)) from error
     stated = [axes for axes in module.meshes.values() if axes]
@@ -45,7 +47,7 @@ def report_of_stablehlo(text: str, mesh: Mesh | None = None) -> Report:
             f"the text is for the mesh {stated[0]}, and the mesh is {dict(mesh.shape)}"
         )
     name = _NAME.search(text)
-    results = [result.constrained_spec for result in read_stated(text).results]
+    results = [result.constrained_spec for result in read_stated(parsed).results]
     alone = not stated and _ONE_DEVICE.search(text) is not None
     called = len(_CALLED.findall(text))
     calls = (f"it calls {called} collective{'s'[: called != 1]} itself",) if called else ()

@@ -125,24 +125,17 @@ class Module:
             changed.append(ir.DictAttr.get(kept))
         attributes["arg_attrs"] = ir.ArrayAttr.get(changed)
 
-    def take_rules(self, propagated: str) -> None:
+    def take_rules(self, propagated: Module) -> None:
         """Give XLA's rules to the ops whose rules only XLA knows.
 
         These are XLA's own ops (`mhlo.topk`) and custom calls; without rules propagation would
         end there. `propagated` is the module after XLA's own propagation.
         """
+        rules = propagated.read(_foreign_rules)
         with self._inside("this jaxlib cannot read the module of Shardy"):
-            without = [op for op in _foreign(self._operation) if _RULE not in op.attributes]
-            if not without or not propagated:
-                return
-            rules = defaultdict(set)
-            module = self._ir.Module.parse(propagated)
-            for op in _foreign(module.operation):
-                if _RULE in op.attributes:
-                    rules[_signature(op)].add(op.attributes[_RULE])
-            for op in without:
-                if len(known := rules[_signature(op)]) == 1:
-                    op.attributes[_RULE] = next(iter(known))
+            for op in _foreign(self._operation):
+                if _RULE not in op.attributes and len(known := rules[_signature(op)]) == 1:
+                    op.attributes[_RULE] = self._ir.Attribute.parse(next(iter(known)))
 
 
 def _first_line(error: Exception) -> str:
@@ -163,6 +156,15 @@ def _foreign(operation: Any) -> Iterator[Any]:
                 if (name := op.operation.name).startswith("mhlo.") or name.endswith("custom_call"):
                     yield op.operation
                 yield from _foreign(op.operation)
+
+
+def _foreign_rules(module: Any) -> dict[tuple[str, ...], set[str]]:
+    """Give the rules of those ops by signature, as text: an attribute stays in its context."""
+    rules = defaultdict[tuple[str, ...], set[str]](set)
+    for op in _foreign(module):
+        if _RULE in op.attributes:
+            rules[_signature(op)].add(str(op.attributes[_RULE]))
+    return rules
 
 
 def _signature(op: Any) -> tuple[str, ...]:

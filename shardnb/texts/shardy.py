@@ -157,13 +157,8 @@ def opcode_of(kind: str) -> str:
     return _OPCODES.get(name, name.replace("_", "-"))
 
 
-def read(text: str) -> Module:
-    """Read the main function of a module; raises `ValueError` where jaxlib cannot parse it."""
-    return read_module(mlir.Module(text))
-
-
-def read_module(module: mlir.Module) -> Module:
-    """Read the main function of a module that is parsed already."""
+def read(module: mlir.Module) -> Module:
+    """Read the main function of a module."""
     return module.read(lambda operation: _Reader().read(operation))
 
 

@@ -55,31 +55,30 @@ class Propagated:
     rules: RulesBySignature = field(default_factory=dict)
 
 
-def read_stated(text: str) -> Stated:
-    """Read the results and constraints; raises `ValueError` where jaxlib cannot parse it."""
+def read_stated(module: mlir.Module) -> Stated:
+    """Read the results and constraints of a module before propagation."""
 
-    def read(module: Any) -> Stated:
+    def read(operation: Any) -> Stated:
         attributes = Attributes()
         constraints = {
             op.attributes["sharding"]
-            for op in _ops(mlir.main_function(module).regions[0].blocks[0])
+            for op in _ops(mlir.main_function(operation).regions[0].blocks[0])
             if op.name == _CONSTRAINT
         }
-        return Stated(
-            tuple(_results(module, attributes)), frozenset(map(attributes.sharding, constraints))
-        )
+        results = tuple(_results(operation, attributes))
+        return Stated(results, frozenset(map(attributes.sharding, constraints)))
 
-    return mlir.Module(text).read(read)
+    return module.read(read)
 
 
-def read_propagated(text: str) -> Propagated:
-    """Read the results and the rules; raises `ValueError` where jaxlib cannot parse it."""
+def read_propagated(module: mlir.Module) -> Propagated:
+    """Read the results and the rules of a module after propagation."""
 
-    def read(module: Any) -> Propagated:
+    def read(operation: Any) -> Propagated:
         attributes = Attributes()
-        return Propagated(tuple(_results(module, attributes)), _rules(module, attributes))
+        return Propagated(tuple(_results(operation, attributes)), _rules(operation, attributes))
 
-    return mlir.Module(text).read(read)
+    return module.read(read)
 
 
 def _results(module: Any, attributes: Attributes) -> Iterator[Result]:

@@ -102,7 +102,7 @@ def base_of(plan: MeshPlan, program: Program, report: Report, subject: Subject) 
     names = [report.inputs[number].name for number in program.parameters]
     try:
         module = shardy_passes.imported(dumps)
-        stated = shardy.read_module(module)
+        stated = shardy.read(module)
         found = shardy_passes.preview(module, next(iter(stated.meshes)), {})
     except (ValueError, NotAvailable):
         return None

@@ -94,7 +94,7 @@ def specs(module):
 def test_propagation_gives_what_the_compiler_gave(name):
     dumps = program(*PROGRAMS[name]).dumps
     found = shardy_passes.propagate(dumps)
-    assert specs(found.module) == specs(shardy.read(dumps.propagated))
+    assert specs(found.module) == specs(shardy.read(dumps.parsed_propagated))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -126,8 +126,8 @@ def test_a_custom_call_takes_the_rule_that_only_xla_knows():
     call = "%0 = stablehlo.custom_call @mine(%arg0) {{{}}} : (tensor<8xf32>) -> tensor<8xf32>"
     rule = "sdy.sharding_rule = #sdy.op_sharding_rule<([i])->([i]) {i=8}, custom>"
     module = mlir.Module(MODULE.format(call.format("")))
-    module.take_rules(MODULE.format(call.format(rule)))
-    (op,) = shardy.read_module(module.run(shardy_passes.PIPELINE)).ops
+    module.take_rules(mlir.Module(MODULE.format(call.format(rule))))
+    (op,) = shardy.read(module.run(shardy_passes.PIPELINE)).ops
     assert op.rule.results == ((("i",),),)
     assert op.results[0].spec == (("x",),)
 
@@ -135,9 +135,8 @@ def test_a_custom_call_takes_the_rule_that_only_xla_knows():
 @pytest.mark.parametrize("propagated", ["", MODULE_OF_OTHER_TYPES])
 def test_a_custom_call_keeps_to_itself_where_no_rule_is_known(propagated):
     call = "%0 = stablehlo.custom_call @mine(%arg0) : (tensor<8xf32>) -> tensor<8xf32>"
-    module = mlir.Module(MODULE.format(call))
-    module.take_rules(propagated)
-    (op,) = shardy.read_module(module.run(shardy_passes.PIPELINE)).ops
+    module = shardy_passes.stated_module(Dumps(stated=MODULE.format(call), propagated=propagated))
+    (op,) = shardy.read(module.run(shardy_passes.PIPELINE)).ops
     assert op.results[0].spec is None
 
 
@@ -168,7 +167,7 @@ def test_a_preview_is_what_a_compile_gives():
     fn, args, given = PROGRAMS["loop"]
     changed = {**given, "x": P(None, "model"), "ws": P(None, "model", "data")}
     found = preview("loop", {0: ((), ("model",)), 1: ((), ("model",), ("data",))})
-    assert specs(found) == specs(shardy.read(program(fn, args, changed).dumps.propagated))
+    assert specs(found) == specs(shardy.read(program(fn, args, changed).dumps.parsed_propagated))
 
 
 def test_a_preview_on_another_mesh_is_what_a_compile_gives():
@@ -176,7 +175,7 @@ def test_a_preview_on_another_mesh_is_what_a_compile_gives():
     found = preview("loop", {0: (("data",), ()), 1: ((), (), ())}, {"data": 2, "other": 2})
     compiled = program(fn, args, given, mesh="data=2,other=2").dumps
     assert found.meshes == {"mesh": {"data": 2, "other": 2}}
-    assert specs(found) == specs(shardy.read(compiled.propagated))
+    assert specs(found) == specs(shardy.read(compiled.parsed_propagated))
 
 
 def test_a_preview_on_a_mesh_without_an_axis_that_is_used_is_refused():
@@ -243,4 +242,4 @@ def test_threads_may_ask_for_previews_of_one_module():
 def test_a_copy_outlives_its_module():
     copied = mlir.Module(MODULE.format("%0 = stablehlo.negate %arg0 : tensor<8xf32>")).copy()
     gc.collect()
-    assert [op.kind for op in shardy.read_module(copied).ops] == ["stablehlo.negate"]
+    assert [op.kind for op in shardy.read(copied).ops] == ["stablehlo.negate"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from shardnb.jax_compat.mlir import Module
 from shardnb.texts import hlo
 from shardnb.texts.sharding_rules import AMBIGUOUS, Rules
 from shardnb.texts.shardy_results import read_propagated
@@ -29,7 +30,7 @@ def rules(*ops):
     text = module(
         "\n".join(body), inputs=inputs, results="tensor<4x4xf32>", returned="%a : tensor<4x4xf32>"
     )
-    return Rules(read_propagated(text).rules)
+    return Rules(read_propagated(Module(text)).rules)
 
 
 def test_a_rule_is_found_by_kind_and_shapes():

@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from shardnb.jax_compat import mlir
 from shardnb.jax_compat.parts import MLIR_BINDINGS, NotAvailable
 from shardnb.texts import shardy
 from shardnb.texts.shardy_attributes import Edge, Sharding, mesh_text, sharding_text
@@ -28,13 +29,17 @@ def module(
     }}"""
 
 
+def read(text):
+    return shardy.read(mlir.Module(text))
+
+
 def given(dims):
     return f"{{sdy.sharding = #sdy.sharding<@mesh, {dims}>}}"
 
 
 def op(text, **parts):
     """The last op of a main function with this body."""
-    return shardy.read(module(text, **parts)).ops[-1]
+    return read(module(text, **parts)).ops[-1]
 
 
 def test_values_have_their_types_and_shardings():
@@ -45,7 +50,7 @@ def test_values_have_their_types_and_shardings():
         results="tensor<6xcomplex<f32>>",
         returned="%0 : tensor<6xcomplex<f32>>",
     )
-    found = shardy.read(text)
+    found = read(text)
     first, second, result = found.values
     assert [(v.dtype, v.shape) for v in found.values] == [
         ("bf16", (8, 4)),
@@ -61,7 +66,7 @@ def test_values_have_their_types_and_shardings():
 
 
 def test_replicated_and_unreduced_axes_are_kept():
-    (value,) = shardy.read(
+    (value,) = read(
         module("", inputs=f"%a: tensor<8x4xf32> {given('[{}, {}], replicated={"data"}')}")
     ).inputs
     assert value.sharding.replicated == ("data",)
@@ -159,7 +164,7 @@ LOOP = """
 
 
 def test_the_carry_of_a_loop_has_one_sharding():
-    found = shardy.read(module(LOOP.format(limit=7, compared="LT, %n, %c")))
+    found = read(module(LOOP.format(limit=7, compared="LT, %n, %c")))
     loop, compare, tanh = found.ops[2:]
     assert [[value.placed for value in body] for body in loop.arguments] == [list(loop.results)] * 2
     assert tanh.operands[0].placed.spec == (("data",), ())
@@ -172,7 +177,7 @@ def test_the_carry_of_a_loop_has_one_sharding():
     ("compared", "trips"), [("LT, %n, %c", 7), ("GT, %c, %n", None), ("LT, %n, %n", None)]
 )
 def test_the_trips_of_a_loop_that_counts_to_a_constant(compared, trips):
-    found = shardy.read(module(LOOP.format(limit=7, compared=compared)))
+    found = read(module(LOOP.format(limit=7, compared=compared)))
     assert [op.trips for op in found.ops if op.kind == "stablehlo.while"] == [trips]
 
 
@@ -182,13 +187,13 @@ def test_a_data_flow_edge_has_the_sharding_of_its_value():
         "%3 = sdy.data_flow_edge %0#1 "
         'sharding=<@mesh, [{}, {"model"}]> {sdy.sharding_origins = {model = "self"}} : tensor<8x4xf32>'
     )
-    result, carried = shardy.read(module(loop + edge)).ops[2].results[1], op(loop + edge)
+    result, carried = read(module(loop + edge)).ops[2].results[1], op(loop + edge)
     assert (result.spec, result.origins) == (((), ("model",)), {"model": "self"})
     assert carried.results[0].placed is carried.operands[0]
 
 
 def test_the_body_of_a_shard_map_has_its_axes():
-    found = shardy.read(
+    found = read(
         module(
             """%0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"data"}, {}]>]
                  out_shardings=[<@mesh, [{"data"}, {}]>] manual_axes={"data"} (%x: tensor<2x4xf32>) {
@@ -206,7 +211,7 @@ def test_the_body_of_a_shard_map_has_its_axes():
 
 
 def test_ops_on_elements_are_left_out():
-    found = shardy.read(
+    found = read(
         module(
             "%c = stablehlo.constant dense<0.0> : tensor<f32>\n"
             "%0 = stablehlo.reduce(%a init: %c) across dimensions = [1] "
@@ -225,7 +230,7 @@ CONSTRAINT = '%0 = sdy.sharding_constraint %a <@mesh, [{"model"}, {}]> : tensor<
 
 def test_a_result_has_its_own_sharding_or_none():
     types = "tensor<8x4xf32>, tensor<8x4xf32>"
-    found = shardy.read(
+    found = read(
         module(
             CONSTRAINT,
             results=f"tensor<8x4xf32> {given('[{"data"}, {}]')}, tensor<8x4xf32>",
@@ -237,8 +242,8 @@ def test_a_result_has_its_own_sharding_or_none():
 
 def test_axes_of_inputs_are_not_stated_by_the_program():
     inputs = f"%a: tensor<8x4xf32> {given('[{"data"}, {}]')}"
-    assert shardy.read(module("", inputs=inputs)).stated_axes == set()
-    assert shardy.read(module(CONSTRAINT, inputs=inputs)).stated_axes == {"model"}
+    assert read(module("", inputs=inputs)).stated_axes == set()
+    assert read(module(CONSTRAINT, inputs=inputs)).stated_axes == {"model"}
 
 
 @pytest.mark.parametrize(
@@ -254,7 +259,7 @@ def test_a_text_that_cannot_be_read_says_why(text, problem):
     with pytest.raises(
         ValueError, match=f"this jaxlib cannot read the module of Shardy: .*{problem}"
     ):
-        shardy.read(text)
+        read(text)
 
 
 def test_a_jaxlib_without_a_part_of_the_bindings_says_so(monkeypatch):
@@ -262,7 +267,7 @@ def test_a_jaxlib_without_a_part_of_the_bindings_says_so(monkeypatch):
     gone = dataclasses.replace(known, has=(*known.has, "GoneAttr"))
     monkeypatch.setitem(MLIR_BINDINGS, "dialects.sdy", gone)
     with pytest.raises(NotAvailable, match="Shardy in this process is not available"):
-        shardy.read(module(""))
+        read(module(""))
 
 
 def parts(thing, seen):
@@ -283,7 +288,7 @@ def parts(thing, seen):
 def test_nothing_of_mlir_is_kept():
     text = module(LOOP.format(limit=7, compared="LT, %n, %c") + CONSTRAINT.replace("%0", "%4"))
     seen: dict[int, object] = {}
-    parts(shardy.read(text), seen)
+    parts(read(text), seen)
     assert {type(thing).__module__ for thing in seen.values()} == {
         "builtins",
         "shardnb.texts.shardy",

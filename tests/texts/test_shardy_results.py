@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from shardnb.jax_compat.mlir import Module
 from shardnb.texts.shardy_results import Propagated, read_propagated, read_stated
 from tests.texts.test_shardy import CONSTRAINT, given, module, parts
 
@@ -13,7 +14,7 @@ OTHER = RULE.replace("j=4}", "j=4} need_replication={j}")
 
 
 def constrained(text):
-    return [result.constrained_spec for result in read_stated(text).results]
+    return [result.constrained_spec for result in read_stated(Module(text)).results]
 
 
 def test_a_result_is_constrained_by_itself_or_by_the_value_that_is_returned():
@@ -23,7 +24,11 @@ def test_a_result_is_constrained_by_itself_or_by_the_value_that_is_returned():
         returned=f"%0, %0, %a : {TYPE}, {TYPE}, {TYPE}",
     )
     assert constrained(text) == [(("data",), ()), (("model",), ()), None]
-    assert [result.sharding is None for result in read_stated(text).results] == [False, True, True]
+    assert [result.sharding is None for result in read_stated(Module(text)).results] == [
+        False,
+        True,
+        True,
+    ]
 
 
 def test_only_what_the_main_function_returns_is_a_result():
@@ -38,11 +43,11 @@ def test_only_what_the_main_function_returns_is_a_result():
 
 def test_a_result_before_and_after_propagation_is_equal_where_it_lies_alike():
     text = module("", results=f"{TYPE} {given('[{"data"}, {}]')}", returned=f"%a : {TYPE}")
-    assert read_stated(text).results == read_propagated(text).results
+    assert read_stated(Module(text)).results == read_propagated(Module(text)).results
 
 
 def rules(*ops):
-    return read_propagated(module("\n".join(ops))).rules
+    return read_propagated(Module(module("\n".join(ops)))).rules
 
 
 def test_ops_alike_share_their_rule():
@@ -81,7 +86,7 @@ def test_rules_inside_a_shard_map_are_read():
 
 def test_nothing_of_mlir_is_kept():
     seen: dict[int, object] = {}
-    parts(read_propagated(module(f"%1 = stablehlo.negate %a {RULE} : {TYPE}")), seen)
+    parts(read_propagated(Module(module(f"%1 = stablehlo.negate %a {RULE} : {TYPE}"))), seen)
     assert {type(thing).__module__ for thing in seen.values()} == {
         "builtins",
         "shardnb.texts.shardy_attributes",
@@ -94,4 +99,4 @@ def test_nothing_of_mlir_is_kept():
 @pytest.mark.parametrize("text", ["module { nonsense }", "module {}"])
 def test_a_text_that_cannot_be_read_says_why(read, text):
     with pytest.raises(ValueError, match="this jaxlib cannot read the module of Shardy: "):
-        read(text)
+        read(Module(text))

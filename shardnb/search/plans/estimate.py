@@ -77,7 +77,7 @@ class Estimator:
             if number in self._inputs
         }
         try:
-            return shardy.read_module(self._module.copy(given).run(pipeline))
+            return shardy.read(self._module.copy(given).run(pipeline))
         except ValueError as refusal:
             raise Inconclusive(str(refusal)) from refusal
 
