@@ -62,21 +62,27 @@ def _tree(name: str, tree: Tree, spec: Tree, mesh: jax.sharding.Mesh) -> Tree:
     return jax.tree_util.tree_unflatten(structure, placed)
 
 
+class SpecStructureError(ValueError):
+    """Specs that do not fit the structure of their argument; the message names the argument."""
+
+
 def spread(name: str, tree: Tree, prefix: Tree) -> list[Any]:
     """Give what specs state for each array of an argument.
 
-    Raises `ValueError` that names the argument where they do not fit its structure.
+    Raises `SpecStructureError` where they do not fit its structure.
     """
     container = not is_spec(prefix) and not jax.tree_util.all_leaves([prefix])
     if container and jax.tree_util.all_leaves([tree]):
-        raise ValueError(no_spec(name, prefix))
+        raise SpecStructureError(no_spec(name, prefix))
     try:
         return prefixed(tree, prefix, is_spec)
     except ValueError as error:
         # Flax states the specs of a module as a State or as dictionaries, which have its names.
         if isinstance(prefix, Mapping) and not isinstance(tree, Mapping):
             return _by_path(name, tree, prefix)
-        raise ValueError(f"the specs given for {name} do not fit its structure: {error}") from error
+        raise SpecStructureError(
+            f"the specs given for {name} do not fit its structure: {error}"
+        ) from error
 
 
 def _by_path(name: str, tree: Tree, specs: Mapping[Any, Any]) -> list[Any]:
@@ -91,15 +97,17 @@ def _by_path(name: str, tree: Tree, specs: Mapping[Any, Any]) -> list[Any]:
         at = next((n for k in range(len(names), 0, -1) if (n := names[:k]) in named), None)
         if at is None:
             array = f"{name}{jax.tree_util.keystr(path)}"
-            raise ValueError(
-                f"the specs given for {name} have none for {array}: state one for each array, "
+            raise SpecStructureError(
+                f"the specs given for {name} have none for {array}: give one for each array, "
                 f"such as {name}=jax.tree.map(lambda array: P(), {name})"
             )
         used.add(at)
         stated.append(named[at][1])
     for names, (text, _) in named.items():
         if names not in used:
-            raise ValueError(f"the specs given for {name} have {text}, which {name} has not")
+            raise SpecStructureError(
+                f"the specs given for {name} have an entry {text}, but {name} has no such array"
+            )
     return stated
 
 

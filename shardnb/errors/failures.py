@@ -58,6 +58,8 @@ def _with_problems(
     request: Request, error: Exception, report: ErrorReport | None
 ) -> ErrorReport | None:
     """Add the problems where there are more than the one that the error names already."""
+    if isinstance(error, placement.SpecStructureError):
+        return report  # the other checks need specs that fit the structure
     located = request.texts.located()
     problems: tuple[SpecProblem, ...] = ()
     with contained("what is wrong with the specs"), quiet_retrace():

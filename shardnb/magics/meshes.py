@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from shardnb.mesh import Grid, make_grid, mesh_of, no_mesh
+from shardnb.mesh import Grid, make_grid, mesh_of, nearest_text, no_mesh
 
 NO_MESH = "no mesh is known: run `%mesh data=4,model=2` first"
 
@@ -63,10 +63,10 @@ def mesh_value(text: str, namespace: Mapping[str, Any]) -> str | jax.sharding.Me
         value = eval(text, dict(namespace))  # noqa: S307  an expression of the user's
     except Exception as error:  # whatever the user's expression raises
         meshes = [name for name, value in namespace.items() if isinstance(value, jax.sharding.Mesh)]
-        near = difflib.get_close_matches(text, meshes, 1)
+        near = nearest_text(text) or next(iter(difflib.get_close_matches(text, meshes, 1)), None)
         raise ValueError(
             f"expected a mesh such as data=4,model=2 or the name of a Mesh, got {text!r}: "
-            + (f"did you mean {near[0]}?" if near else f"{type(error).__name__}: {error}")
+            + (f"did you mean {near}?" if near else f"{type(error).__name__}: {error}")
         ) from error
     if not isinstance(value, str | jax.sharding.Mesh):
         raise ValueError(no_mesh(value))

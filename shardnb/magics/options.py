@@ -25,6 +25,7 @@ VIEWS = ("full", "brief", "none")
 _OPTION = re.compile(r"--[A-Za-z]")
 _WORD = re.compile(r"--[A-Za-z][\w-]*")
 _TARGET = re.compile(r"([^\W\d]\w*)\s*=(?!=)")
+_JOINED = re.compile(r"\),\s*[^\W\d]\w*\s*=(?!=)")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -220,7 +221,8 @@ class _LineReader:
         try:
             ast.parse(text, mode="eval")
         except SyntaxError as error:
-            why = f"the spec {name}={text} is no Python expression: {error.msg}"
+            hint = "; put a blank between two specs, not a comma" if _JOINED.search(text) else ""
+            why = f"the spec {name}={text} is not a Python expression: {error.msg}{hint}"
             raise OptionError(why) from error
         self._into[name] = text
 

@@ -215,7 +215,12 @@ class Session:
             try:
                 values[name] = eval(text, names)  # noqa: S307  the user's expression
             except Exception as error:  # whatever the user's expression raises
-                why = f"the spec {name}={text}: {type(error).__name__}: {error}"
+                hint = (
+                    f"; did you mean {name}=P({text!r})?"
+                    if isinstance(error, NameError) and text.isidentifier()
+                    else ""
+                )
+                why = f"the spec {name}={text}: {type(error).__name__}: {error}{hint}"
                 raise CellError(why) from error
         return values
 

@@ -1,6 +1,6 @@
 """Meshes: their grammar, and the devices they are laid on."""
 
-from shardnb.mesh.grammar import MeshSpec, axis_type, no_mesh, parse_mesh
+from shardnb.mesh.grammar import MeshSpec, axis_type, nearest_text, no_mesh, parse_mesh
 from shardnb.mesh.grid import Grid, follow, make_grid, mesh_of, retyped, unfollow
 from shardnb.mesh.targets import TARGETS, devices_for
 
@@ -13,6 +13,7 @@ __all__ = [
     "follow",
     "make_grid",
     "mesh_of",
+    "nearest_text",
     "no_mesh",
     "parse_mesh",
     "retyped",

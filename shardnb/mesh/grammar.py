@@ -11,6 +11,7 @@ from shardnb.terms.axis_types import AXIS_TYPES, AxisType
 
 FORM = "a mesh is written as data=4,model=2 (a type may follow: data=4:explicit)"
 _AXIS = re.compile(r"\s*(\w+)\s*=\s*(\d+)\s*(?::\s*(\w+)\s*)?")
+_LOOSE_AXIS = re.compile(r"\s*([^\W\d]\w*)\s*[:=]\s*(\d+)[\s,;]*")
 
 
 @dataclass(frozen=True)
@@ -69,14 +70,36 @@ def no_mesh(value: object) -> str:
     'expected a mesh such as data=4,model=2, got the int 8; did you mean data=8?'
     >>> no_mesh((4, 2))
     'expected a mesh such as data=4,model=2, got the tuple (4, 2); did you mean data=4,model=2?'
+    >>> no_mesh({"x": 8})
+    "expected a mesh such as data=4,model=2, got the dict {'x': 8}; did you mean x=8?"
     """
-    sizes = value if isinstance(value, tuple | list) else (value,)
-    whole = all(isinstance(size, int) and size > 0 for size in sizes)
-    names = ("data", "model", "x", "y")[: len(sizes)]
-    meant = ",".join(f"{name}={size}" for name, size in zip(names, sizes, strict=False))
-    hint = f"; did you mean {meant}?" if whole and len(names) == len(sizes) > 0 else ""
+    axes = value if isinstance(value, dict) else _axes_of_sizes(value)
+    valid = all(isinstance(size, int) and size > 0 for size in axes.values())
+    meant = ",".join(f"{name}={size}" for name, size in axes.items())
+    hint = f"; did you mean {meant}?" if valid and axes else ""
     shown = repr(value) if len(repr(value)) <= 80 else f"{repr(value)[:77]}..."
     return f"expected a mesh such as data=4,model=2, got the {type(value).__name__} {shown}{hint}"
+
+
+def _axes_of_sizes(value: object) -> dict[str, object]:
+    """Name the sizes that stand for a mesh; empty where there are more sizes than names."""
+    sizes = value if isinstance(value, tuple | list) else (value,)
+    names = ("data", "model", "x", "y")
+    return dict(zip(names, sizes, strict=False)) if len(sizes) <= len(names) else {}
+
+
+def nearest_text(text: str) -> str | None:
+    """Return the mesh that a text with another separator stands for, or None.
+
+    >>> nearest_text("data:4 model:2"), nearest_text("4x2")
+    ('data=4,model=2', 'data=4,model=2')
+    """
+    sizes = [part.strip() for part in re.split("[x*]", text)]
+    if all(size.isdecimal() for size in sizes):
+        axes: dict[str, object] = _axes_of_sizes([int(size) for size in sizes])
+    else:
+        axes = dict(_LOOSE_AXIS.findall(text)) if not _LOOSE_AXIS.sub("", text) else {}
+    return ",".join(f"{name}={size}" for name, size in axes.items()) or None
 
 
 def axis_type(text: str) -> AxisType:

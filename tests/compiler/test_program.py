@@ -207,8 +207,11 @@ def test_specs_for_a_module_may_be_stated_by_its_names(stated):
 @pytest.mark.parametrize(
     ("specs", "message"),
     [
-        ({"kernel": P()}, r"have none for m\.bias\.value: state one for each array"),
-        ({"kernel": P(), "bias": P(), "scale": P()}, r"have \['scale'\], which m has not"),
+        ({"kernel": P()}, r"have none for m\.bias\.value: give one for each array"),
+        (
+            {"kernel": P(), "bias": P(), "scale": P()},
+            r"have an entry \['scale'\], but m has no such array",
+        ),
         ({"kernel": P(), "bias": 3}, r"expected a spec for m\.bias\.value .* got the int 3"),
     ],
 )

@@ -14,6 +14,7 @@ import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from shardnb.engine import explain
 from shardnb.errors import explain as explaining
 from shardnb.errors import explain_error
 from shardnb.jax_compat import parts
@@ -538,3 +539,10 @@ def test_an_array_inside_of_an_operation_is_not_called_by_the_users_name():
     )
     assert "an array inside this line" in cell.report.sentence
     assert not any("jnp.pad" in fix for fix in cell.report.fixes)
+
+
+def test_a_spec_that_does_not_fit_a_structure_is_not_logged_as_a_bug(monkeypatch, caplog):
+    monkeypatch.delenv("SHARDNB_STRICT")
+    with pytest.raises(ValueError, match=r"did you mean P\('data', None\)\?"):
+        explain(jnp.sum, jnp.ones((8, 4)), mesh="data=4", in_specs=(("data", None),))
+    assert caplog.records == []

@@ -136,8 +136,8 @@ def test_a_mesh_with_blanks_is_the_first_of_a_line_without_specs():
         ("--no-run --no-run", "--no-run is given twice"),
         ("x=P() x=P()", "the spec of x is given twice"),
         ("x=", "x= needs a spec, such as x=P('data')"),
-        ("x=P('data'", "the spec x=P('data' is no Python expression: '(' was never closed"),
-        ("x=P() 3", "the spec x=P() 3 is no Python expression"),
+        ("x=P('data'", "the spec x=P('data' is not a Python expression: '(' was never closed"),
+        ("x=P() 3", "the spec x=P() 3 is not a Python expression"),
         ("--no-run P('data')", "\"P('data')\" is neither an option nor a spec such as x=P('data')"),
     ],
 )
