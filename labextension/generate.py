@@ -50,7 +50,7 @@ def _types(parts: Mapping[str, Any]) -> str:
 def unions() -> dict[str, tuple[str, ...]]:
     """Give the vocabularies that the front end reads by name."""
     texts = {"ArrayText": live.ARRAY_TEXTS, "CollectiveText": live.COLLECTIVE_TEXTS}
-    named = {name: tuple(table) for name, table in TABLES.items() if name not in _OF_JAX}
+    named = {name: tuple(table) for name, table in TABLES.items() if name not in _OF_PYTHON}
     return {**named, **texts, "AskedBy": get_args(AskedBy), "Ring": get_args(Ring)}
 
 
@@ -124,8 +124,9 @@ def _vocabulary(parts: Mapping[str, Any]) -> str:
     )
 
 
-# The front end knows no primitives.
-_OF_JAX = ("Primitive", "Function")
+# Of what a report does not hold, the front end knows nothing.
+_OF_PYTHON = {"Primitive", "Function", "Detail", "SpecProblemKind", "ErrorKind"}
+_OF_PYTHON |= {"AnnotationKind", "Check"}
 _PAIRS = "readonly (readonly [number, string])[]"
 _SHAPES = "Record<string, { defaults: object; parts: Record<string, string> }>"
 

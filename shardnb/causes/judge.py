@@ -11,7 +11,7 @@ from shardnb.causes.origins import AxisFactors, Origins
 from shardnb.causes.rule_factors import Factors, Split
 from shardnb.causes.stated_shardings import StatedShardings
 from shardnb.causes.unpartitioned import Unpartitioned
-from shardnb.causes.verdict import CARRY, ELSEWHERE, RETURNED, UNKNOWN, Statement, Verdict
+from shardnb.causes.verdict import RETURNED, UNKNOWN, Statement, Verdict
 from shardnb.report.model import Spec
 from shardnb.terms.causes import AskedBy
 from shardnb.terms.collectives import reduces
@@ -225,8 +225,10 @@ class Judge:
         for dim in self.factors.dims(layout.spec, moved):
             origin = self.origins.of(*inner, dim, moved, split=True)
             if origin is not None and origin.asked_by == "requested":
-                return Verdict("output-spec", "requested", CARRY, layout.spec, stated=origin.stated)
-        return Verdict("conflict", detail=CARRY, needed=layout.spec)
+                return Verdict(
+                    "output-spec", "requested", "loop carry", layout.spec, stated=origin.stated
+                )
+        return Verdict("conflict", detail="loop carry", needed=layout.spec)
 
     def _at_edge(self, graph: Graph, node: Instruction, layout: Layout) -> Verdict:
         wanted = self.program.layout(graph, node.value)
@@ -348,7 +350,7 @@ def _as_stated(asked_by: AskedBy, statement: Statement, needed: Spec | None) -> 
     """Judge what a placement asks for that the user stated, or JAX for an Explicit type."""
     if asked_by == "requested":
         return Verdict("output-spec", "requested", needed=needed, stated=statement)
-    return Verdict("conflict", detail=ELSEWHERE, needed=needed)
+    return Verdict("conflict", detail="elsewhere", needed=needed)
 
 
 def _lost(rule: Rule) -> frozenset[str]:

@@ -10,8 +10,9 @@ from functools import cached_property
 
 from shardnb.causes.origins import AxisFactors, Origins
 from shardnb.causes.rule_factors import Factors, Split
-from shardnb.causes.verdict import DISAGREE, ELSEWHERE, NO_FORM, TWO_DIMS, UNKNOWN, Uneven, Verdict
+from shardnb.causes.verdict import UNKNOWN, Uneven, Verdict
 from shardnb.report.model import Spec
+from shardnb.terms.causes import Detail
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
 from shardnb.texts.opcodes import WINDOWS
@@ -93,7 +94,7 @@ class MovedOperand:
         if verdict is not None:
             return verdict
         if self._is_alone:
-            return Verdict("whole-axis", detail=NO_FORM, needed=self._gathered)
+            return Verdict("whole-axis", detail="no split form", needed=self._gathered)
         return self._free()
 
     def _bound(self) -> Verdict | None:
@@ -172,31 +173,31 @@ class MovedOperand:
             return Verdict("reshape", needed=self._gathered)
         for other in self._others:
             if self._wants(other):
-                return self._conflict(TWO_DIMS, other)
+                return self._conflict("two dimensions", other)
         unlike = [other for other in self._others if self._differs(other)]
         for other in unlike:
             if any(self._splits[other].get(factor) for factor in self._here):
-                return self._conflict(DISAGREE, other)
+                return self._conflict("operands disagree", other)
         if self._result_differs() or (self._result_wants() and not unlike):
             verdict = declared(self._declared_at(), self._needed())
             if verdict is not UNKNOWN:
                 return verdict
         elif not unlike:
             return self._no_form()
-        return self._conflict(DISAGREE, unlike[0]) if unlike else UNKNOWN
+        return self._conflict("operands disagree", unlike[0]) if unlike else UNKNOWN
 
     def _no_form(self) -> Verdict:
         """Judge what all agree on: element by element there is always a split form."""
         if self.permute or self.node.opcode in ELEMENTWISE:
             return UNKNOWN
-        return Verdict("whole-axis", detail=NO_FORM, needed=self._needed())
+        return Verdict("whole-axis", detail="no split form", needed=self._needed())
 
-    def _conflict(self, kind: str, other: int) -> Verdict:
+    def _conflict(self, detail: Detail, other: int) -> Verdict:
         names = (set(self.rule.operands[self.at][dim]) for dim in self.dims)
         summed = all(factors & self.rule.reduction for factors in names)
         return Verdict(
             "conflict",
-            detail=kind,
+            detail=detail,
             needed=self._needed(),
             other=(self.graph, self._operands[other]),
             role=_SUMMED.get(self.node.opcode, "") if summed else "",
@@ -279,7 +280,8 @@ class Declared:
 
 def declared(asked: Declared, needed: Spec | None) -> Verdict:
     """Judge what only the declared result asks for: find what declared it."""
-    results, returned = asked.origins.factors.results(asked.graph, asked.node, asked.rule), ""
+    results = asked.origins.factors.results(asked.graph, asked.node, asked.rule)
+    returned: Detail | None = None
     for value, dims, split in zip(asked.node.results, asked.rule.results, results, strict=False):
         for dim, names in enumerate(dims):
             taken = any(asked.moved & set(split.get(name, ())) for name in names)
@@ -287,13 +289,17 @@ def declared(asked: Declared, needed: Spec | None) -> Verdict:
                 continue
             origin = asked.origins.of(asked.graph, value, dim, asked.moved, split=taken)
             if origin is not None and origin.asked_by == "requested":
-                return Verdict("output-spec", "requested", ELSEWHERE, needed, stated=origin.stated)
+                return Verdict(
+                    "output-spec", "requested", "elsewhere", needed, stated=origin.stated
+                )
             if origin is not None and not origin.returned:
                 other = None if origin.asked_by else (origin.graph, origin.value)
-                kind, met_by = TWO_DIMS if other else ELSEWHERE, origin.met_by
-                return Verdict("conflict", "inferred", kind, needed, other=other, met_by=met_by)
+                detail: Detail = "two dimensions" if other else "elsewhere"
+                return Verdict(
+                    "conflict", "inferred", detail, needed, other=other, met_by=origin.met_by
+                )
             # Another dimension may tell more than that a loop carries the result as it is.
-            returned = returned or (origin.returned if origin is not None else "")
+            returned = returned or (origin.returned if origin is not None else None)
     return Verdict("conflict", detail=returned, needed=needed) if returned else UNKNOWN
 
 
@@ -311,7 +317,9 @@ def clash(asked: Declared, needed: Spec | None) -> Verdict:
         operand = graph.operands[node.name][at]
         own = (dim for dim, names in enumerate(dims) if made.isdisjoint(names))
         if wanted and any(asked.origins.grounded(graph, operand, dim, wanted) for dim in own):
-            return Verdict("conflict", detail=TWO_DIMS, needed=needed, other=(graph, operand))
+            return Verdict(
+                "conflict", detail="two dimensions", needed=needed, other=(graph, operand)
+            )
     return UNKNOWN
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from shardnb.causes.rule_factors import Factors
 from shardnb.causes.stated_shardings import StatedShardings
 from shardnb.causes.verdict import RETURNED, Statement
-from shardnb.terms.causes import AskedBy
+from shardnb.terms.causes import AskedBy, Detail
 from shardnb.texts.axis_factors import Piece
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
@@ -36,7 +36,7 @@ class Demand:
     asked_by: AskedBy | None = None
     stated: Statement | None = None
     met_by: Instruction | None = None
-    returned: str = ""
+    returned: Detail | None = None
 
 
 @dataclass

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from shardnb.causes.names import LOOP_CARRY, THE_RESULT
-from shardnb.causes.verdict import BRANCHES, CARRY, DISAGREE, ELSEWHERE, NO_FORM, TWO_DIMS, Verdict
+from shardnb.causes.verdict import Verdict
 from shardnb.report.model import Collective, Spec
 from shardnb.report.spec import spec_text
-from shardnb.terms.causes import REASONS, Reason
+from shardnb.terms.causes import DETAILS, REASONS, Reason
 
 _COMBINES = {
     "add": "adds up",
@@ -89,12 +89,13 @@ def detail_of(verdict: Verdict, facts: Facts) -> str | None:
     """Say more of a reason: the kind of conflict, the size, what states which sharding."""
     if verdict.stated is not None:
         other = facts.stated not in (None, facts.producer)
-        value = facts.stated if other else "the loop's carry" if verdict.detail == CARRY else "it"
+        it = "the loop's carry" if verdict.detail == "loop carry" else "it"
+        value = facts.stated if other else it
         spec = verdict.stated.spec
         spec_of = f" {spec_text(spec)}" if spec is not None else " sharded otherwise"
         return f"{value} must be{spec_of}, because of {verdict.stated.by}"
     if verdict.reason != "uneven":
-        return verdict.detail
+        return DETAILS[verdict.detail].prose if verdict.detail else None
     if verdict.uneven is None:
         return "its size is not divisible by the devices"
     dim, size, devices, axes, of_result = verdict.uneven
@@ -175,7 +176,7 @@ class _Because:
         return (self.verdict.role or _dims(dims)) if dims else ""
 
     def _whole(self) -> str:
-        if self.verdict.detail == NO_FORM:
+        if self.verdict.detail == "no split form":
             return f"the partitioner has no split form of {self._consumer} here"
         if self.verdict.full and self.verdict.full != self.verdict.dims:
             return (
@@ -189,14 +190,20 @@ class _Because:
         if self.facts.consumer and self.facts.consumer not in (LOOP_CARRY, THE_RESULT, "while"):
             returned = "what is computed from it in another sharding"
         later = f", which the result meets in {self.facts.met_by}" if self.facts.met_by else ""
-        clauses = {
-            TWO_DIMS: f"{self._split_over} also {self._splits} another dimension of {other}{later}",
-            DISAGREE: f"{other} {self._state()}",
-            ELSEWHERE: f"the result lies elsewhere{self._needed()}",
-            CARRY: f"the loop carries {returned}",
-            BRANCHES: f"the branches return {returned}",
-        }
-        return clauses.get(self.verdict.detail or "", "another placement is wanted")
+        match self.verdict.detail:
+            case "two dimensions":
+                axes = f"{self._split_over} also {self._splits}"
+                return f"{axes} another dimension of {other}{later}"
+            case "operands disagree":
+                return f"{other} {self._state()}"
+            case "elsewhere":
+                return f"the result lies elsewhere{self._needed()}"
+            case "loop carry":
+                return f"the loop carries {returned}"
+            case "branches":
+                return f"the branches return {returned}"
+            case "no split form" | None:
+                return "another placement is wanted"
 
     def _state(self) -> str:
         spec = self.facts.other_spec

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from shardnb.report.model import Spec
-from shardnb.terms.causes import AskedBy, Reason
+from shardnb.terms.causes import AskedBy, Detail, Reason
 from shardnb.texts.hlo import GraphValue
 from shardnb.texts.instruction import Instruction
 
-DISAGREE = "operands disagree"
-TWO_DIMS = "one axis is wanted by two dimensions"
-ELSEWHERE = "the result must be elsewhere"
-CARRY = "the loop carries it in another placement"
-BRANCHES = "the branches return it in another placement"
-NO_FORM = "no split form of this operation"
-
-RETURNED = {"while": CARRY, "conditional": BRANCHES}
+RETURNED: Mapping[str, Detail] = {"while": "loop carry", "conditional": "branches"}
 """What asks for the sharding of a value that a computation returns, by what calls that."""
 
 
@@ -59,7 +53,7 @@ class Verdict:
 
     reason: Reason | None
     asked_by: AskedBy | None = "inferred"
-    detail: str | None = None
+    detail: Detail | None = None
     needed: Spec | None = None
     dims: tuple[int, ...] = ()
     other: GraphValue | None = None

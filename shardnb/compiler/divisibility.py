@@ -14,6 +14,7 @@ from shardnb.compiler import placement
 from shardnb.report import dtypes
 from shardnb.report.model import Location
 from shardnb.report.types import SpecProblem
+from shardnb.terms.errors import SpecProblemKind
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def _problems(one: Stated, sizes: Mapping[str, int]) -> Iterator[SpecProblem]:
             yield _uneven(one, dim, axes, parts)
 
 
-def _problem(one: Stated, kind: str, message: str, **details: Any) -> SpecProblem:
+def _problem(one: Stated, kind: SpecProblemKind, message: str, **details: Any) -> SpecProblem:
     return SpecProblem(
         kind=kind,
         where=one.where,

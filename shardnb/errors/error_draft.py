@@ -15,6 +15,7 @@ from shardnb.compiler.arrays import dtype_name
 from shardnb.errors.evidence import ErrorEvidence
 from shardnb.report.model import Axis, Location, Mesh, Value
 from shardnb.report.types import Candidate, SpecProblem
+from shardnb.terms.errors import ErrorKind
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Draft:
     `location` and `expression` where they are not those that raised.
     """
 
-    kind: str
+    kind: ErrorKind
     sentence: str
     cause: str = ""
     values: tuple[Value, ...] = ()

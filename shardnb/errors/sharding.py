@@ -28,6 +28,7 @@ from shardnb.report.model import Value
 from shardnb.report.types import Candidate
 from shardnb.rewrite.expression import Expression
 from shardnb.rewrite.text_edits import Piece
+from shardnb.terms.errors import ErrorKind
 
 _SHOWN = 6  # as many as fit on a screen beside the drawn arrays
 _IN_WORDS = "(inside this line)"
@@ -90,7 +91,7 @@ def _are_stale(avals: Iterable[Any]) -> bool:
 class Diagnosis(NamedTuple):
     """What is wrong with an operation."""
 
-    kind: str
+    kind: ErrorKind
     sentence: str
     cause: str
 

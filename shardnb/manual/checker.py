@@ -29,23 +29,12 @@ from shardnb.report.types import (
     SpecProblem,
 )
 from shardnb.sources.source_texts import Sources
+from shardnb.terms.checks import CHECKS, Check
+from shardnb.terms.errors import SPEC_PROBLEMS
 
 Tree = Any
 
 _MARK = "shardnb_results"
-_STEPS = {
-    "structure": "in_specs fit the structure of the arguments",
-    "unknown-axis": "in_specs and out_specs name manual axes of the mesh",
-    "axis-twice": "no spec uses an axis twice",
-    "rank": "no entry of in_specs is longer than its argument's rank",
-    "uneven": "the mesh axes divide the arguments' dimensions",
-    "type": "in_specs match the arguments' own types (Explicit axes)",
-    "body": "the body traces on the shapes of one device",
-    "out-structure": "out_specs fit the structure of the results",
-    "out-rank": "no entry of out_specs is longer than its result's rank",
-    "replication": "results are the same along the axes that out_specs omit",
-    "lower": "the whole lowers to one program",
-}
 
 
 @dataclass(frozen=True)
@@ -312,14 +301,13 @@ def _steps(
     """Give JAX's checks one by one; those after the first that fails were not reached by JAX."""
     refused = False
     for key, wrong in _wrongs(call, structure, problems, error, results):
-        needs_body = key in ("body", "out-structure", "out-rank", "replication", "lower")
-        reached = not needs_body or results is not None or bool(wrong)
+        reached = not CHECKS[key].of_body or results is not None or bool(wrong)
         reached = reached and not (key == "lower" and refused and not wrong)
         refused = refused or bool(wrong)
         if key == "replication" and not call.check_vma:
-            yield CheckStep(_STEPS[key], None, "check_vma=False turns it off")
+            yield CheckStep(CHECKS[key].prose, None, "check_vma=False turns it off")
         else:
-            yield CheckStep(_STEPS[key], (not wrong) if reached else None, wrong)
+            yield CheckStep(CHECKS[key].prose, (not wrong) if reached else None, wrong)
 
 
 def _wrongs(
@@ -328,12 +316,12 @@ def _wrongs(
     problems: Sequence[SpecProblem],
     error: Exception | None,
     results: list[Any] | None,
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[tuple[Check, str]]:
     yield "structure", structure
     # JAX meets an axis used twice only while it lowers, and drops unused arguments before.
     met = [p for p in problems if p.kind != "axis-twice" or error is not None]
-    for kind in ("unknown-axis", "axis-twice", "rank", "uneven"):
-        yield kind, "; ".join(p.message for p in met if p.kind == kind)
+    for check in (check for check in CHECKS if check in SPEC_PROBLEMS):
+        yield check, "; ".join(p.message for p in met if p.kind == check)
     before = bool(structure or met)
     explicit = ""
     if results is None and not before and OTHER_TYPE_THAN_IN_SPECS.search(str(error)):
@@ -343,7 +331,7 @@ def _wrongs(
     fails = error is not None and results is None and not before and not explicit
     yield "body", _words(error) if fails else ""
     if results is None:
-        yield from ((key, "") for key in ("out-structure", "out-rank", "replication", "lower"))
+        yield from ((check, "") for check in list(CHECKS)[list(CHECKS).index("body") + 1 :])
         return
     specs = _out_specs(call, len(results))
     yield "out-structure", "" if None not in specs else f"{len(results)} results"

@@ -9,6 +9,7 @@ from shardnb.report import shown
 from shardnb.report.model import Location, Mesh, Report, Source, Value
 from shardnb.report.typed import TypedLine
 from shardnb.terms.collectives import Kind
+from shardnb.terms.errors import AnnotationKind, ErrorKind, SpecProblemKind
 from shardnb.terms.primitives import Function
 
 
@@ -29,15 +30,14 @@ class Explanation:
 class SpecProblem:
     """A spec that does not fit its array or its mesh, or an argument that lies elsewhere.
 
-    `kind` is one of `uneven`, `rank`, `unknown-axis`, `axis-twice`, `no-spec`, `mesh`, `device`
-    and `committed`. `where` says what the spec is for: an input, an output, a constraint, an
-    in_spec or an out_spec. For `uneven`, `divides` are the next sizes below and above that
+    `where` says what the spec is for: an input, an output, a constraint, an in_spec or an out_spec.
+    For `uneven`, `divides` are the next sizes below and above that
     divide, `padding` the rows to add, `padded_bytes` what they weigh, and `fitting` the sizes of
     the largest mesh of as many devices that divides every array. `fatal` is False where JAX
     pads or moves by itself. `moved_bytes` is what the devices receive by a `device_put`.
     """
 
-    kind: str
+    kind: SpecProblemKind
     where: str
     name: str
     message: str
@@ -94,7 +94,7 @@ class ErrorReport(Explanation):
     operation was compiled in each of these ways. `candidates` are ways out with what each costs.
     """
 
-    kind: str
+    kind: ErrorKind
     error: str
     message: str
     sentence: str
@@ -244,12 +244,11 @@ class Comparison(Explanation):
 class Annotation:
     """A placement to write at a line, so that Explicit axes accept it.
 
-    `kind` is `out_sharding`, `reshard` or `auto_axes`; `spec` is what is stated. `from_auto` says
-    that propagation chose this placement in the whole program; else it is the one that sends
-    least. `before` and `after` are the line.
+    `spec` is what is stated. `from_auto` says that propagation chose this placement in the whole
+    program; else it is the one that sends least. `before` and `after` are the line.
     """
 
-    kind: str
+    kind: AnnotationKind
     expression: str
     spec: str
     before: str

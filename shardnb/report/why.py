@@ -7,6 +7,7 @@ from difflib import get_close_matches
 
 from shardnb.report.model import Location, Origin, Report, Step, Value
 from shardnb.report.spec import spec_text, type_text
+from shardnb.terms.origins import ORIGINS
 
 
 def explain(report: Report, name: str | None = None, line: int | None = None) -> str:
@@ -158,22 +159,8 @@ def _origins(report: Report, index: int) -> Iterator[str]:
 
 
 def _cause(report: Report, index: int, origin: Origin) -> str:
-    if origin.kind == "type":
-        return "stands in its type (explicit)"
-    if origin.kind == "unknown":
-        return "came from a place that is not known"
-    return f"came from {_source(report, origin)}{_way(report, index, origin)}"
-
-
-def _source(report: Report, origin: Origin) -> str:
-    at = _at(report, origin.location)
-    if origin.kind == "constraint":
-        return f"the constraint {origin.name}{at}"
-    if origin.kind == "output":
-        return f"the spec of the output {origin.name}"
-    if origin.kind == "shard_map":
-        return f"the specs of the shard_map{at}"
-    return origin.name
+    at, way = _at(report, origin.location), _way(report, index, origin)
+    return ORIGINS[origin.kind].clause.format(name=origin.name, at=at, way=way)
 
 
 def _way(report: Report, index: int, origin: Origin) -> str:

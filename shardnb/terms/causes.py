@@ -28,6 +28,16 @@ Reason = Literal[
 
 Phase = Literal["forward", "backward", "rematerialised"]
 
+Detail = Literal[
+    "operands disagree",
+    "two dimensions",
+    "elsewhere",
+    "loop carry",
+    "branches",
+    "no split form",
+]
+"""What is known of a conflict, or of an operation that needs a full dimension."""
+
 
 @dataclass(frozen=True)
 class AskerTerm:
@@ -104,3 +114,22 @@ PHASES: Mapping[Phase, Term[Phase]] = terms(
         "rematerialised": "computed again in the backward pass",
     },
 )
+
+
+def _detail(name: Detail) -> Term[Detail]:
+    match name:
+        case "operands disagree":
+            return Term(name, "operands disagree")
+        case "two dimensions":
+            return Term(name, "one axis is wanted by two dimensions")
+        case "elsewhere":
+            return Term(name, "the result must be elsewhere")
+        case "loop carry":
+            return Term(name, "the loop carries it in another placement")
+        case "branches":
+            return Term(name, "the branches return it in another placement")
+        case "no split form":
+            return Term(name, "no split form of this operation")
+
+
+DETAILS: Mapping[Detail, Term[Detail]] = table(Detail, _detail)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 
-from shardnb.terms.table import Term, terms
+from shardnb.terms.table import Term, table, terms
 
 OriginKind = Literal["input", "constraint", "output", "shard_map", "type", "unknown"]
 
@@ -14,17 +15,40 @@ Direction = Literal["forward", "backward", "sideways"]
 Stop = Literal["reduction", "whole-axis", "conflict", "constraint", "reshape"]
 
 
-ORIGINS: Mapping[OriginKind, Term[OriginKind]] = terms(
-    OriginKind,
-    {
-        "input": "the sharding of an input",
-        "constraint": "a sharding constraint",
-        "output": "the spec of an output",
-        "shard_map": "the specs of a shard_map",
-        "type": "its type, as the mesh axis is Explicit",
-        "unknown": "origin unknown",
-    },
-)
+@dataclass(frozen=True)
+class OriginTerm:
+    """Where a mesh axis came from: in a few words, and as what is said of the axis.
+
+    In `clause`, `{name}` is that of the input or output, or the constraint's spec, `{at}` the line
+    and `{way}` the operations that the axis travelled through.
+    """
+
+    name: OriginKind
+    prose: str
+    clause: str
+
+
+def _origin(name: OriginKind) -> OriginTerm:
+    match name:
+        case "input":
+            return OriginTerm(name, "the sharding of an input", "came from {name}{way}")
+        case "constraint":
+            clause = "came from the constraint {name}{at}{way}"
+            return OriginTerm(name, "a sharding constraint", clause)
+        case "output":
+            clause = "came from the spec of the output {name}{way}"
+            return OriginTerm(name, "the spec of an output", clause)
+        case "shard_map":
+            clause = "came from the specs of the shard_map{at}{way}"
+            return OriginTerm(name, "the specs of a shard_map", clause)
+        case "type":
+            prose = "its type, as the mesh axis is Explicit"
+            return OriginTerm(name, prose, "stands in its type (explicit)")
+        case "unknown":
+            return OriginTerm(name, "origin unknown", "came from a place that is not known")
+
+
+ORIGINS: Mapping[OriginKind, OriginTerm] = table(OriginKind, _origin)
 DIRECTIONS: Mapping[Direction, Term[Direction]] = terms(
     Direction,
     {

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from typing import get_args
 
 import pytest
 from jax._src import core
 from jax._src.lax import parallel
 
-from shardnb.terms import axis_types, causes, collectives, findings, origins, primitives, roles
+from shardnb import terms
 from shardnb.terms.collectives import kind_of
 from shardnb.terms.primitives import FUNCTIONS, PRIMITIVES, primitive_of
 from shardnb.terms.roles import ROLES
 from shardnb.terms.tables import TABLES
 
-MODULES = (axis_types, causes, collectives, findings, origins, primitives, roles)
+MODULES = [
+    importlib.import_module(f"shardnb.terms.{found.name}")
+    for found in pkgutil.iter_modules(terms.__path__)
+]
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -28,6 +28,7 @@ from shardnb.rewrite.retrace import quiet_retrace
 from shardnb.rewrite.text_edits import Piece, Span, Text
 from shardnb.search.explicit.choices import Choice, choices, typed
 from shardnb.search.explicit.texts import AnnotatedTexts
+from shardnb.terms.errors import ANNOTATIONS, AnnotationKind
 from shardnb.texts.hlo import Frame
 
 Tree = Any
@@ -364,6 +365,7 @@ def _unexplained(error: Exception) -> ErrorReport:
     return ErrorReport("other", type(error).__name__, str(error), summary)
 
 
-def _kind(pieces: Sequence[Piece]) -> str:
+def _kind(pieces: Sequence[Piece]) -> AnnotationKind:
     written = "".join(piece.text for piece in pieces)
-    return next((kind for kind in ("auto_axes", "reshard") if kind in written), "out_sharding")
+    # `auto_axes(f, out_sharding=...)` has the word out_sharding in it, too.
+    return next((kind for kind in reversed(list(ANNOTATIONS)) if kind in written), "out_sharding")
