@@ -1,4 +1,4 @@
-"""What a JAX cell sends between devices, who asked for it, why, and what it costs.
+"""What a JAX program sends between devices, who asked for it, why, and what it costs.
 
 In a notebook, after `%load_ext shardnb`:
 
@@ -52,7 +52,7 @@ _HOMES = {
     "to_explicit": "shardnb.axis_types",
 }
 
-# The report knows none of its views: each is found by name, when something is first shown.
+# The report imports none of its views: each is looked up by name when something is first shown.
 shown.register(
     {
         "bundle": "shardnb.views.live:mimebundle",
@@ -73,7 +73,7 @@ shown.register(
 
 
 def __getattr__(name: str) -> Any:
-    # JAX is imported where it is first needed: a saved report opens without it.
+    # JAX is imported when it is first needed, so a saved report opens without it.
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'shardnb' has no attribute {name!r}")
@@ -87,7 +87,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Take the magics away again."""
+    """Remove the magics."""
     from shardnb import magics
 
     magics.unload_ipython_extension(shell)

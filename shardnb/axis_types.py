@@ -1,4 +1,4 @@
-"""Functions about the types of mesh axes: from Auto to Explicit, and the check of a `shard_map`."""
+"""Functions about mesh axis types: from Auto to Explicit, and the check of a `shard_map`."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def to_explicit(
     in_specs: Tree = None,
     out_specs: Tree = None,
 ) -> ExplicitPlan:
-    """Find all that a function has to state to run on Explicit axes as it does on Auto ones.
+    """Find the annotations that a function needs to run on Explicit axes as it does on Auto axes.
 
-    The arguments are `explain`'s. Each annotation is a line with the `out_sharding` or the
-    reshard that propagation chose there; the function with all of them is compiled, and the plan
-    says whether it sends the same. Nothing runs, and the function stays as it is. Raises what
-    JAX raises where the function does not compile with Auto axes.
+    The arguments are those of `explain`. Each annotation is a line with the `out_sharding` or the
+    `reshard` that propagation chose there. The function with all annotations is compiled, and the
+    plan says whether it has the same collectives. Nothing runs, and the function itself is not
+    changed. Raises what JAX raises if the function does not compile with Auto axes.
 
     >>> import jax, jax.numpy as jnp
     >>> from jax.sharding import PartitionSpec as P
@@ -62,9 +62,9 @@ def check_shard_map(
 ) -> ShardMapCheck:
     """Check a `shard_map` of `fn` over a mesh, without running it.
 
-    `in_specs`, `out_specs`, `axis_names` and `check_vma` are `jax.shard_map`'s, `args` arrays or
-    `jax.ShapeDtypeStruct`. The verdict is JAX's own: what it refuses stands in the answer, with
-    its cause, and is not raised. Raises `ValueError` for a mesh that cannot be read.
+    `in_specs`, `out_specs`, `axis_names` and `check_vma` are those of `jax.shard_map`, `args` are
+    arrays or `jax.ShapeDtypeStruct`. JAX itself decides: an error that it raises is returned in the
+    check, with its cause, and not raised. Raises `ValueError` for a mesh that cannot be read.
 
     >>> import jax, jax.numpy as jnp
     >>> from jax.sharding import PartitionSpec as P
@@ -108,17 +108,17 @@ def compare_modes(
     on: str | None = None,
     **options: Any,
 ) -> Comparison:
-    """Compile one function with several types of axes, and compare the programs.
+    """Compile one function with several axis types, and compare the programs.
 
-    `modes` are types of axes, `options` those of `explain`. Where JAX refuses a mode, its error
-    stands explained in the place of the program.
+    `modes` are axis types, `options` those of `explain`. If JAX refuses a mode, the column holds
+    its error, explained, instead of a program.
     """
     grid, columns = make_grid(mesh, None, on, args), []
     for mode in modes:
         try:
             report = engine.explain(fn, *args, mesh=grid.mesh, axes=mode, **options)
             columns.append(Column(mode, report))
-        except Exception as error:  # of any class of JAX's: whether it is explained decides
+        except Exception as error:  # of any class: it counts if it is explained
             if failures.report_of(error) is None:
                 raise
             columns.append(Column(mode, error=failures.report_or_words(error)))

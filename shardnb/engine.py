@@ -1,4 +1,4 @@
-"""The whole way from a function to its report."""
+"""From a function to its report: `explain`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from shardnb.report import Mesh, Report
 
 Tree = Any
 
-_ONLY_A_MESH = "a program that is {} already is explained as it is: give nothing with it but a mesh"
+_ONLY_A_MESH = "a program that is already {} is explained as it is: pass only a mesh with it"
 
 
 def explain(
@@ -36,38 +36,39 @@ def explain(
     origins: bool | None = None,
     **options: Any,
 ) -> Report:
-    """Compile a function for a mesh and give the report of what it sends and holds.
+    """Compile a function for a mesh and report what it sends and holds.
 
-    Nothing is allocated or run, except with `run=True`.
+    Nothing is allocated or run unless `run=True`.
 
     Args:
-        fn: a function of pytrees of arrays, or one that is traced, lowered or compiled already: a
-            stage of JAX's, which is explained alone. A jitted one keeps what it was jitted with:
-            shardings, donation, static arguments, compiler options; `nnx.jit` and
-            `eqx.filter_jit` as well.
-        args: arrays, `jax.ShapeDtypeStruct`, or pytrees of them; what is no array stays as it is.
-        mesh: a text such as `data=4,model=2`, or a `jax.sharding.Mesh`. None: the mesh in the
+        fn: a function of pytrees of arrays, or a JAX stage (traced, lowered or compiled), which
+            takes only a mesh with it. A function that was jitted by `jax.jit`, `nnx.jit` or
+            `eqx.filter_jit` keeps its shardings, donation, static arguments and compiler options.
+        args: arrays, `jax.ShapeDtypeStruct`, or pytrees of them; strings, flags and other values
+            that are not arrays are passed through.
+        mesh: a string such as `data=4,model=2`, or a `jax.sharding.Mesh`. None: the mesh of the
             arguments' shardings, else the one of `%mesh`, else the one of `jax.set_mesh`.
-        axes: the type of its axes: auto, explicit or manual.
-        on: its devices: `cpu` emulates any number of them, `attached` takes those of
-            `jax.devices()`, and a TPU topology such as `v5e:2x4` is compiled for.
-        in_specs: for each argument a spec, or a pytree prefix of specs. None: the array's own
-            sharding, else replicated.
-        out_specs: the same for the result. None: as the compiler chooses.
-        run: whether to run the program, for the seconds that it takes.
+        axes: the type of the mesh axes: auto, explicit or manual.
+        on: the devices: `cpu` emulates any number of them, `attached` uses `jax.devices()`, and a
+            TPU topology such as `v5e:2x4` is compiled for without one.
+        in_specs: for each argument a PartitionSpec, or a pytree prefix of them. None: the sharding
+            that the array has, else replicated.
+        out_specs: the same for the result. None: the compiler chooses.
+        run: whether to run the program and record the seconds it takes.
         fixes: whether to look for edits that remove inferred collectives, each of them compiled
-            (see `Collective.fixes`): for 20 seconds, or for the number that it gives.
-        origins: whether to seek where each sharding came from. None: unless the program is large,
-            as Shardy then runs once more for a while.
-        options: those of `jax.jit`, such as `donate_argnums`; any other name is an argument of the
-            function.
+            (see `Collective.fixes`). True searches for 20 seconds, a number for that many.
+        origins: whether to trace where each sharding came from, for which Shardy runs once more.
+            None: only if the program is not large.
+        options: options of `jax.jit`, such as `donate_argnums`; any other name is passed to the
+            function as a keyword argument.
 
     Returns:
-        The report; its bytes are those of one device.
+        The report; its bytes are per device.
 
     Raises:
-        ValueError: a spec does not fit its argument or the mesh, or contradicts what the function
-            was jitted with. What JAX raises goes on, with a note that explains it.
+        ValueError: a spec does not fit its argument or the mesh, or contradicts the shardings that
+        the function was jitted with. Errors that JAX raises are passed on, with a note that
+        explains them.
 
     >>> import jax, jax.numpy as jnp
     >>> from jax.sharding import PartitionSpec as P
@@ -80,7 +81,7 @@ def explain(
     [('all-reduce', ('model',), (64, 1024))]
     """
     if isinstance(fn, str):
-        raise TypeError("expected a function, got a text: sn.explain_hlo reads HLO and StableHLO")
+        raise TypeError("expected a function, got a string; sn.explain_hlo reads HLO text")
     if stage := stage_of(fn):
         if args or options or axes or on or fixes or in_specs is not None or out_specs is not None:
             raise ValueError(_ONLY_A_MESH.format(type(stage).__name__.lower()))
@@ -89,7 +90,7 @@ def explain(
     request = call.request(make_grid(mesh, axes, on, call.placed), in_specs, out_specs)
     try:
         program, report = compile_and_analyse(request, origins=origins)
-    except Exception as error:  # any: it goes on
+    except Exception as error:  # of any class: it is raised again
         failures.add_note(error)
         raise
     if fixes:
@@ -108,9 +109,9 @@ def with_fixes(program: Program, report: Report, seconds: float | None = None) -
 
 
 def compile_and_analyse(request: Request, *, origins: bool | None = None) -> tuple[Program, Report]:
-    """Build a program, and read its evidence into a report.
+    """Compile a request, and read the program's evidence into a report.
 
-    An exception of JAX's goes on with its explanation (see `failures.report_of`).
+    An exception that JAX raises is passed on with its explanation (see `failures.report_of`).
     """
     with failures.explained(request):
         program = build(request)
@@ -118,15 +119,15 @@ def compile_and_analyse(request: Request, *, origins: bool | None = None) -> tup
 
 
 def explain_watched(proto: bytes, mesh: Mesh | None, texts: SourceTexts) -> Report:
-    """Give the report of a program that somebody else compiled, from its serialized HLO module.
+    """Report on a program that the user's own code compiled, from its serialized HLO module.
 
-    Its inputs and outputs are not known, and neither are the axes without a mesh.
+    Its inputs and outputs are unknown, and without a mesh so are the axes.
     """
     return report_of_text(hlo_text(proto), mesh, texts, own=True)
 
 
 def ran(program: Program, report: Report) -> tuple[Tree, Report]:
-    """Run a program; gives its result, and the report with the seconds that it took."""
+    """Run a program; returns its result, and the report with the seconds that it took."""
     start = time.perf_counter()
     result = jax.block_until_ready(program.run())
     seconds = time.perf_counter() - start

@@ -1,4 +1,4 @@
-"""Whether a sharded program gives what the same program gives on one device."""
+"""`numeric_check`: whether a sharded program computes what it computes on one device."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from shardnb.rewrite.retrace import quiet_retrace
 
 Tree = Any
 
-# A narrow dtype rounds at each step of a sum, and a sum over devices takes other steps than one on
+# A narrow dtype rounds at each step of a sum, and a sum over devices adds in another order than #
 # one device: an epsilon for each of the eight halvings of a sum over 256 devices.
 _EPSILONS = 8
 _finfo: Callable[[Any], Any] = jnp.finfo
@@ -28,12 +28,12 @@ _DONATIONS = ("donate_argnums", "donate_argnames")
 
 @dataclass(frozen=True)
 class ResultDifference:
-    """One result, sharded against unsharded.
+    """One result, compared between the sharded and the unsharded program.
 
     `difference` is the largest absolute difference and `index` where it is, `scale` the largest
-    finite size of an element of the unsharded result. An element may differ by
-    `atol + rtol * scale`: sums in another order differ by their terms' size, not by their own.
-    Whole numbers must be equal. NaN equals NaN, and only that.
+    finite absolute value in the unsharded result. An element may differ by `atol + rtol * scale`,
+    because sums in another order differ in proportion to their terms. Integers must be equal. NaN
+    equals only NaN.
     """
 
     name: str
@@ -48,11 +48,11 @@ class ResultDifference:
 
     @property
     def relative(self) -> float:
-        """The difference by the scale."""
+        """The difference divided by the scale."""
         return self.difference / self.scale if self.scale else float(bool(self.difference))
 
     def __str__(self) -> str:
-        """Say it in a line."""
+        """Describe the comparison in one line."""
         verdict = "agrees" if self.ok else "DIFFERS"
         where = f" at {list(self.index)}" if self.shape and self.difference else ""
         return (
@@ -64,9 +64,9 @@ class ResultDifference:
 
 @dataclass(frozen=True)
 class NumericCheck:
-    """What a numeric check found.
+    """The result of a numeric check.
 
-    `ok` is None where the program could not run on one device; `why` says the cause then.
+    `ok` is None if the program could not run on one device; `why` then says the cause.
     """
 
     ok: bool | None
@@ -74,7 +74,7 @@ class NumericCheck:
     why: str = ""
 
     def __str__(self) -> str:
-        """Say it, the results that differ first."""
+        """Describe the check, with the results that differ first."""
         if self.ok is None:
             return f"not compared: {self.why}"
         count = len(self.results)
@@ -103,10 +103,11 @@ def numeric_check(
     """Run a function on a mesh and on one device, and compare the results.
 
     The arguments are those of `explain`; they must hold data. The function runs twice; nothing is
-    donated. An element may differ by `atol + rtol * (the result's largest size)`; for a narrow
-    dtype `rtol` is at least eight of its machine epsilons, and the answer says so.
+    donated. An element may differ by `atol + rtol * (the largest absolute value in the result)`;
+    for a narrow dtype `rtol` is at least eight of its machine epsilons. The check prints the
+    tolerance.
 
-    Raises what `explain` raises, and `ValueError` where an argument has a shape only.
+    Raises what `explain` raises, and `ValueError` if an argument is only a shape.
 
     >>> import jax.numpy as jnp
     >>> from jax.sharding import PartitionSpec as P
@@ -130,18 +131,18 @@ _NOT_RUN = object()
 def check(
     program: Program, result: Tree = _NOT_RUN, *, rtol: float = 1e-4, atol: float = 1e-6
 ) -> NumericCheck:
-    """Compare what a program gives with what it gives on one device.
+    """Compare the results of a program with its results on one device.
 
-    `result` is what `program.run()` gave, where it ran already. The program on one device has a
-    mesh with the same axis names, each of size 1; where the function cannot run so (a mesh or a
-    permutation written into it), the answer is not known, and says why.
+    `result` is what `program.run()` returned, if it already ran. The program on one device has a
+    mesh with the same axis names, each of size 1. If the function cannot run on it (a mesh or a
+    permutation is written into it), `ok` is None and `why` says the cause.
     """
     given = program.run() if result is _NOT_RUN else result
     request = _on_one_device(program.request)
     try:
         with quiet_retrace():
             expected = build(request).run()
-    # The user's function on a mesh that it was not written for: it, JAX and XLA may raise anything.
+    # The function was not written for this mesh: it, JAX and XLA may raise anything.
     except Exception as error:  # noqa: BLE001
         return NumericCheck(None, why=_why(error))
     return compare(given, expected, rtol=rtol, atol=atol)
@@ -169,7 +170,7 @@ def _on_one_device(request: Request) -> Request:
 def _why(error: Exception) -> str:
     message = next((line for line in str(error).splitlines() if line.strip()), "")
     if DONATED.search(message):
-        return "an input was donated, and is gone"
+        return "an input was donated, so it no longer holds data"
     return (
         "the function does not run on a mesh of one device with the same axis names, "
         f"which the comparison needs ({type(error).__name__}: {message})"
@@ -177,7 +178,7 @@ def _why(error: Exception) -> str:
 
 
 def compare(given: Tree, expected: Tree, *, rtol: float = 1e-4, atol: float = 1e-6) -> NumericCheck:
-    """Compare two pytrees of arrays of one structure, leaf by leaf, on the host."""
+    """Compare two pytrees with the same structure leaf by leaf, on the host."""
     leaves = jax.tree_util.tree_flatten_with_path(given)[0]
     others = jax.tree_util.tree_leaves(expected)
     results = tuple(
@@ -198,7 +199,7 @@ def _difference_of(
 ) -> ResultDifference:
     dtype, shape = str(result.dtype), tuple(result.shape)
     if not jnp.issubdtype(result.dtype, jnp.inexact):
-        rtol, atol = 0.0, 0.0  # whole numbers must be equal
+        rtol, atol = 0.0, 0.0  # integers must be equal
     elif rtol:
         rtol = max(rtol, _EPSILONS * float(_finfo(result.dtype).eps))
     host = _on_host(expected)
@@ -224,12 +225,12 @@ def _wide(host: Any) -> Any:
 
 
 def _differences(given: Any, expected: Any) -> Any:
-    """Give the absolute differences; what is equal, NaN and infinity too, differs by 0."""
+    """Return the absolute differences; equal elements, NaN and infinity too, differ by 0."""
     wide, other = _wide(given), _wide(expected)
     same = (given == expected) | (np.isnan(wide) & np.isnan(other))
     with np.errstate(invalid="ignore"):
         difference = np.abs(wide - other)
     difference[~same & np.isnan(difference)] = np.inf
-    difference[~same & (difference == 0)] = 1  # whole numbers too long for a float
+    difference[~same & (difference == 0)] = 1  # integers too long for a float
     difference[same] = 0
     return difference

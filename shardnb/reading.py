@@ -1,4 +1,4 @@
-"""Reports of programs that were compiled elsewhere: the HLO text of a dump."""
+"""`explain_hlo`: reports on programs that were compiled elsewhere, from HLO or StableHLO text."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _COUNT = re.compile(r"num_partitions=\d+")
 def explain_hlo(
     text_or_path: str | Path | Stage, mesh: str | Mesh | jax.sharding.Mesh | None = None
 ) -> Report:
-    """Read an HLO dump into a report, as far as its evidence goes.
+    """Report on a program from its HLO text, as far as the text shows.
 
-    `text_or_path` is the text of a module or the path of a file with one: before or after
-    optimisations, from CPU, GPU or TPU, of any JAX; or of StableHLO, which has no collectives of
-    the partitioner's yet. `mesh` names the axes, as
-    `data=4,model=2`; without it they are those that the text itself names, or unnamed. Who asked
-    for a collective, and why, is not in a text. It is in the folder of a dump that was written
-    with `--xla_dump_hlo_pass_re=spmd|shardy`: give the folder, or the module in it as
-    `folder/module_0012.jit_step`. What `jax.jit(f).lower(x)` and `.compile()` give is taken, too.
+    `text_or_path` is the text of an HLO module or the path of a file that holds one: before or
+    after optimization, from CPU, GPU or TPU, from any JAX. StableHLO is read too; it does not have
+    the partitioner's collectives yet. `mesh` names the axes, as `data=4,model=2`; without it they
+    have the names that the text itself uses, or none. One text does not show who asked for a
+    collective, or why. The folder of a dump written with `--xla_dump_hlo_pass_re=spmd|shardy` does:
+    pass the folder, or a module in it as `folder/module_0012.jit_step`. The results of
+    `jax.jit(f).lower(x)` and `.compile()` work too.
 
-    Raises `ValueError` where there is no such file, where the text is no HLO or is cut off, and
-    where the mesh has another number of devices than the program.
+    Raises `ValueError` if the file does not exist, if the text is not HLO or is truncated, and if
+    the mesh does not have as many devices as the program.
 
     >>> dump = '''HloModule step, num_partitions=4
     ...
@@ -68,7 +68,7 @@ def _axes_text(mesh: str | Mesh | jax.sharding.Mesh | None) -> str | jax.shardin
 
 
 def _of_folder(given: str | Path) -> Dumps | None:
-    """Give the dumps of the one module of a folder, or of the module that is named in it."""
+    """Return the dumps of the only module in a folder, or of the module named in the path."""
     if isinstance(given, str) and "\n" in given:
         return None
     path = Path(given)
@@ -78,17 +78,17 @@ def _of_folder(given: str | Path) -> Dumps | None:
     modules = read_folder(path if whole else path.parent)
     chosen = [name for name in modules if whole or name == path.name]
     if len(chosen) > 1:
-        # Beside a step there are small programs of one device: random keys, a conversion.
+        # A training step is dumped with small programs of one device, such as a random key's.
         split = [name for name in chosen if _COUNT.search(modules[name].optimized[:2000])]
         chosen = split or chosen
     if len(chosen) != 1:
-        there = ", ".join(modules) or "none with its program after optimisations"
-        raise ValueError(f"{path} names no single module of a dump; there are {there}")
+        there = ", ".join(modules) or "none with an optimized program"
+        raise ValueError(f"{path} does not name one module of a dump; the modules are {there}")
     return modules[chosen[0]]
 
 
 def _text(given: str | Path) -> str:
-    """Give the text of a module, or what stands in the file of this name."""
+    """Return the text itself, or the text of the file with this name."""
     if isinstance(given, str) and ("\n" in given or "HloModule" in given):
         return given
     path = Path(given)
@@ -98,7 +98,7 @@ def _text(given: str | Path) -> str:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{path} is no text: write the dump with --xla_dump_hlo_as_text"
+            f"{path} is not text: write the dump with --xla_dump_hlo_as_text"
         ) from error
 
 

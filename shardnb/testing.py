@@ -1,4 +1,4 @@
-"""Tests that hold a program's sharding in place.
+"""Assertions on the collectives of a program, for tests.
 
 from shardnb.testing import assert_collectives
 
@@ -30,13 +30,13 @@ def assert_collectives(
     max_wire_bytes: int | None = None,
     **options: Any,
 ) -> Report:
-    """Compile `fn(*args)` and assert which collectives it has; gives the report.
+    """Compile `fn(*args)`, assert which collectives it has, and return the report.
 
-    `expect` holds the number of each kind, or of a kind over axes (`all-reduce[model]`,
-    `all-gather[data,model]`); what it does not name must not be there. `max_wire_bytes` bounds
-    what one device sends in one call, in bytes. `options` are those of `shardnb.explain`.
+    `expect` maps each kind, or each kind over axes (`all-reduce[model]`, `all-gather[data,model]`),
+    to how many there should be; any other collective fails the test. `max_wire_bytes` limits the
+    bytes that each device sends per call. `options` are those of `shardnb.explain`.
 
-    Raises `AssertionError` with the whole report, and `ValueError` for a kind that does not exist.
+    Raises `AssertionError` with the full report, and `ValueError` for a kind that does not exist.
 
     >>> import jax, jax.numpy as jnp
     >>> from jax.sharding import PartitionSpec as P
@@ -47,22 +47,22 @@ def assert_collectives(
     """
     for key in expect:
         if key.partition("[")[0] not in KINDS:
-            raise ValueError(f"{key!r} is no collective; they are {', '.join(KINDS)}")
+            raise ValueError(f"{key!r} is not a collective; the kinds are {', '.join(KINDS)}")
     report = explain(fn, *args, mesh=mesh, **options)
     counts = Counter(_key(collective, expect) for collective in report.collectives)
     wrong = [
-        f"{counts[key]} {key}, not {expect.get(key, 0)}"
+        f"{counts[key]} {key} (expected {expect.get(key, 0)})"
         for key in sorted({*counts, *expect})
         if counts[key] != expect.get(key, 0)
     ]
     if max_wire_bytes is not None and report.wire_bytes > max_wire_bytes:
-        wrong.append(f"{report.wire_bytes} bytes sent by a device, more than {max_wire_bytes}")
+        wrong.append(f"each device sends {report.wire_bytes} bytes, more than {max_wire_bytes}")
     if wrong:
         raise AssertionError(f"{report.title} has {'; '.join(wrong)}\n\n{report}")
     return report
 
 
 def _key(collective: Collective, expect: Mapping[str, int]) -> str:
-    """Name a collective as `expect` does: with its axes where these are asked for."""
+    """Name a collective as `expect` does: with its axes if `expect` names them."""
     named = f"{collective.kind}[{','.join(collective.axes or ())}]"
     return named if named in expect or collective.kind not in expect else collective.kind

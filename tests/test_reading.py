@@ -87,12 +87,12 @@ def test_a_module_of_a_folder_is_named(folder):
     (path,) = folder.glob("*before_optimizations.txt")
     name = path.name.partition(".before_optimizations")[0]
     assert sn.explain_hlo(folder / name).collectives
-    with pytest.raises(ValueError, match=f"there are {name}"):
+    with pytest.raises(ValueError, match=f"the modules are {name}"):
         sn.explain_hlo(folder / "module_9999.jit_other")
 
 
 def test_an_empty_folder_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="none with its program after optimisations"):
+    with pytest.raises(ValueError, match="none with an optimized program"):
         sn.explain_hlo(tmp_path)
 
 

@@ -23,10 +23,13 @@ def test_what_is_expected_passes(expect):
 @pytest.mark.parametrize(
     ("expect", "message"),
     [
-        ({}, r"has 1 all-reduce\[model\], not 0"),
-        ({"all-reduce": 2}, "has 1 all-reduce, not 2"),
-        ({"all-reduce": 1, "all-gather": 1}, "has 0 all-gather, not 1"),
-        ({"all-reduce[data]": 1}, r"0 all-reduce\[data\], not 1; 1 all-reduce\[model\], not 0"),
+        ({}, r"has 1 all-reduce\[model\] \(expected 0\)"),
+        ({"all-reduce": 2}, r"has 1 all-reduce \(expected 2\)"),
+        ({"all-reduce": 1, "all-gather": 1}, r"has 0 all-gather \(expected 1\)"),
+        (
+            {"all-reduce[data]": 1},
+            r"0 all-reduce\[data\] \(expected 1\); 1 all-reduce\[model\] \(expected 0\)",
+        ),
     ],
 )
 def test_anything_else_fails_with_the_report(expect, message):
@@ -36,12 +39,14 @@ def test_anything_else_fails_with_the_report(expect, message):
 
 
 def test_more_bytes_than_allowed_fail():
-    with pytest.raises(AssertionError, match="262144 bytes sent by a device, more than 1000"):
+    with pytest.raises(AssertionError, match="each device sends 262144 bytes, more than 1000"):
         assert_collectives(
             jnp.dot, (X, W), expect={"all-reduce": 1}, max_wire_bytes=1000, **OPTIONS
         )
 
 
 def test_a_kind_that_does_not_exist_is_refused():
-    with pytest.raises(ValueError, match="'allreduce' is no collective; they are all-reduce, "):
+    with pytest.raises(
+        ValueError, match="'allreduce' is not a collective; the kinds are all-reduce, "
+    ):
         assert_collectives(jnp.dot, (X, W), expect={"allreduce": 1}, **OPTIONS)

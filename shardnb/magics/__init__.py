@@ -1,4 +1,4 @@
-"""IPython's magics: a cell as one program over a mesh."""
+"""The IPython magics: a cell compiled as one program over a mesh."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _LOADED = "ShardMagics"
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Add `%mesh`, `%%shard` and `%shard` to a shell, and what Tab offers for them."""
+    """Add `%mesh`, `%%shard` and `%shard` to a shell, with their tab completion."""
     from shardnb.magics.magics import ShardMagics
     from shardnb.mesh import follow
 
@@ -22,7 +22,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Take them away again."""
+    """Remove the magics from a shell."""
     magics = shell.magics_manager.registry.pop(_LOADED, None)
     if magics is None:
         return

@@ -1,4 +1,4 @@
-"""What the notebook gets of a cell whose results are there."""
+"""From the results of a cell to the names of the notebook."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ Tree = Any
 
 
 class _Lost(Exception):
-    """A tracer that is no output."""
+    """A tracer that is not an output of the program."""
 
 
 def bind(function: CellFunction, results: Mapping[str, Tree]) -> tuple[Any, list[str]]:
-    """Bind what a cell assigned, with `results` for the outputs.
+    """Bind what a cell assigned, with `results` in the place of the outputs.
 
-    Containers of the user's are changed in place, so that every name of them sees it. Gives the
-    value of the last expression, and a note for each name that is not bound, and each place that
-    was left out, since it would hold a tracer in something that is no pytree.
+    The user's containers are changed in place, so that every name for them sees the change. Returns
+    the value of the last expression, and a note for each name or place that is left out because it
+    would hold a tracer in an object that is not a pytree.
     """
     trace = function.trace
     if trace is None:
@@ -39,7 +39,7 @@ def bind(function: CellFunction, results: Mapping[str, Tree]) -> tuple[Any, list
 
 
 class _Settler:
-    """Settles values by name, and leaves out what cannot be settled."""
+    """Settles values by name, and leaves out those that still hold a tracer."""
 
     def __init__(self, trace: Trace, stated: tuple[str, ...], results: Mapping[str, Tree]) -> None:
         self.lost: list[str] = []
@@ -52,19 +52,19 @@ class _Settler:
                 self._by_output[name] = {id(tracer): array for tracer, array in pairs}
         inputs = {key: array for key, (_, array) in trace.given.items()}
         self._arrays: Mapping[int, Any] = ChainMap(inputs, *self._by_output.values())
-        # A tracer with several names is one output for each of them: a name with a stated sharding
-        # gets the array that has it.
+        # A tracer with several names is an output for each of them: a name after --out # gets the
+        # array with its sharding.
         self._overlay: Mapping[int, Any] = {}
         self._settling = Settling(trace.copies, self._leaf)
 
     def values(self, values: Namespace) -> Namespace:
-        """Settle named values, those with a stated placement first; leaves out what is lost."""
+        """Settle named values, those with a sharding after --out first; leave out what is lost."""
         ordered = sorted(values, key=lambda name: name not in self._stated)
         settled = {name: self._value(name, values[name]) for name in ordered}
         return {name: value for name, value in settled.items() if value is not MISSING}
 
     def containers(self) -> None:
-        """Settle every container of the user's, also one that has lost its name."""
+        """Settle every container that the user has, also one without a name any more."""
         for entry in self._settling.copied():
             try:
                 self._settling.settle(entry.copy)
@@ -93,18 +93,18 @@ class _Settler:
 
 
 def unbound(name: str, path: str) -> str:
-    """Write the note for a name of the cell's that is not bound after the run.
+    """Write the note for a name that the cell assigned but that is not bound after the run.
 
     >>> unbound("k", "k.v")
-    'k is not bound: k.v holds a value of the trace, in something that is no pytree'
+    'k is not bound: k.v holds a tracer, in an object that is not a pytree'
     """
     if name == LAST:
         return left_out(path)
     place = "it" if "__" in path or ".." in path else path
-    held = "holds a value of the trace, in something that is no pytree"
+    held = "holds a tracer, in an object that is not a pytree"
     return f"{name} is not bound: {place} {held}"
 
 
 def left_out(path: str) -> str:
     """Write the note for a place that was left out."""
-    return f"{path} was left out: it held a value of the trace, in something that is no pytree"
+    return f"{path} was left out: it held a tracer, in an object that is not a pytree"

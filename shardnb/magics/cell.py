@@ -1,4 +1,4 @@
-"""The text of a cell, as far as it is Python that can be one program."""
+"""Checks that the text of a cell is Python that can be compiled as one program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Scopes = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 class CellError(ValueError):
-    """A cell that cannot be one program; the message names the line and the form."""
+    """A cell that cannot be compiled as one program; the message names the line and the form."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class CheckedCell:
 
 
 def cell_of(tree: ast.Module, lines: Sequence[str]) -> CheckedCell:
-    """Check a cell, and see what it does with names; `lines` are the lines as the user wrote them.
+    """Check a cell and find the names it uses; `lines` are the lines as the user wrote them.
 
-    Raises `CellError` for a shell command, a magic or a help in the cell, and for `await`,
-    `return` or `yield` outside of a function.
+    Raises `CellError` for a shell command, a magic or `?` in the cell, and for `await`, `return` or
+    `yield` outside a function.
     """
     _refuse_escapes(tree, lines)
     _refuse_outside_function(tree)
@@ -44,7 +44,7 @@ def cell_of(tree: ast.Module, lines: Sequence[str]) -> CheckedCell:
 
 
 def parted(tree: ast.Module) -> tuple[ast.Module, ast.Expression | None]:
-    """Give the statements of a cell, and apart from them the expression that it ends with."""
+    """Return the statements of a cell, and separately the expression that it ends with."""
     match tree.body:
         case [*body, ast.Expr(value=value)]:
             return ast.Module(body, []), ast.Expression(value)
@@ -52,7 +52,7 @@ def parted(tree: ast.Module) -> tuple[ast.Module, ast.Expression | None]:
 
 
 def _refuse_escapes(tree: ast.Module, lines: Sequence[str]) -> None:
-    """Refuse `!`, `%` and `?`, of which IPython makes calls of methods of `get_ipython()`."""
+    """Refuse `!`, `%` and `?`, which IPython turns into method calls on `get_ipython()`."""
     numbers = []
     for node in ast.walk(tree):
         match node:
@@ -65,7 +65,7 @@ def _refuse_escapes(tree: ast.Module, lines: Sequence[str]) -> None:
         # A user may write get_ipython() too: that is Python.
         if "get_ipython" not in text:
             raise CellError(
-                f"line {number}: `{text}` is no Python, and %%shard compiles the cell as one "
+                f"line {number}: `{text}` is not Python, and %%shard compiles the cell as one  "
                 "program; put it into a cell of its own"
             )
 
@@ -77,8 +77,8 @@ def _refuse_outside_function(tree: ast.Module) -> None:
             word, node = "async for", node.target  # noqa: PLW2901
         if word is not None:
             raise CellError(
-                f"line {getattr(node, 'lineno', 0)}: `{word}` outside of a function; "
-                "%%shard compiles the cell as one program, which neither waits nor returns"
+                f"line {getattr(node, 'lineno', 0)}: `{word}` outside a function;  "
+                "%%shard compiles the cell as one program, which cannot wait or return"
             )
 
 

@@ -1,8 +1,8 @@
 """A cell as a function of the arrays that it reads.
 
-The body runs once, while JAX traces it, in the notebook's own namespace: there the inputs are
-copies that hold tracers. Afterwards the namespace is as it was, whatever happened; `binding`
-gives the notebook what the body assigned, once the results are there.
+The body runs once, while JAX traces it, in the notebook's own namespace, where the inputs are
+copies that hold tracers. Afterwards the namespace is as before, whatever happened; once the results
+are there, `binding` binds the names that the body assigned.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _THROWN_AWAY = "_"
 class CellCode:
     """The compiled body of a cell, and its last expression where it ends with one.
 
-    `tree` is what both were compiled from, under the name `file`, and `text` is its Python.
+    Both were compiled from `tree` under the file name `file`; `text` is the Python source.
     """
 
     body: types.CodeType
@@ -48,18 +48,18 @@ class CellCode:
     text: str = ""
 
     def run(self, namespace: Namespace) -> Any:
-        """Run the cell in a namespace; gives the value of the last expression."""
-        exec(self.body, namespace)  # noqa: S102  running the user's cell is what this is for
+        """Run the cell in a namespace; returns the value of the last expression."""
+        exec(self.body, namespace)  # noqa: S102  the user's cell
         return eval(self.last, namespace) if self.last is not None else None  # noqa: S307
 
 
 @dataclass
 class Trace:
-    """What one run of a body on tracers left.
+    """What one run of a body on tracers left behind.
 
-    `given` has the user's array for each input's tracer, by the tracer's `id`. `before` and
-    `after` are the namespace as the body found and left it, `outputs` the tracers that it made.
-    `lost` are the places that tracers were taken out of, `printed` has a note for each printed one.
+    `given` has the user's array for each input's tracer, by the tracer's `id`. `before` and `after`
+    are the namespace before and after the body, `outputs` the tracers that it made. `lost` are the
+    paths that tracers were removed from, `printed` has a note for each printed tracer.
     """
 
     copies: Copies = field(default_factory=Copies)
@@ -72,7 +72,7 @@ class Trace:
     printed: list[str] = field(default_factory=list)
 
     def assigned(self) -> Namespace:
-        """Give what the body bound to names."""
+        """Return what the body bound to names."""
         return {
             name: value
             for name, value in self.after.items()
@@ -80,7 +80,7 @@ class Trace:
         }
 
     def kept(self, names: Iterable[str]) -> Namespace:
-        """Give those of the inputs' copies that still have their names."""
+        """Return the inputs' copies that still have their names."""
         return {n: self.before[n] for n in names if self.after.get(n, MISSING) is self.before[n]}
 
     def is_new(self, leaf: Any) -> bool:
@@ -92,10 +92,10 @@ class Trace:
 class CellFunction:
     """The function of arrays that a cell is.
 
-    `inputs` are the notebook's values that the cell reads, by name. `stated` are the names whose
-    placement is stated; with `manual` these are all the outputs that there may be. `possible` are
-    the names of everything that may be an output. `quiet` runs around a body that is traced only
-    to be compiled: with `runs` this is every time but the first.
+    `inputs` are the notebook's values that the cell reads, by name. `stated` are the names after
+    `--out`; with `manual` only these may be outputs. `possible` are the names of everything that
+    may be an output. `quiet` is entered around a body that is traced only to be compiled: with
+    `runs`, every time but the first.
     """
 
     code: CellCode
@@ -114,7 +114,7 @@ class CellFunction:
 
     @property
     def __wrapped__(self) -> types.FunctionType:
-        """The body as a plain function: JAX's messages then say the cell, and not this module."""
+        """The body as a plain function: JAX's messages then name the cell, not this module."""
         return types.FunctionType(self.code.body, self.namespace, "cell")
 
     @property
@@ -124,11 +124,11 @@ class CellFunction:
 
     @property
     def text(self) -> str:
-        """The text of the cell as Python; its lines have the numbers that the user sees."""
+        """The text of the cell as Python, with the line numbers that the user sees."""
         return self.code.text
 
     def edited(self, transform: Callable[[ast.Module], ast.Module]) -> CellFunction:
-        """Give the function of the edited cell, to be compiled and not to be run."""
+        """Return the function of the edited cell, to be compiled but not run."""
         tree = ast.fix_missing_locations(transform(copy.deepcopy(self.code.tree)))
         body, last = parted(tree)
         code = replace(
@@ -139,26 +139,26 @@ class CellFunction:
         return replace(self, code=code, called=True)
 
     def arguments(self) -> dict[str, Tree]:
-        """Give the arrays of the inputs, each in the structure of its pytree."""
+        """Return the arrays of the inputs, each in the structure of its pytree."""
         return {name: only(value, is_array) for name, value in self.inputs.items()}
 
     def lost(self) -> list[str]:
-        """Give the places in the user's objects out of which tracers were taken."""
+        """Return the paths in the user's objects that tracers were removed from."""
         return [] if self.trace is None else self.trace.lost
 
     def printed(self) -> list[str]:
-        """Give a note for each line that printed a tracer, unless prints are dropped."""
+        """Return a note for each line that printed a tracer, unless prints are dropped."""
         return [] if self.trace is None or not self.runs else self.trace.printed
 
     def __call__(self, *tracers: Tree) -> dict[str, Tree]:
-        """Run the body on tracers; gives the outputs by name.
+        """Run the body on tracers; returns the outputs by name.
 
-        Only the first run counts. Raises `CellError` where `--out` does not fit the outputs.
+        Only the first run has effects. Raises `CellError` if `--out` does not fit the outputs.
         """
         trace, counts = Trace(), self.runs and not self.called
         self.called = True
         with self._in_notebook(trace, tracers), nullcontext() if counts else self._unnoticed():
-            # A print of the user's own stays; this one is not kept, under its name or another.
+            # The user's own print stays; this one is never kept, under its name or another.
             noting = noting_print(self.file, trace.printed)
             self.namespace.setdefault("print", noting)
             trace.last = self.code.run(self.namespace)
@@ -178,7 +178,7 @@ class CellFunction:
 
     @contextmanager
     def _in_notebook(self, trace: Trace, tracers: tuple[Tree, ...]) -> Iterator[None]:
-        """Bind copies of the inputs for the body, and put everything back after it."""
+        """Bind copies of the inputs for the body, and restore everything after it."""
         before = dict(self.namespace)
         try:
             for (name, value), tree in zip(self.inputs.items(), tracers, strict=True):
@@ -198,7 +198,7 @@ class CellFunction:
 
     @contextmanager
     def _unnoticed(self) -> Iterator[None]:
-        """Run a body so that neither its prints nor its changes of objects are noticed."""
+        """Run a body so that its prints are dropped and its changes to objects are undone."""
         past = self.guard.past()
         try:
             with self.quiet():
@@ -210,7 +210,7 @@ class CellFunction:
         named = {**trace.kept(self.inputs), **trace.assigned()}
         have = {id(leaf) for value in named.values() for leaf in leaves_of(value)}
         shown = (leaf for leaf in leaves_of(trace.last) if trace.is_new(leaf))
-        # The last expression is an output where it shows an array that has no name.
+        # The last expression is an output if it shows an array that has no name.
         if LAST in self.stated or any(id(leaf) not in have for leaf in shown):
             named[LAST] = trace.last
         trees = {
@@ -228,13 +228,11 @@ class CellFunction:
         if self.manual and missing:
             form = " ".join(f"{name}=P(...)" for name in missing)
             shown = f" ({LAST} is the value of the last expression)" if LAST in missing else ""
-            raise CellError(
-                f"over manual axes the placement of every output is stated: --out {form}{shown}"
-            )
+            raise CellError(f"over manual axes every output needs an out_spec: --out {form}{shown}")
 
 
 def restore(namespace: Namespace, before: Namespace) -> None:
-    """Give a namespace the bindings that it had before."""
+    """Restore the bindings that a namespace had before."""
     for name in [name for name in namespace if name not in before]:
         del namespace[name]
     for name, value in before.items():
@@ -243,7 +241,7 @@ def restore(namespace: Namespace, before: Namespace) -> None:
 
 
 def inputs_of(names: Iterable[str], namespace: Mapping[str, Any]) -> dict[str, Tree]:
-    """Give the values of the notebook that are inputs of a program, of the names that are read."""
+    """Return those of the names read whose values are inputs of a program."""
     return {
         name: namespace[name]
         for name in names
@@ -252,7 +250,7 @@ def inputs_of(names: Iterable[str], namespace: Mapping[str, Any]) -> dict[str, T
 
 
 def guard_of(names: Iterable[str], inputs: Mapping[str, Tree], namespace: Namespace) -> Guard:
-    """Remember what a cell can reach through the names that it reads, besides its inputs."""
+    """Record what a cell can reach through the names that it reads, besides its inputs."""
     roots: list[tuple[str, Any]] = []
     for name in names:
         if name not in inputs:

@@ -1,4 +1,4 @@
-"""`--compare`: a cell compiled for several types of axes, side by side."""
+"""`--compare`: a cell compiled for several axis types, side by side."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ ANNOTATED = "explicit, annotated"
 
 
 def run_compared(session: Session, text: ProgramText, line: MagicLine, *, run: bool) -> Any:
-    """Compile a text for each type of axes, show the programs side by side, and run the first.
+    """Compile a text for each axis type, show the programs side by side, and run the first.
 
-    Where Explicit axes refuse what Auto ones take, the annotations that it needs are sought.
-    Gives the value of the last expression; raises what the first type of axes raises.
+    If Explicit axes reject what Auto axes accept, the missing annotations are searched for. Returns
+    the value of the last expression; raises what the first axis type raises.
     """
     with session.errors(text.file):
         modes = line.words(options.COMPARE)
@@ -47,13 +47,13 @@ def run_compared(session: Session, text: ProgramText, line: MagicLine, *, run: b
 
 
 def _without_save(line: MagicLine) -> MagicLine:
-    """Give a line without `--save`: the name holds the comparison."""
+    """Return the line without `--save`, whose name already holds the comparison."""
     return replace(line, values={k: v for k, v in line.values.items() if k != options.SAVE.name})
 
 
 @dataclass(frozen=True)
 class _Try:
-    """A cell with one type of axes: its program and report, or the error that it met."""
+    """A cell with one axis type: its program and report, or the error that it raised."""
 
     mode: str
     prepared: Prepared
@@ -72,7 +72,7 @@ def _tried(session: Session, text: ProgramText, line: MagicLine, mode: str, *, r
     prepared = session.prepared(text, line, run=run, axes=mode)
     try:
         program, report = prepared.compiled()
-    # The cell, JAX and XLA may raise anything; it is shown in the place of the program.
+    # The cell, JAX and XLA may raise anything; the error is shown instead of the program.
     except Exception as error:  # noqa: BLE001
         return _Try(mode, prepared, error=error)
     return _Try(mode, prepared, program, report)
@@ -87,7 +87,7 @@ def _comparison(tries: Sequence[_Try]) -> Comparison:
 
 
 def _plan(tries: Sequence[_Try]) -> ExplicitPlan | None:
-    """Seek the annotations, where the cell compiles with Auto axes and not with Explicit ones."""
+    """Search for the annotations if the cell compiles with Auto axes but not with Explicit axes."""
     by_mode = {attempt.mode: attempt for attempt in tries}
     auto, explicit = by_mode.get("auto"), by_mode.get("explicit")
     if auto is None or explicit is None or auto.error is not None or explicit.error is None:

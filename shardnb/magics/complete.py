@@ -1,4 +1,4 @@
-"""What Tab offers in the lines of the magics."""
+"""Tab completion in the lines of the magics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Namespace = Mapping[str, Any]
 
 
 def matcher(mesh: NotebookMesh, namespace: Namespace) -> Callable[[Any], dict[str, Any]]:
-    """Give a matcher for IPython's completer."""
+    """Return a matcher for IPython's completer."""
 
     @context_matcher(identifier="shardnb")  # type: ignore[untyped-decorator]
     def shardnb_matcher(context: Any) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def matcher(mesh: NotebookMesh, namespace: Namespace) -> Callable[[Any], dict[st
 def offered(
     magic: str, text: str, mesh: NotebookMesh, namespace: Namespace
 ) -> tuple[str, Iterable[str]]:
-    """Give what is being typed at the end of a line, and all that it may become."""
+    """Return the last word of a line, and its possible completions."""
     in_spec = _IN_SPEC.search(text)
     if in_spec:
         return in_spec[1], _axis_names(text, mesh)
@@ -70,7 +70,7 @@ def offered(
 
 
 def _axis_names(text: str, mesh: NotebookMesh) -> list[str]:
-    """Give the axes of the mesh that the line says, else of the notebook's."""
+    """Return the axes of the mesh that the line names, else of the notebook's mesh."""
     stated = re.search(r"--mesh[ =](\S+)", text)
     if stated and "=" in stated[1]:
         return re.findall(r"(\w+)=\d", stated[1])
@@ -79,7 +79,7 @@ def _axis_names(text: str, mesh: NotebookMesh) -> list[str]:
 
 
 def _targets(namespace: Namespace) -> list[str]:
-    """Give the notebook's names that hold arrays, as they stand before a spec."""
+    """Return the notebook names that hold arrays, each followed by `=`."""
     from shardnb.magics.trees import is_array, leaves_of
 
     return [

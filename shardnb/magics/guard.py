@@ -1,8 +1,8 @@
-"""What objects held before a cell was traced, so that they can have it again.
+"""Objects as they were before a cell was traced, so that they can be restored.
 
-A tracer means nothing once the program is traced. Where a cell put one into an object that is no
-pytree, the object gets back what it held before. A body that is traced only to be compiled leaves
-no change at all in the notebook's own objects.
+A tracer is useless after the trace. If a cell put one into an object that is not a pytree, the
+object gets back what it held before. A body that is traced only to be compiled leaves no change at
+all in the notebook's own objects.
 """
 
 from __future__ import annotations
@@ -29,42 +29,42 @@ class _Kept:
 
 
 class Guard:
-    """Remembers what objects held, to take tracers out of them again.
+    """Records what objects hold, to remove tracers from them later.
 
-    `roots` are named values; all that they reach is remembered.
+    `roots` are named values; everything reachable from them is recorded.
     """
 
     def __init__(self, roots: Sequence[tuple[str, Any]]) -> None:
-        """Remember what is there now."""
+        """Record the present contents."""
         self._roots = roots
         self._objects = list(reach(roots))
         self._kept = list(_kept(self._objects))
 
     def arrays(self) -> Iterator[tuple[str, Any]]:
-        """Give the arrays that were found on the way, by their paths."""
+        """Yield the arrays among the recorded objects, with their paths."""
         return ((path, value) for path, value in self._objects if is_array(value))
 
     def release(self) -> list[str]:
-        """Take tracers out of every object; gives the paths at which they were."""
+        """Remove tracers from every object; returns the paths where they were."""
         return [path for kept in self._kept for path in _cleaned(kept)]
 
     def past(self) -> Past:
-        """Remember the present of the notebook's own objects among these."""
+        """Record the present contents of the notebook's own objects."""
         return Past(self._roots)
 
 
 class Past:
-    """What the notebook's own objects held: its classes, instances, closures and containers.
+    """The recorded contents of the notebook's own classes, instances, closures and containers.
 
-    The insides of a library's objects are left alone: they may belong to what Python cannot see.
+    Objects of libraries are left alone: their contents may mirror state that Python cannot see.
     """
 
     def __init__(self, roots: Iterable[tuple[str, Any]]) -> None:
-        """Remember what is there now."""
+        """Record the present contents."""
         self._kept = list(_kept(reach(roots, _is_of_notebook)))
 
     def restore(self) -> None:
-        """Give every object what it held."""
+        """Restore the contents of every object."""
         for kept in self._kept:
             if _is_of_notebook(kept.holder) and not _same(_content(kept.holder), kept.before):
                 _put(kept.holder, kept.before)
@@ -85,7 +85,7 @@ def _kept(objects: Iterable[tuple[str, Any]]) -> Iterator[_Kept]:
 
 
 def _content(holder: Any) -> Content | None:
-    """Give what an object holds by key, or None for one that holds nothing that can change."""
+    """Return the contents of an object by key, or None if it holds nothing that can change."""
     if isinstance(holder, dict):
         return dict(holder)
     if isinstance(holder, list | deque | set):
@@ -101,7 +101,7 @@ def _content(holder: Any) -> Content | None:
 
 
 def _put(holder: Any, content: Content) -> None:
-    """Have an object hold this."""
+    """Replace the contents of an object."""
     if isinstance(holder, dict):
         holder.clear()
         holder.update(content)
@@ -122,7 +122,7 @@ def _put(holder: Any, content: Content) -> None:
 
 
 def _cells(function: types.FunctionType) -> Iterator[tuple[str, types.CellType]]:
-    """Give the variables of a closure that have a value."""
+    """Yield the variables of a closure that have a value."""
     names = function.__code__.co_freevars
     for name, cell in zip(names, function.__closure__ or (), strict=True):
         try:
@@ -141,7 +141,7 @@ def _same(now: Content | None, before: Content) -> bool:
 
 
 def _cleaned(kept: _Kept) -> list[str]:
-    """Give an object what it held before in place of its tracers; gives their paths."""
+    """Restore what an object held where it holds tracers now; returns their paths."""
     now, before = _content(kept.holder) or {}, kept.before
     changed = {k: v for k, v in now.items() if k not in before or before[k] is not v}
     lost = {

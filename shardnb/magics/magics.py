@@ -31,7 +31,7 @@ class ShardMagics(Magics):
     """Compile cells for a mesh of devices, and show what they send between them."""
 
     def __init__(self, shell: Any) -> None:
-        """Begin with no mesh and no report."""
+        """Start with no mesh and no report."""
         super().__init__(shell)
         self.cells = Cells(shell)
         self.notebook_mesh = NotebookMesh()
@@ -40,8 +40,8 @@ class ShardMagics(Magics):
 
     @cached_property
     def session(self) -> Session:
-        """What the magics have done so far."""
-        # The engine is imported with the first cell: loading the extension is quick.
+        """The state of the magics in this shell."""
+        # The engine is imported with the first cell, so that loading the extension is quick.
         from shardnb.magics.session import Session
 
         return Session(self.shell, self.cells, self.notebook_mesh)
@@ -51,25 +51,24 @@ class ShardMagics(Magics):
     def mesh(self, line: str) -> None:
         """Set or show the notebook's mesh: a named grid of devices.
 
-        `%%shard` and `%shard` compile for it, unless they say another.
+        `%%shard` and `%shard` compile for it unless they are given another one.
 
             %mesh data=4,model=2                     8 emulated CPU devices in a 4 x 2 grid
-            %mesh                                    shows the mesh
-            %mesh data=4:explicit,model=2:manual     an axis with its type
-            %mesh my_mesh                            a jax.sharding.Mesh of the notebook
+            %mesh                                    show the mesh
+            %mesh data=4:explicit,model=2:manual     each axis with its type
+            %mesh my_mesh                            a jax.sharding.Mesh that the notebook defines
 
-        Types of axes: `auto` (the default) leaves placement to the compiler; with `explicit` it is
-        part of each array's type and is checked; over `manual` axes a cell is the body of one
-        device, as in `jax.shard_map`.
+        Axis types: with `auto` (the default) the compiler chooses the shardings that you do not
+        give; with `explicit` the sharding is part of each array's type and is checked; over
+        `manual` axes a cell is written for one device, like the body of a `jax.shard_map`.
 
         Options:
 
-            --axes explicit     the type of the axes that state none
+            --axes explicit     the type of the axes that are given without one
                                 %mesh data=8 --axes explicit
-            --on v5e:2x4        the devices: cpu (the default) emulates any number of them and
-                                needs no restart; attached takes those of jax.devices(); a TPU
-                                topology is compiled for, with no TPU here (Tab lists some; needs
-                                pip install 'shardnb[tpu]')
+            --on v5e:2x4        the devices: cpu (the default) emulates any number of them, without
+            a restart; attached uses those of jax.devices(); for a TPU topology cells are compiled
+            and do not run, and no TPU is needed (Tab lists some; needs pip install 'shardnb[tpu]')
                                 %mesh data=4,model=2 --on v5e:2x4
         """
         with usage_errors():
@@ -103,73 +102,76 @@ class ShardMagics(Magics):
             y = jnp.tanh(x @ W)
 
         The arrays that the cell reads are the program's inputs, also those in dictionaries, lists
-        and the models of any library; what it assigns are its outputs. All else stays what it is
-        in Python. The report says which collectives the program has, at which line, over which
-        axes, who asked for each, why, and what it sends. Then the program runs, and the names hold
-        the results, as after any cell; the last expression shows, and `;` silences it.
+        and models of any library; the arrays that it assigns are its outputs. Everything else is
+        plain Python. The report says which collectives the program has, at which line and over
+        which axes, who asked for each, why, and how many bytes each device sends. Then the program
+        runs, and the names hold the results, as after any cell; the value of the last expression is
+        shown, unless the line ends with `;`.
 
-        A first line that ends in a backslash goes on in the next one.
+        A first line that ends in a backslash continues on the next line.
 
-        The body is executed once, while JAX traces it: prints and other effects happen once.
-        With a `jax.ShapeDtypeStruct` among the inputs nothing is allocated and nothing runs: what
-        the cell assigns holds shapes with their shardings, so that the next cell can go on, and
-        what the cell prints is dropped.
+        JAX traces the cell as it traces a function under `jax.jit`: while the body executes, arrays
+        have no values yet, and prints and other side effects happen once. Put `print(y)`,
+        `float(loss)` and `if y.sum() > 0` into the next cell.
+        If an input is a `jax.ShapeDtypeStruct`, nothing is allocated and nothing runs: the names
+        that the cell assigns hold shapes with their shardings, so that the next cell can use them,
+        and the cell prints nothing.
 
-        Where the data is:
+        Shardings:
 
-            x=P('data', None)      the placement of an input: a P, a NamedSharding, or a pytree
-                                   prefix of them; any Python expression, spaces and all.
-                                   Not given: the array's own, if it is on this mesh, else
-                                   replicated. P and NamedSharding are known here.
-            --out y=P('data')      the placement of outputs, up to the next option. `Out` is the
+            x=P('data', None)      the sharding of an input: a P, a NamedSharding, or a pytree
+                                   prefix of them; any Python expression, which may have spaces.
+                                   Default: the array's own sharding if it is on this mesh, else
+                                   replicated. P and NamedSharding need no import here.
+            --out y=P('data')      the shardings of outputs, up to the next option. `Out` is the
                                    value of the last expression.
 
-        Over manual axes the cell is the body of one device: the specs are `jax.shard_map`'s
-        in_specs, and every output is stated behind --out.
+        Over manual axes the cell is written for one device: the specs are the in_specs of
+        `jax.shard_map`, and every output needs its out_spec after --out.
 
             %%shard --axes manual x=P('data') --out total=P()
             total = jax.lax.psum(x.sum(), 'data')
 
         Options:
 
-            --mesh data=8          the mesh, for this cell, with its own types of axes (auto where
-                                   none is stated); or a jax.sharding.Mesh by its name.
-                                   Not given: the one in the arguments' shardings, else the one
+            --mesh data=8          the mesh for this cell, with its own axis types (auto unless
+                                   given); or the name of a jax.sharding.Mesh.
+                                   Default: the mesh of the arguments' shardings, else the one
                                    of %mesh, else the one of jax.set_mesh
-            --axes explicit        the type of its axes: auto, explicit or manual
-            --on v5e:2x4           its devices: cpu (emulated, any number), attached, or a TPU
+            --axes explicit        the type of all mesh axes: auto, explicit or manual
+            --on v5e:2x4           the devices: cpu (emulated, any number), attached, or a TPU
                                    topology, for which the cell is compiled and does not run
-            --no-run               compile and explain only: no name changes, and what the cell
-                                   prints is dropped
-            --watch                run the cell as it stands, and report each program that its own
+            --no-run               only compile and explain: no name changes, and the cell prints
+                                   nothing
+            --watch                run the cell unchanged, and report each program that its own
                                    jit, shard_map and lower().compile() calls compile
-            --save report          bind the report to a name (with --watch, a list of reports)
+            --save report          assign the report to a name (with --watch, a list of reports)
             --forbid inferred      raise an error, before anything runs, if the program has such
-                                   collectives: kinds (all-gather,all-to-all) or who asked
-                                   (inferred, requested, called; what nobody knows
-                                   who asked for counts as inferred)
-            --fix                  look for edits that remove collectives which nobody asked for;
-                                   each was compiled before it is shown. Takes up to 20 seconds;
-                                   an interrupt keeps what was found
-            --check                compare the result with that of one device, and say how far
+                                   collectives: by kind (all-gather,all-to-all) or by who asked
+                                   for them (inferred, requested, called; a collective of unknown
+                                   origin counts as inferred)
+            --fix                  search for edits that remove inferred collectives; each edit
+                                   that is shown was compiled. Takes up to 20 seconds; after an
+                                   interrupt, the edits found so far are shown
+            --check                compare the results with those of one device, and say how much
                                    they differ
             --compare auto,explicit,manual
-                                   compile the cell for each of these types of axes, and show
-                                   the programs side by side with what differs; where explicit
-                                   axes refuse it, every annotation that they need is found. The
+                                   compile the cell with each of these axis types, and show the
+                                   programs side by side with their differences; if explicit axes
+                                   reject the cell, find every annotation that they need. The
                                    cell then runs with the first type
             --view brief           how much to show: full, brief or none
 
-        An error of JAX's about placement comes with the arrays drawn, the cause, and the text
-        that mends it; the traceback is folded below, and `%tb` shows it.
+        A JAX error about shardings comes with a drawing of the arrays, the cause, and an edit that
+        fixes it; the traceback is folded below, and `%tb` shows it.
 
-        On a line of its own:
+        On one line:
 
-            %shard f(x, W)         compile and explain a call; nothing runs. The same options and
-                                   specs may follow: %shard f(x, W) --mesh data=8 x=P('data')
-            %shard                 the last report again
-            %shard --errors on     explain JAX's errors about placement in every cell of the
-                                   notebook, also without %%shard; --errors off ends it
+            %shard f(x, W)         compile and explain a call; nothing runs. Specs and the same
+                                   options may follow: %shard f(x, W) --mesh data=8 x=P('data')
+            %shard                 show the last report again
+            %shard --errors on     explain JAX's errors about shardings in every cell of the
+                                   notebook, also without %%shard; --errors off stops that
         """
         with usage_errors():
             if cell is None:
@@ -177,7 +179,7 @@ class ShardMagics(Magics):
             line, cell = options.continued(line, cell)
             read = options.parse(line, options.CELL_OPTIONS)
             if read.first:
-                raise CellError(f"{read.first!r} is neither an option nor a spec x=P('data')")
+                raise CellError(f"{read.first!r} is neither an option nor a spec, x=P('data')")
             text = self.session.cell_text(line, cell)
             if read.has(options.WATCH):
                 from shardnb.magics.watched import run_watched
@@ -193,7 +195,7 @@ class ShardMagics(Magics):
         return self.session.run(text, read, run=run)
 
     def explain_any_cell(self, *, on: bool) -> None:
-        """Switch on or off that the errors of every cell are explained."""
+        """Switch the explanation of errors in every cell on or off."""
         if on or "session" in self.__dict__:
             self.session.any_cell.switch(on=on)
 
@@ -208,7 +210,7 @@ class ShardMagics(Magics):
             self._run(self.session.call_text(read.first), read, run=False)
             return
         if read.specs or read.out:
-            raise CellError("the call comes first: %shard f(x, W) x=P('data')")
+            raise CellError("expected the call first, then its specs: %shard f(x, W) x=P('data')")
         if self.session.last is None:
             raise CellError("there is no report yet: %shard f(x, W) explains a call")
         show(self.session.last, read.text(options.VIEW) or "full")

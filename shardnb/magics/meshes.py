@@ -12,19 +12,19 @@ import numpy as np
 
 from shardnb.mesh import Grid, make_grid, mesh_of, nearest_text, no_mesh
 
-NO_MESH = "no mesh is known: run `%mesh data=4,model=2` first"
+NO_MESH = "no mesh is set: run `%mesh data=4,model=2` first"
 
 
 @dataclass
 class NotebookMesh:
-    """What `%mesh` said: a text or a mesh of JAX's, the type of its axes, and the devices."""
+    """The arguments of `%mesh`: a text or a `jax.sharding.Mesh`, the axis type, and the devices."""
 
     stated: str | jax.sharding.Mesh | None = None
     axes: str | None = None
     on: str | None = None
 
     def grid(self, axes: str | None = None, on: str | None = None) -> Grid | None:
-        """Give the notebook's mesh with its devices, or None where `%mesh` was not run."""
+        """Return the notebook's mesh with its devices, or None if `%mesh` was not run."""
         if self.stated is None:
             return None
         return make_grid(self.stated, axes or self.axes, on or self.on)
@@ -32,10 +32,10 @@ class NotebookMesh:
     def choose(
         self, stated: str | jax.sharding.Mesh | None, axes: str | None, on: str | None, values: Any
     ) -> Grid:
-        """Give the mesh of a cell.
+        """Return the mesh of a cell.
 
-        The stated one, else the one in the shardings of `values`, else the notebook's, else the
-        one of `jax.set_mesh`. Raises `ValueError` with the form where there is none.
+        It is `stated`, else the mesh in the shardings of `values`, else the notebook's, else the
+        one of `jax.set_mesh`. Raises `ValueError` with the right form if there is none.
         """
         if stated is not None:
             return make_grid(stated, axes, on)
@@ -43,24 +43,24 @@ class NotebookMesh:
         if notebooks is not None and (placed is None or _same(notebooks.mesh, placed)):
             return notebooks
         if placed is None and jax.sharding.get_mesh().empty:
-            raise ValueError(f"{NO_MESH}, or say `--mesh data=4,model=2`")
+            raise ValueError(f"{NO_MESH}, or add `--mesh data=4,model=2`")
         return make_grid(placed, axes, on)
 
 
 def _same(mesh: jax.sharding.Mesh, other: jax.sharding.Mesh) -> bool:
-    """Whether two meshes have the same axes over the same devices, of whatever types."""
+    """Whether two meshes have the same axes over the same devices, whatever the axis types."""
     return mesh.axis_names == other.axis_names and np.array_equal(mesh.devices, other.devices)
 
 
 def mesh_value(text: str, namespace: Mapping[str, Any]) -> str | jax.sharding.Mesh:
-    """Give what the text of a mesh means: itself, or the mesh that is an expression's value.
+    """Return the mesh that a text names: the text itself, or the value of the expression.
 
-    Raises `ValueError` where an expression gives none.
+    Raises `ValueError` if the expression is not a mesh.
     """
     if "=" in text.partition("(")[0]:
         return text
     try:
-        value = eval(text, dict(namespace))  # noqa: S307  an expression of the user's
+        value = eval(text, dict(namespace))  # noqa: S307  the user's expression
     except Exception as error:  # whatever the user's expression raises
         meshes = [name for name, value in namespace.items() if isinstance(value, jax.sharding.Mesh)]
         near = nearest_text(text) or next(iter(difflib.get_close_matches(text, meshes, 1)), None)

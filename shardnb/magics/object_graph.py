@@ -1,4 +1,4 @@
-"""What can be reached from a value: attributes, closures, queues, in which tracers may get lost."""
+"""What a value reaches: attributes, closures, queues, and the tracers lost in them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from shardnb.magics.trees import is_array, is_tracer
 
-# Objects that are looked into: a name may lead to a whole data set, and each cell looks again.
+# The most objects to look into: a name may lead to a data set, and each cell looks again.
 _LIMIT = 5000
 _ITERABLES: tuple[Iterable[Any], ...] = ("", [], (), set(), {}, {}.values(), {}.items())
 _ITERATORS: tuple[type, ...] = (
@@ -22,7 +22,7 @@ _OPAQUE = (str, bytes, int, float, complex, types.ModuleType, types.CodeType)
 
 
 def entries(holder: Any) -> list[tuple[str, Any]]:
-    """Give what an object holds, with the text that leads to it, such as `.w` or `[0]`.
+    """Yield what an object holds, with the text that selects it, such as `.w` or `[0]`.
 
     No code of the object runs: attributes are read from where they are stored.
     """
@@ -40,7 +40,7 @@ def entries(holder: Any) -> list[tuple[str, Any]]:
 
 
 def _called(holder: Any) -> Iterator[tuple[str, Any]]:
-    """Give what a function keeps: its closure, its defaults, its bound arguments."""
+    """Yield what a function holds: its closure, its defaults, its bound arguments."""
     if isinstance(holder, types.MethodType):
         yield ".__self__", holder.__self__
     elif isinstance(holder, types.GeneratorType):
@@ -61,13 +61,13 @@ def _called(holder: Any) -> Iterator[tuple[str, Any]]:
         for name, cell in zip(names, holder.__closure__ or (), strict=True):
             try:
                 yield f".{name}", cell.cell_contents
-            except ValueError:  # the cell of a name that has no value yet
+            except ValueError:  # a variable without a value yet
                 continue
         yield from ((".__defaults__", value) for value in holder.__defaults__ or ())
 
 
 def _written_here(cls: type) -> Iterator[tuple[str, Any]]:
-    """Give what a class of the notebook holds; the classes of libraries are left alone."""
+    """Yield what a class of the notebook holds; the classes of libraries are left alone."""
     if cls.__module__ == "__main__":
         yield from ((f".{name}", value) for name, value in vars(cls).items())
         yield from ((".__bases__", base) for base in cls.__bases__)
@@ -87,9 +87,9 @@ def _attributes(holder: Any) -> Iterator[tuple[str, Any]]:
 def reach(
     roots: Iterable[tuple[str, Any]], through: Callable[[Any], bool] = lambda _: True
 ) -> Iterator[tuple[str, Any]]:
-    """Give every object that can be reached from these, once, with the path that leads there.
+    """Yield every object that can be reached from the roots, once, with its path.
 
-    Only what `through` holds for is looked into.
+    Only objects for which `through` is true are looked into.
     """
     waiting = deque(roots)
     seen: dict[int, Any] = {}
@@ -106,5 +106,5 @@ def reach(
 
 
 def tracer_in(name: str, value: Any) -> str | None:
-    """Give the path of a tracer that a value holds somewhere, or None."""
+    """Return the path of a tracer that a value holds, or None."""
     return next((path for path, part in reach([(name, value)]) if is_tracer(part)), None)

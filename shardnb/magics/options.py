@@ -1,7 +1,7 @@
 """The line of a magic: its options, and the specs written as `name=SPEC`.
 
-A spec is any Python expression, spaces and all: it ends where the next `name=` or `--option`
-begins outside of brackets and strings.
+A spec is any Python expression, with or without spaces: it ends where the next `name=` or
+`--option` begins outside brackets and strings.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 class OptionError(ValueError):
-    """A line that cannot be read; the message says what the right form is."""
+    """A line that cannot be read; the message shows the right form."""
 
 
 def _view(value: str) -> str:
     if value not in VIEWS:
-        raise ValueError(f"{value!r} is no view; the views are {', '.join(VIEWS)}")
+        raise ValueError(f"{value!r} is not a view; the views are {', '.join(VIEWS)}")
     return value
 
 
 def _name(value: str) -> str:
     if not value.isidentifier():
-        raise ValueError(f"{value!r} is no Python name, such as --save report")
+        raise ValueError(f"{value!r} is not a Python name, such as --save report")
     return value
 
 
@@ -50,13 +50,13 @@ def _forbidden(value: str) -> tuple[str, ...]:
     for word in words:
         if word not in (*KINDS, *ASKED_BY):
             known = ", ".join((*ASKED_BY, *KINDS))
-            raise ValueError(f"{word!r} is nothing to forbid; there are {known}")
+            raise ValueError(f"{word!r} cannot be forbidden; the choices are {known}")
     return words
 
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a magic: how its value is read, and what stands in for the value in a help.
+    """An option of a magic: how its value is read, and the example value in its help.
 
     `read` raises `ValueError` for a bad value. An option without `value` is a switch.
     """
@@ -70,7 +70,7 @@ class Option:
 def _modes(value: str) -> tuple[str, ...]:
     modes = tuple(axis_type(word.strip()) for word in value.split(",") if word.strip())
     if len(modes) < 2 or len(set(modes)) < len(modes):
-        raise ValueError(f"{value!r} names no two types of axes, such as auto,explicit")
+        raise ValueError(f"expected two or three axis types such as auto,explicit, got {value!r}")
     return modes
 
 
@@ -102,9 +102,8 @@ CALL_OPTIONS = (MESH, AXES, ON, SAVE, FORBID, FIX, COMPARE, VIEW, ERRORS)
 class MagicLine:
     """A line as it was read.
 
-    `first` is what stands before every option and spec, `values` the options' values by name
-    (True for a switch), `specs` and `out` the expressions of `name=SPEC` before and behind
-    `--out`.
+    `first` is the text before every option and spec, `values` the options' values by name (True for
+    a switch), `specs` and `out` the expressions of `name=SPEC` before and after `--out`.
     """
 
     first: str = ""
@@ -113,17 +112,17 @@ class MagicLine:
     out: Mapping[str, str] = field(default_factory=dict)
 
     def text(self, option: Option) -> str | None:
-        """Give the value of an option that takes a text, or None where it is not there."""
+        """Return the value of an option that takes a text, or None if it is not given."""
         value = self.values.get(option.name)
         return None if value is None else str(value)
 
     def words(self, option: Option) -> tuple[str, ...]:
-        """Give the value of an option that takes several words."""
+        """Return the value of an option that takes several words."""
         value = self.values.get(option.name)
         return value if isinstance(value, tuple) else ()
 
     def has(self, option: Option) -> bool:
-        """Whether an option is there."""
+        """Whether an option is given."""
         return option.name in self.values
 
 
@@ -140,7 +139,7 @@ def parse(line: str, options: Sequence[Option], *, specs: bool = True) -> MagicL
 
 
 def continued(line: str, body: str) -> tuple[str, str]:
-    r"""Give the whole line of a magic, and the rest of its cell: a backslash at the end goes on.
+    r"""Join a magic's line with the lines it continues on; returns it and the rest of the cell.
 
     >>> continued("x=P('data') \\", "  --no-run\ny = x * 2")
     ("x=P('data') --no-run", 'y = x * 2')
@@ -243,7 +242,7 @@ class _LineReader:
         start = self._at
         if _OPTION.match(self._line, start):
             return ""
-        # A value ends at the next blank, but a comma before the blank carries on.
+        # A value ends at the next blank, unless a comma comes before the blank.
         self._at = _end(self._line, start, lambda line, at: not line[:at].rstrip().endswith(","))
         return _unquoted(self._line[start : self._at].strip())
 
@@ -258,7 +257,7 @@ def _unquoted(text: str) -> str:
 
 
 def _end(line: str, start: int, boundary: Callable[[str, int], bool]) -> int:
-    """Give where a part ends, outside of brackets: at a blank before `boundary`, or a comment."""
+    """Return where a part ends, outside brackets: at a blank before `boundary`, or a comment."""
     at, open_brackets = start, ""
     while at < len(line):
         char = line[at]

@@ -29,7 +29,7 @@ class Prepared:
     request: Request
 
     def compiled(self) -> tuple[Program, Report]:
-        """Compile it and explain it; raises what JAX raises, explained where that is known."""
+        """Compile and explain the cell; raises what JAX raises, explained if the cause is known."""
         program, report = engine.compile_and_analyse(self.request)
         return program, sources.tidied(report)
 
@@ -39,7 +39,7 @@ class Prepared:
         return replace(plan, texts=tuple(self._as_written(text) for text in plan.texts))
 
     def _as_written(self, text: Source) -> Source:
-        """Give an annotated cell the lines back that stand as comments before its Python."""
+        """Restore the lines of an annotated cell that became comments before its Python."""
         known = self.request.texts.sources
         if not known or text.name != Path(self.function.file).name:
             return text
@@ -52,10 +52,10 @@ class Prepared:
 
 
 def out_specs_of(function: CellFunction, stated: Mapping[str, Tree]) -> Tree:
-    """Give the placement of each output, of those behind `--out`."""
+    """Return the out_spec of each output, from those after `--out`."""
     if not function.manual:
         return {name: stated.get(name) for name in function.possible} if stated else None
-    # shard_map takes specs alone, and no shardings.
+    # shard_map takes specs only, not shardings.
     return jax.tree_util.tree_map(
         lambda spec: spec.spec if isinstance(spec, NamedSharding) else spec,
         dict(stated),

@@ -1,8 +1,8 @@
 """The names that a cell reads before it assigns them, and those that it may assign.
 
-The cell is followed in the order of execution, as far as that is certain. Functions and classes
-are left to Python's own symbol table: a name that is read only inside one counts as read, unless
-the cell has certainly assigned it before.
+The cell is followed in the order of execution, as far as that is certain. Functions and classes are
+left to Python's symbol table: a name that is read only inside one counts as read, unless the cell
+has certainly assigned it before.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Names:
     """What a cell does with the names of the notebook.
 
     `read` are those whose value before the cell may matter, `assigned` those that it may bind or
-    delete, both in the order in which they are met.
+    delete, both in the order of their first use.
     """
 
     read: tuple[str, ...]
@@ -38,7 +38,7 @@ def names_of(tree: ast.Module) -> Names:
 
 
 def _unbound_again(tree: ast.AST) -> Iterator[str]:
-    """Give the names that a `del` or the end of an `except` unbinds somewhere in a cell."""
+    """Return the names that a `del` or the end of an `except` unbinds somewhere in a cell."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del):
             yield node.id
@@ -69,7 +69,7 @@ class _Scope(ast.NodeVisitor):
             self.bound.add(name)
 
     def _one_of(self, *bodies: Iterable[ast.AST]) -> None:
-        """Follow blocks of which one is executed: only what all of them bind is certain."""
+        """Follow alternative blocks: only the names that all of them bind are certain."""
         before = set(self.bound)
         ends = []
         for body in bodies:
@@ -210,14 +210,14 @@ class _Scope(ast.NodeVisitor):
 
 
 def _inside(node: ast.AST) -> tuple[list[str], list[str]]:
-    """Give the names of the notebook that a scope inside a cell reads and assigns."""
-    # In a function, the variables of a comprehension do not show among the names around it.
+    """Return the notebook names that a scope inside a cell reads and assigns."""
+    # Inside a function, a comprehension's variables are not among the surrounding names.
     text = "def _():\n" + textwrap.indent(ast.unparse(node), " ")
     read: dict[str, None] = {}
     assigned: dict[str, None] = {}
     for table in _tables(symtable.symtable(text, "<cell>", "exec")):
         for symbol in table.get_symbols():
-            # A class may read a name of the notebook before it assigns its own.
+            # A class may read a notebook name before it assigns its own.
             early = table.get_type() == "class" and not symbol.is_free()
             if symbol.is_referenced() and (symbol.is_global() or early):
                 read.setdefault(symbol.get_name())

@@ -1,4 +1,4 @@
-"""What the magics do: from the text of a cell to its report and its results."""
+"""From the text of a cell to its report and its results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from shardnb.report.types import ErrorReport
 from shardnb.sources.functions import code_of
 
 Tree = Any
-_NOT_RUN = "nothing ran, and no name is bound: "
+_NOT_RUN = "nothing ran, and no name was bound:  "
 _KNOWN = {"P": PartitionSpec, "PartitionSpec": PartitionSpec, "NamedSharding": NamedSharding}
 
 
@@ -57,7 +57,7 @@ class Session:
     """The state of the magics in one shell: its mesh, its cells, its last report."""
 
     def __init__(self, shell: Any, cells: sources.Cells, mesh: NotebookMesh) -> None:
-        """Begin with no report."""
+        """Start with no report."""
         self.shell = shell
         self.cells = cells
         self.mesh = mesh
@@ -73,7 +73,7 @@ class Session:
     # Texts
 
     def cell_text(self, line: str, body: str) -> ProgramText:
-        """Read the body of `%%shard`, so that its lines have the numbers that the user sees."""
+        """Read the body of `%%shard`, with the line numbers that the user sees."""
         running = self.cells.running("%%shard", line, body)
         code = body.lstrip("\n")
         python: str = self.shell.transform_cell(code)
@@ -90,24 +90,26 @@ class Session:
         return ProgramText(tree, lines, file, running.source.name, file, source)
 
     def call_text(self, line: str) -> ProgramText:
-        """Read the call behind `%shard`, at the line of its cell."""
+        """Read the call after `%shard`, at its line of the cell."""
         try:
             ast.parse(line, mode="eval")
         except SyntaxError as error:
-            raise CellError(f"{line!r} is no call such as %shard f(x, W): {error.msg}") from error
+            raise CellError(
+                f"expected a call such as %shard f(x, W), got {line!r}: {error.msg}"
+            ) from error
         number, file = self.cells.at_line(line)
         tree = ast.increment_lineno(ast.parse(line), number - 1)
         lines = ["" for _ in range(number - 1)] + [line]
         python = "\n".join(lines)
         if self.cells.has(file):
-            # A file of its own: in the cell's one, the call stands inside of a magic's line.
+            # A separate file: in the cell's file, the call is part of a magic's line.
             raw = f"# %shard at line {number}\n{line}"
             cell, file = file, self.shell.compile.cache(python, self.cells.number, raw_code=raw)
             self.cells.add_as(file, cell)
         return ProgramText(tree, lines, file, line, self._defined_in(tree, file), python)
 
     def _defined_in(self, tree: ast.Module, file: str) -> str:
-        """Give the file of the cell that defines the called function, else of the call."""
+        """Return the file of the cell that defines the called function, else of the call."""
         match tree.body[0]:
             case ast.Expr(value=ast.Call(func=ast.Name(id=name))):
                 code = code_of(self.namespace.get(name))
@@ -120,8 +122,8 @@ class Session:
     def run(self, text: ProgramText, line: MagicLine, *, run: bool) -> Any:
         """Compile a text, show its report, run it, and bind what it assigns.
 
-        Without `run`, and with inputs of which only the shape is known, nothing runs; in the
-        second case names are bound to shapes. Gives the value of the last expression.
+        Without `run`, or if an input is only a shape, nothing runs; in the second case the names
+        are bound to shapes. Returns the value of the last expression.
         """
         with self.errors(text.file):
             prepared = self.prepared(text, line, run=run)
@@ -147,7 +149,7 @@ class Session:
     def prepared(
         self, text: ProgramText, line: MagicLine, *, run: bool, axes: str | None = None
     ) -> Prepared:
-        """Take a text as a function on the mesh of a line; `axes` gives all its axes a type."""
+        """Make a text a function on the mesh of a line; `axes` is the type of all mesh axes."""
         cell = cell_of(text.tree, text.lines)
         names = names_through(cell.names, self.namespace)
         inputs = inputs_of(names.read, self.namespace)
@@ -225,7 +227,7 @@ class Session:
         return values
 
     def grid(self, line: MagicLine, values: Any) -> Grid:
-        """Give the mesh that a line asks for, or that goes without saying."""
+        """Return the mesh that a line names, or the default."""
         text = line.text(options.MESH)
         stated = None if text is None else mesh_value(text, self.namespace)
         return self.mesh.choose(stated, line.text(options.AXES), line.text(options.ON), values)
@@ -233,12 +235,12 @@ class Session:
     def results(
         self, line: MagicLine, program: Program, report: Report
     ) -> tuple[dict[str, Tree], Report]:
-        """Run a program, or give the shapes of its results where only shapes are known."""
+        """Run a program, or return the shapes of its results if an input is only a shape."""
         if program.abstract:
             return _shapes(program), report
         try:
             return engine.ran(program, report)
-        except BaseException:  # an interrupt too: the report was made before
+        except BaseException:  # an interrupt too: the report exists already
             self._show(line, report)
             raise
 
@@ -253,7 +255,7 @@ class Session:
     # Reports
 
     def keep(self, line: MagicLine, report: Report, notes: Sequence[str]) -> Report:
-        """Make a report, with more notes, the last one, and bind it where `--save` says."""
+        """Keep a report, with more notes, as the last one, and bind it to the name of `--save`."""
         added = tuple(note for note in notes if note not in report.notes)
         self.last = replace(report, notes=(*report.notes, *added))
         name = line.text(options.SAVE)
@@ -277,7 +279,7 @@ class Session:
 
     @contextmanager
     def errors(self, file: str) -> Iterator[None]:
-        """Show an error of the cell from the cell's own line on, and one of ours in one line."""
+        """Show an error from the cell's own line on, and an error of a magic in one line."""
         try:
             yield
         except (CellError, shown_errors.ForbiddenCollectives):
@@ -307,7 +309,7 @@ def show(report: Report, view: str) -> None:
 
 
 def _interactive(tree: ast.Module, interactivity: str) -> ast.Module:
-    """Follow the shell's setting of what a cell shows."""
+    """Apply the shell's setting of which expressions a cell shows."""
     match tree.body[-1:], interactivity:
         case [ast.Assign(targets=[ast.Name(id=name)])], "last_expr_or_assign":
             shown = ast.copy_location(ast.Expr(ast.Name(name, ast.Load())), tree.body[-1])
@@ -323,7 +325,7 @@ def _shapes_only(inputs: Mapping[str, Tree]) -> bool:
 
 
 def _shapes(program: Program) -> dict[str, Tree]:
-    """Give the results of a program as shapes with their shardings."""
+    """Return the results of a program as shapes with their shardings."""
     shapes: dict[str, Tree] = jax.tree_util.tree_map(
         lambda info, sharding: jax.ShapeDtypeStruct(info.shape, info.dtype, sharding=sharding),
         program.lowered.out_info,

@@ -1,4 +1,4 @@
-"""How an error of a cell is shown: the user's own frames, once."""
+"""How an error of a cell is shown: once, with the user's own frames."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _CHECKS = tuple(str(_PACKAGE / part) for part in ("mesh", "compiler", "engine.py
 
 
 class ForbiddenCollectives(RuntimeError):
-    """A program that has collectives which `--forbid` names; `collectives` are these."""
+    """The program has collectives that `--forbid` names; `collectives` are these."""
 
     def __init__(self, words: Sequence[str], collectives: Sequence[Collective]) -> None:
-        """Name what was forbidden and what was found."""
+        """Name what is forbidden and which collectives the program has."""
         self.collectives = tuple(collectives)
         listed = "; ".join(_named(collective) for collective in collectives)
         count = f"{len(collectives)} collective{'s' if len(collectives) > 1 else ''}"
@@ -45,7 +45,7 @@ def _named(collective: Collective) -> str:
 
 
 def says_what_is_wrong(error: BaseException) -> bool:
-    """Whether an error is what a check of shardnb's says about a mesh or a spec."""
+    """Whether an error is the message of a check by shardnb about a mesh or a spec."""
     return isinstance(error, ValueError | TypeError) and _raised_in(error).startswith(_CHECKS)
 
 
@@ -68,14 +68,14 @@ def _frames(traceback: types.TracebackType | None) -> Sequence[types.TracebackTy
 
 
 def at_cell(error: BaseException, file: str) -> types.TracebackType | None:
-    """Give the first frame of an error that is in the cell, or None where there is none."""
+    """Return the first frame of an error that is in the cell, or None."""
     stack = _frames(error.__traceback__)
     return next((tb for tb in stack if tb.tb_frame.f_code.co_filename == file), None)
 
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """Turn what is wrong with a line or a cell into IPython's error of one line."""
+    """Turn an error about a line or a cell into IPython's UsageError, which is one line."""
     try:
         yield
     except (ValueError, TypeError) as error:
@@ -88,16 +88,16 @@ def usage_errors() -> Iterator[None]:
 def rendered(
     shell: Any, error: BaseException, start: types.TracebackType | None
 ) -> Callable[[], list[str]]:
-    """Give what writes the traceback of an error from this frame on, without JAX's own frames.
+    """Return a function that writes the traceback from this frame on, without JAX's own frames.
 
-    The error itself keeps them all, for a debugger.
+    The error itself keeps all frames, for a debugger.
     """
     write = shell.InteractiveTB.structured_traceback
     return partial(write, type(error), error, _without_jax(start), tb_offset=0)
 
 
 def _without_jax(start: types.TracebackType | None) -> types.TracebackType | None:
-    """Give a stack without JAX's own frames, unless its `jax_traceback_filtering` is off."""
+    """Return a stack without JAX's own frames, unless `jax_traceback_filtering` is off."""
     if jax.config.values.get("jax_traceback_filtering") == "off":
         return start
     users: types.TracebackType | None = None
@@ -108,9 +108,9 @@ def _without_jax(start: types.TracebackType | None) -> types.TracebackType | Non
 
 
 def show_syntax_error_alone(shell: Any) -> None:
-    """Have IPython show the next syntax error as that of any cell: the line, and no stack.
+    """Have IPython show the next syntax error as in any cell: the line, and no stack.
 
-    IPython asks no syntax error how it wants to be shown, so its method is replaced for one call.
+    IPython has no hook for the display of a syntax error, so its method is replaced for one call.
     """
 
     def once(filename: str | None = None, running_compiled_code: bool = False) -> None:  # noqa: ARG001, FBT001, FBT002

@@ -1,4 +1,4 @@
-"""Errors with their explanation: told and drawn first, the plain traceback one click away."""
+"""Errors with their explanation first, drawn, and the plain traceback one click away."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Render = Callable[[], list[str]]
 
 
 def show(shell: Any, error: BaseException, report: ErrorReport, plain: Render) -> None:
-    """Display an explanation, and leave to IPython what it shows of the error itself.
+    """Display an explanation, and set what IPython shows of the error itself.
 
     In a notebook that is one line; the traceback that `plain` renders is folded under the
-    explanation, and `%tb` shows it again. A terminal shows it as ever.
+    explanation, and `%tb` shows it again. A terminal shows the traceback as usual.
     """
     traceback = plain()
     text = "\n".join(_COLOURS.sub("", part) for part in traceback)
@@ -42,16 +42,16 @@ def show(shell: Any, error: BaseException, report: ErrorReport, plain: Render) -
 
 
 class AnyCell:
-    """Explains JAX's errors about placement in every cell, while it is switched on."""
+    """Explains JAX's errors about shardings in every cell, while it is switched on."""
 
     def __init__(self, shell: Any, explain: Callable[[BaseException], ErrorReport | None]) -> None:
-        """Begin switched off; `explain` gives None for an error that it does not know."""
+        """Start switched off; `explain` returns None for an error that it does not know."""
         self._shell = shell
         self._explain = explain
         self._before: tuple[Any, Any] | None = None
 
     def switch(self, *, on: bool) -> None:
-        """Switch explaining on or off; a handler of the user's own goes first."""
+        """Switch it on or off; the user's own handler takes precedence."""
         shell = self._shell
         if on and self._before is None:
             self._before = shell.custom_exceptions, getattr(shell, "CustomTB", None)

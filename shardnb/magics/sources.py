@@ -1,4 +1,4 @@
-"""The cells of a session, found again by the file names that stand in stack frames."""
+"""The cells of a session, looked up by the file names in stack frames."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Running:
     """The text of the cell that a magic runs in.
 
-    `raw` is the cell as the user wrote it, `head` its lines up to the magic's own, as comments.
+    `raw` is the cell as the user wrote it, `head` its lines up to the magic's line, as comments.
     """
 
     raw: str
@@ -32,24 +32,24 @@ class Running:
 
 
 class Cells:
-    """Remembers every cell that runs in a shell: its text, its number and its id.
+    """Records every cell that runs in a shell: its text, its number and its id.
 
-    Two cells with the same text share a file name; the one that ran last has it.
+    Two cells with the same text share a file name, which then means the one that ran last.
     """
 
     def __init__(self, shell: Any) -> None:
-        """Remember the cells of this shell, from the next one on."""
+        """Record the cells of this shell, from the next one on."""
         self._shell = shell
         self._by_file: dict[str, Source] = {}
         self._info: Any = None
 
     def watch(self) -> None:
-        """Start to remember."""
+        """Start recording."""
         self._shell.events.register("pre_run_cell", self._starts)
         self._shell.events.register("post_run_cell", self._ended)
 
     def unwatch(self) -> None:
-        """Remember no further cells."""
+        """Stop recording."""
         self._shell.events.unregister("pre_run_cell", self._starts)
         self._shell.events.unregister("post_run_cell", self._ended)
 
@@ -79,7 +79,7 @@ class Cells:
         return len(self._shell.user_ns["In"]) - 1 if stored else count
 
     def running(self, magic: str, line: str, body: str) -> Running:
-        """Give the text of the cell that a cell magic runs in; its lines keep their numbers."""
+        """Return the text of the cell that a cell magic runs in, with its line numbers."""
         raw = getattr(self._info, "raw_cell", None) or ""
         cell_id = getattr(self._info, "cell_id", None)
         if not (raw.lstrip().startswith(magic) and raw.rstrip().endswith(body.rstrip())):
@@ -89,11 +89,11 @@ class Cells:
         return Running(raw, commented, self.number, cell_id)
 
     def now(self) -> str:
-        """Remember the running cell, and give the file name of its code."""
+        """Record the running cell, and return the file name of its code."""
         return self._remember(self._info, self.number) if self._info is not None else ""
 
     def at_line(self, text: str) -> tuple[int, str]:
-        """Give the line of the running cell that holds a text, and the cell's file name."""
+        """Return the line of the running cell that holds a text, and the cell's file name."""
         raw = getattr(self._info, "raw_cell", None) or ""
         lines = raw.lstrip("\n").splitlines()
         number = next((number for number, line in enumerate(lines, 1) if text in line), None)
@@ -106,16 +106,16 @@ class Cells:
         return file in self._by_file
 
     def add(self, file: str, source: Source) -> None:
-        """Remember a text under the file name that its code has."""
+        """Record a text under the file name of its code."""
         self._by_file[file] = source
 
     def add_as(self, file: str, other: str) -> None:
-        """Remember the text of another file under a file name too."""
+        """Record the text of one file under another file name too."""
         self._by_file[file] = self._by_file[other]
 
     def texts(self, first: str) -> SourceTexts:
-        """Give every text, the one of the file `first` in front."""
-        # The compiler's modules are imported with the first cell: loading the extension is quick.
+        """Return every text, that of the file `first` in front."""
+        # The compiler is imported with the first cell, so that loading the extension is quick.
         from shardnb.compiler import SourceTexts
 
         files = [first, *(file for file in self._by_file if file != first)]
@@ -127,7 +127,7 @@ class Cells:
 
 
 def tidied(report: Report) -> Report:
-    """Give a report without the frames that led to the cell, and without unnamed sources."""
+    """Return a report without the frames that led to the cell, and without unnamed sources."""
     collectives = tuple(replace(c, frames=_from_cell(c.frames)) for c in report.collectives)
     report = replace(report, collectives=collectives)
     used = sorted({0, *(location.source for location in _locations(report))})
@@ -141,7 +141,7 @@ def tidied(report: Report) -> Report:
 
 
 def _from_cell(frames: tuple[Location, ...]) -> tuple[Location, ...]:
-    """End a stack with the cell's own frame: what called the cell is the shell and the magic."""
+    """End a stack at the cell's own frame: its callers are the shell and the magic."""
     base = (i for i, frame in enumerate(frames) if frame.function == "<module>")
     return frames[: next(base, len(frames)) + 1]
 
@@ -158,7 +158,7 @@ def _locations(value: Any) -> Iterator[Location]:
 
 
 def _moved(value: Any, numbers: dict[int, int]) -> Any:
-    """Give a value in which every location has the new number of its source."""
+    """Return a value in which every location has the new number of its source."""
     if isinstance(value, Location):
         return replace(value, source=numbers[value.source])
     if isinstance(value, tuple):

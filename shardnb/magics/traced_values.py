@@ -1,4 +1,4 @@
-"""What a cell asks of arrays that have no value yet: JAX traces a `%%shard` cell like `jax.jit`."""
+"""Cells that need the value of an array while JAX traces them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _INSTEAD = (
 def explained(error: BaseException, texts: SourceTexts) -> ErrorReport | None:
     """Explain an error of a cell that needs the value of a traced array; None for any other.
 
-    A function that the user jitted has no values either: what is raised in one is JAX's own.
+    Errors in a function that the user jitted are left to JAX: its arrays have no values either.
     """
     traced = TRACED_FUNCTION.search(str(error))
     if traced is not None and traced[1] != "cell":
@@ -57,7 +57,7 @@ def explained(error: BaseException, texts: SourceTexts) -> ErrorReport | None:
 
 
 def noting_print(file: str, notes: list[str]) -> Callable[..., None]:
-    """Give a `print` that adds a note for each line of a file where it shows a traced array."""
+    """Return a `print` that adds a note for each line of a file where it shows a traced array."""
 
     def noting(*values: Any, **options: Any) -> None:
         builtins.print(*values, **options)  # noqa: T201  the user prints

@@ -1,7 +1,8 @@
-"""Pytrees of the user's: the arrays in them, copies of them for a trace, and writing back.
+"""The user's pytrees: the arrays in them, copies of them for a trace, and writing back.
 
-A program gets arrays alone. What is no array in a pytree stays the Python object that it is, and
-a container that the cell changed in place is changed in place, so that every name of it sees it.
+A program gets only arrays. Everything else in a pytree stays the Python object that it is. A
+container that the cell changes in place is changed in place, so that every name for it sees the
+change.
 """
 
 from __future__ import annotations
@@ -36,19 +37,19 @@ def is_tracer(value: Any) -> bool:
 
 
 def leaves_of(tree: Tree) -> list[Leaf]:
-    """Give the leaves of a pytree; what JAX cannot flatten is a leaf itself."""
+    """Return the leaves of a pytree; what JAX cannot flatten is itself a leaf."""
     return _flatten(tree)[0]
 
 
 def _flatten(tree: Tree, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Leaf], Any]:
     try:
         return jax.tree_util.tree_flatten(tree, is_leaf=is_leaf)
-    except Exception:  # noqa: BLE001 - a class of the user's may raise anything
+    except Exception:  # noqa: BLE001 - the user's class may raise anything
         return [tree], jax.tree_util.tree_structure(0)
 
 
 def children(tree: Tree) -> tuple[list[Tree], Any] | None:
-    """Give the children of a container and its own structure, or None for what is none."""
+    """Return the children of a container and its structure, or None if it is not a container."""
     if tree is None or isinstance(tree, _SCALARS):
         return None
     parts, structure = _flatten(tree, lambda part: part is not tree)
@@ -57,13 +58,13 @@ def children(tree: Tree) -> tuple[list[Tree], Any] | None:
 
 
 def only(tree: Tree, keep: Callable[[Leaf], bool]) -> Tree:
-    """Give a pytree with the leaves that `keep` holds for, and nothing in place of the others."""
+    """Return a pytree with the leaves for which `keep` is true, and None for the others."""
     leaves, structure = _flatten(tree, lambda leaf: leaf is None)
     return structure.unflatten([leaf if keep(leaf) else () for leaf in leaves])
 
 
 def is_input(value: Any) -> bool:
-    """Whether a value of the notebook is an input: it has arrays, or a cell may put some in."""
+    """Whether a notebook value is an input: it has arrays, or a cell may put some in."""
     if isinstance(value, list | dict):
         return children(value) is not None
     return any(is_array(leaf) for leaf in leaves_of(value))
@@ -71,7 +72,7 @@ def is_input(value: Any) -> bool:
 
 @dataclass
 class Copied:
-    """A container of the user's, and the copy that a cell works on."""
+    """The user's container, and the copy that a cell works on."""
 
     name: str
     original: Tree
@@ -81,17 +82,17 @@ class Copied:
 
 
 class Copies:
-    """Copies of containers in which arrays are replaced; what was shared stays shared."""
+    """Copies of containers in which arrays are replaced; shared containers stay shared."""
 
     def __init__(self) -> None:
-        """Start with no copies."""
+        """Start without copies."""
         self._by_original: dict[int, Copied] = {}
         self.by_copy: dict[int, Copied] = {}
 
     def copy(self, tree: Tree, replaced: Iterator[Leaf], name: str = "") -> Tree:
-        """Copy a pytree; `replaced` gives what stands in for its arrays, one after another.
+        """Copy a pytree; `replaced` yields the replacements of its arrays in order.
 
-        `name` is what the copies are known by.
+        `name` identifies the copies.
         """
         if is_array(tree):
             return next(replaced)
@@ -112,10 +113,10 @@ class Copies:
 
 
 class Settling:
-    """Turns what a cell left into what the notebook gets.
+    """Turns the values that a cell leaves into those that the notebook gets.
 
-    `leaf` gives the array for a tracer. Copies become the user's own containers again, changed
-    in place where the cell changed them.
+    `leaf` returns the array for a tracer. Copies become the user's own containers again, changed in
+    place if the cell changed them.
     """
 
     def __init__(self, copies: Copies, leaf: Callable[[Leaf], Leaf]) -> None:
@@ -125,11 +126,11 @@ class Settling:
         self._done: dict[int, tuple[Tree, Tree]] = {}
 
     def copied(self) -> list[Copied]:
-        """Give every container of the user's that was copied."""
+        """Return every container that was copied."""
         return list(self._copies.by_copy.values())
 
     def settle(self, tree: Tree) -> Tree:
-        """Give what a value of the cell is in the notebook."""
+        """Return the notebook's value for a value of the cell."""
         if is_tracer(tree):
             return self._leaf(tree)
         if id(tree) in self._done:
@@ -154,7 +155,7 @@ class Settling:
 
 
 def become(old: Tree, new: Tree) -> Tree:
-    """Put the content of `new` into `old`, where that can be, and give `old`; else give `new`."""
+    """Put the contents of `new` into `old` if possible and return `old`; else return `new`."""
     if type(old) is not type(new) or isinstance(old, tuple):
         return new
     if isinstance(old, list):
@@ -170,8 +171,8 @@ def become(old: Tree, new: Tree) -> Tree:
 
 
 def _take_attributes(old: Any, new: Any) -> None:
-    """Give an object the attributes of another of its class."""
-    # Read where they are stored: a class may answer for attributes that it does not have.
+    """Copy the attributes of another object of the same class."""
+    # Read from where they are stored: a class may answer for attributes that it does not have.
     for name in ("__dict__", *_slots(type(old))):
         try:
             value = object.__getattribute__(new, name)
@@ -199,7 +200,7 @@ def _same(some: Sequence[Any], others: Sequence[Any]) -> bool:
 
 
 def _ordered(new: Tree, like: Tree) -> Tree:
-    """Give a dictionary its own order of keys again, which JAX sorts."""
+    """Restore the order of a dictionary's keys, which JAX sorts."""
     if type(new) is dict:
         return {key: new[key] for key in like}
     if type(new) is defaultdict:

@@ -1,7 +1,7 @@
-"""`--watch`: a cell that runs as it stands, and the reports of what it compiled.
+"""`--watch`: a cell that runs unchanged, and reports on the programs it compiles.
 
-XLA hands each program to a hook of JAX's, which is removed again whatever happens. A program that
-JAX has compiled before is not compiled again, and so is not seen.
+XLA passes each program to a hook, which is always removed again. A program that JAX has compiled
+before is not compiled again, so it is not seen.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from shardnb.report import Mesh, Report
 
 _NUMBERS = itertools.count(1)
 _NOTHING = (
-    "Nothing was compiled. A program that JAX has compiled before is not compiled again, and so "
+    "Nothing was compiled. A program that JAX has compiled before is not compiled again, so it  "
     "is not seen: jax.clear_caches() forgets them."
 )
 
 
 def run_watched(session: Session, text: ProgramText, line: MagicLine) -> Any:
-    """Run a cell as it stands and report each program with collectives that it compiled.
+    """Run a cell unchanged and report each program with collectives that it compiles.
 
-    Gives the value of the last expression. Raises `CellError` where the line states specs.
+    Returns the value of the last expression. Raises `CellError` if the line has specs.
     """
     if line.specs or line.out:
-        raise CellError("--watch runs the cell as it stands, and takes no name=SPEC")
+        raise CellError("--watch runs the cell unchanged and takes no name=SPEC")
     code = session.code(text)
     with session.errors(text.file):
         with watching() as protos:
@@ -57,12 +57,12 @@ def run_watched(session: Session, text: ProgramText, line: MagicLine) -> Any:
 def watching() -> Iterator[list[bytes]]:
     """Collect the serialized HLO module of each program that the block compiles.
 
-    Raises `CellError`, before the block runs, where JAX cannot collect them.
+    Raises `CellError`, before the block runs, if JAX cannot collect them.
     """
     protos: list[bytes] = []
     with ExitStack() as stack:
         try:
-            # A name of its own for each hook: cells may be watched within watched cells.
+            # A separate name for each hook: a watched cell may run another one.
             name = f"shardnb-watch-{next(_NUMBERS)}"
             stack.enter_context(compiled_modules(name, lambda proto: protos.append(bytes(proto))))
         except NotAvailable as error:
@@ -74,7 +74,7 @@ def _explained(session: Session, text: ProgramText, line: MagicLine, proto: byte
     texts = session.cells.texts(text.file)
     report = engine.explain_watched(proto, None, texts)
     if report.collectives:
-        # A module does not say on how many devices it runs: the highest number in a group does.
+        # A module does not say how many devices it runs on: the highest number in a group does.
         highest = max(n for c in report.collectives for group in c.groups for n in group)
         mesh = _mesh_of_size(session, line, 1 + highest)
         report = engine.explain_watched(proto, mesh, texts)
@@ -89,7 +89,7 @@ def _mesh_of_size(session: Session, line: MagicLine, size: int) -> Mesh:
 
 
 def _grids(session: Session, line: MagicLine) -> Iterator[Grid]:
-    """Give the meshes that a program of the notebook may be for, the likeliest first."""
+    """Yield the meshes that a program of the notebook may be for, the most likely first."""
     stated = line.text(options.MESH)
     if stated is not None:
         mesh = mesh_value(stated, session.namespace)

@@ -80,7 +80,7 @@ def test_a_mesh_that_the_program_was_not_compiled_for():
 
 def test_nothing_is_given_with_a_stage_but_a_mesh():
     lowered = JITTED.lower(*ARGS)
-    with pytest.raises(ValueError, match="a program that is lowered already is explained as it is"):
+    with pytest.raises(ValueError, match="a program that is already lowered is explained as it is"):
         sn.explain(lowered, ARGS[0])
-    with pytest.raises(ValueError, match="lowered already"):
+    with pytest.raises(ValueError, match="already lowered"):
         sn.explain(lowered, in_specs=P("data"))

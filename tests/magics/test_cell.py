@@ -28,7 +28,7 @@ def test_a_cell_without_a_last_expression():
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("a = 1\nawait f()", "line 2: `await` outside of a function"),
+        ("a = 1\nawait f()", "line 2: `await` outside a function"),
         ("return 3", "line 1: `return`"),
         ("yield 3", "line 1: `yield`"),
         ("x = [i async for i in f()]", "line 1: `async for`"),
@@ -46,7 +46,7 @@ def test_the_same_inside_a_function_is_fine():
 
 def test_what_ipython_made_of_an_escape_is_named_as_the_user_wrote_it():
     tree = ast.parse("a = 1\nif a:\n  get_ipython().system('ls')")
-    with pytest.raises(CellError, match=r"line 3: `!ls` is no Python"):
+    with pytest.raises(CellError, match=r"line 3: `!ls` is not Python"):
         cell_of(tree, ["a = 1", "if a:", "  !ls"])
 
 

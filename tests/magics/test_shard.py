@@ -309,7 +309,7 @@ def test_a_closure_over_a_traced_value_is_left_out(ip, cell):
     assert "g" not in ip.user_ns
     assert "y" in ip.user_ns
     (note,) = [note for note in last(ip).notes if note.startswith("g is not bound: g.a holds")]
-    assert note.endswith("in something that is no pytree")
+    assert note.endswith("in an object that is not a pytree")
 
 
 def test_an_object_that_is_no_pytree_gets_back_what_it_held(ip, cell):
@@ -478,13 +478,13 @@ def test_without_a_mesh_the_error_shows_the_form(run):
         ),
         ("%%shard --on moon\ny = x", "'moon' is no target"),
         ("%%shard f(x)\ny = x", "'f(x)' is neither an option nor a spec"),
-        ("%%shard\ny = x\n!ls -l", "line 3: `!ls -l` is no Python"),
-        ("%%shard\ny = x\n%time 3", "line 3: `%time 3` is no Python"),
-        ("%%shard\n\nx?", "line 3: `x?` is no Python"),
-        ("%%shard\nfiles = !ls", "line 2: `files = !ls` is no Python"),
-        ("%%shard\n%%time\ny = x", "line 2: `%%time` is no Python"),
-        ("%%shard\ny = x\nawait y", "line 3: `await` outside of a function"),
-        ("%%shard\nreturn x", "line 2: `return` outside of a function"),
+        ("%%shard\ny = x\n!ls -l", "line 3: `!ls -l` is not Python"),
+        ("%%shard\ny = x\n%time 3", "line 3: `%time 3` is not Python"),
+        ("%%shard\n\nx?", "line 3: `x?` is not Python"),
+        ("%%shard\nfiles = !ls", "line 2: `files = !ls` is not Python"),
+        ("%%shard\n%%time\ny = x", "line 2: `%%time` is not Python"),
+        ("%%shard\ny = x\nawait y", "line 3: `await` outside a function"),
+        ("%%shard\nreturn x", "line 2: `return` outside a function"),
     ],
 )
 def test_bad_input_is_an_error_of_one_line(cell, text, says):
@@ -593,14 +593,14 @@ def test_the_last_report_is_shown_again(cell):
     ("text", "says"),
     [
         ("%shard", "there is no report yet"),
-        ("%shard x=P()", "the call comes first"),
-        ("%shard f(", "is no call such as %shard f(x, W)"),
+        ("%shard x=P()", "expected the call first"),
+        ("%shard f(", "expected a call such as %shard f(x, W), got 'f('"),
         ("%shard f(x) --no-run", "there is no option --no-run"),
         ("%mesh data", "or the name of a Mesh, got 'data': NameError: name 'data' is not"),
         ("%mesh 8", "expected a mesh such as data=4,model=2, got the int 8; did you mean data=8?"),
         ("%mesh (4,2)", "got the tuple (4, 2); did you mean data=4,model=2?"),
         ("%mesh (4,'x')", "expected a mesh such as data=4,model=2, got the tuple (4, 'x')"),
-        ("%mesh", "no mesh is known: run `%mesh data=4,model=2` first"),
+        ("%mesh", "no mesh is set: run `%mesh data=4,model=2` first"),
         ("%mesh data:4", "got 'data:4': did you mean data=4?"),
         ("%mesh data:4, model:2", "got 'data:4, model:2': did you mean data=4,model=2?"),
         ("%mesh {'data': 4}", "got the dict {'data': 4}; did you mean data=4?"),
@@ -631,7 +631,7 @@ def test_the_mesh_is_shown(cell):
 
 
 def test_without_a_mesh_there_is_nothing_to_show(run):
-    assert "no mesh is known" in run("%mesh", fails=True).err
+    assert "no mesh is set" in run("%mesh", fails=True).err
 
 
 def test_the_types_of_the_mesh_can_be_changed(cell):
