@@ -24,6 +24,7 @@ ROOMS = [
     "jax_compat",
     "texts",
     "mesh",
+    "torch",
     "sources",
     "compiler",
     "collectives",

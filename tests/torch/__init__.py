@@ -1,0 +1,1 @@
+"""Tests of shardings in PyTorch/XLA's terms."""
