@@ -11,12 +11,15 @@ from shardnb.causes.alignment import Alignment, align
 from shardnb.causes.channel_matching import Matcher
 from shardnb.causes.data_movement import Movement, walk
 from shardnb.causes.entry_parameters import EntryParameters
+from shardnb.causes.flows import Flows
 from shardnb.causes.judge import Judge
 from shardnb.causes.names import LOOP_CARRY, THE_RESULT, ValueNames
 from shardnb.causes.phase import phase_of
 from shardnb.causes.rematerialisation import read_warnings
+from shardnb.causes.roles import Purpose, Roles
 from shardnb.causes.sentence import Facts, detail_of, sentence
 from shardnb.causes.stated_shardings import StatedShardings, UserShardings
+from shardnb.causes.training import Training
 from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.causes.verdict import UNKNOWN, Verdict
 from shardnb.causes.windowed import IN_STEPS, Windowed
@@ -63,11 +66,15 @@ class Counts:
 
 @dataclass(frozen=True)
 class Causes:
-    """Collectives with their causes; counts along the way; warnings that are not about them."""
+    """Collectives with their causes; counts along the way; warnings that are not about them.
+
+    `training` is what the program trains, None where its dataflow is not known.
+    """
 
     collectives: tuple[Collective, ...]
     counts: Counts | None = None
     warnings_left: str = ""
+    training: Training | None = None
 
 
 def explain_causes(
@@ -77,6 +84,7 @@ def explain_causes(
     dumps: Dumps,
     mesh: Mesh,
     input_names: Sequence[str] = (),
+    output_names: Sequence[str] = (),
     user_shardings: UserShardings | None = None,
     locate: Locate | None = None,
     before: hlo.Module | None = None,
@@ -84,9 +92,10 @@ def explain_causes(
 ) -> Causes:
     """Say of each collective who asked for it, why, what it moves, and for whom.
 
-    `input_names` name the program's parameters in order, `user_shardings` are those that the user
-    wrote on a mesh with Explicit axes, `locate` finds the user's lines; `before` and `partitioned`
-    are the dumps of these names, if they were read already. Without dumps nothing is added.
+    `input_names` name the program's parameters in order, `output_names` its results,
+    `user_shardings` are those that the user wrote on a mesh with Explicit axes, `locate` finds the
+    user's lines; `before` and `partitioned` are the dumps of these names, if they were read
+    already. Without dumps nothing is added.
     """
     warnings = read_warnings(dumps.warnings)
     unexplained = Causes(tuple(collectives), None, warnings.left)
@@ -99,6 +108,7 @@ def explain_causes(
             program, dumps.before_propagation, after.results, user_shardings or UserShardings()
         )
         judge = Judge(program, Rules(after.rules), stated)
+        training = Training(Flows(program.module), input_names, output_names)
         entering = EntryParameters(partitioned or hlo.parse(dumps.partitioned))
         explainer = _Explainer(
             program=program,
@@ -106,6 +116,7 @@ def explain_causes(
             judge=judge,
             windowed=Windowed(judge.factors, entering),
             names=ValueNames(program, input_names),
+            roles=Roles(program, training),
             finder=AxisFinder(mesh),
             remat=warnings.keys,
             locate=locate or (lambda _: ()),
@@ -114,7 +125,8 @@ def explain_causes(
         matcher = Matcher(optimized, entering, explainer.finder)
         matched = matcher.match(collectives)
         found = tuple(explainer.explained(one, matched.get(one.id)) for one in collectives)
-        return Causes(found, _counts(matcher, collectives, matched), warnings.left)
+        counts = _counts(matcher, collectives, matched)
+        return Causes(found, counts, warnings.left, training)
     return unexplained
 
 
@@ -127,6 +139,7 @@ class _Explainer:
     judge: Judge
     windowed: Windowed
     names: ValueNames
+    roles: Roles
     finder: AxisFinder
     remat: frozenset[Key]
     locate: Locate
@@ -195,8 +208,9 @@ class _Explainer:
         asked_by: AskedBy = "called" if written else "requested"
         verdict = Verdict("partial-sum" if summed else None, asked_by)
         if made is None:
+            collective = replace(collective, role="called")
             return self._written(collective, verdict, Facts(), collective.op_name)
-        facts = Facts(reduction=reduction_of(self.partitioned, made))
+        facts, purpose = Facts(reduction=reduction_of(self.partitioned, made)), Purpose("called")
         alignment = self._alignment(made.computation)
         if alignment is not None:
             graph = alignment.before
@@ -204,10 +218,12 @@ class _Explainer:
             if old is not None and graph.operands[old.name]:
                 producer = self.names.value(graph, graph.operands[old.name][0])
                 facts = replace(facts, producer=producer, consumer=self.names.taker(graph, old))
+                purpose = self.roles.called(collective, graph, old)
         # What is sent together has one name in the end, and so one line: its own is that of before.
         frames = self.locate(self.partitioned.frames(made)) or collective.frames
         name = made.op_name or collective.op_name
-        return self._written(replace(collective, frames=frames), verdict, facts, name)
+        collective = replace(collective, frames=frames, role=purpose.role, role_of=purpose.of)
+        return self._written(collective, verdict, facts, name)
 
     def _told(self, collective: Collective, move: Movement, verdict: Verdict) -> Collective:
         """Tell of what the partitioner made: both ends, and where they lie."""
@@ -233,6 +249,8 @@ class _Explainer:
             stated=self.names.value(*verdict.stated.value) if verdict.stated else None,
             met_by=self._met_by(verdict, node),
         )
+        purpose = self.roles.inserted(collective, move, verdict)
+        collective = replace(collective, role=purpose.role, role_of=purpose.of)
         told = node if node is not None else value
         name = told.op_name if told is not None else ""
         return self._written(

@@ -85,6 +85,7 @@ class Evidence:
             dumps=self.dumps,
             mesh=self.mesh,
             input_names=self.parameters,
+            output_names=[value.name for value in self.outputs],
             user_shardings=self.user_shardings,
             locate=locate,
         )

@@ -11,6 +11,7 @@ from shardnb.terms.table import table
 Role = Literal[
     "gradient",
     "gradient-scatter",
+    "gradient-reshard",
     "parameter-gather",
     "parameter-update",
     "optimizer-state",
@@ -60,6 +61,8 @@ def _role(name: Role) -> RoleTerm:
             prose = "gradient of {of}, of which each device keeps its shard"
             unnamed = "gradient, of which each device keeps its shard"
             return RoleTerm(name, prose, unnamed, "FSDP")
+        case "gradient-reshard":
+            return RoleTerm(name, "reshard of the gradient of {of}", "reshard of a gradient")
         case "parameter-gather":
             return RoleTerm(name, "gather of the parameter {of}", "gather of a parameter", "FSDP")
         case "parameter-update":
@@ -68,10 +71,10 @@ def _role(name: Role) -> RoleTerm:
         case "optimizer-state":
             return RoleTerm(name, "optimizer state {of}", "optimizer state")
         case "tensor-parallel-sum":
-            prose = "sum of partial products with {of}"
-            return RoleTerm(name, prose, "sum of partial products", "tensor parallelism")
+            prose, unnamed = "sum over the shards of {of}", "sum over the shards of a parameter"
+            return RoleTerm(name, prose, unnamed, "tensor parallelism")
         case "gradient-norm":
-            prose = "norm of the gradients of {of}"
+            prose = "norm of the gradient of {of}"
             return RoleTerm(name, prose, "norm of gradients", "FSDP")
         case "loss":
             return RoleTerm(name, "loss or metric {of}", "loss or metric", "every strategy")

@@ -57,6 +57,40 @@ STEPS = ONE_OPERAND_STEPS | {
 So one of these after partitioning is not yet the one of that name before.
 """
 
+MOVES = (
+    ONE_OPERAND_STEPS - {"broadcast", "convert", "copy"}
+    | COPIES - {"copy"}
+    | {
+        "bitcast",
+        "concatenate",
+        "dynamic-slice",
+        "dynamic-update-slice",
+        "pad",
+        "reverse",
+        "slice",
+    }
+)
+"""Each element of the result is one of an operand, or a constant; nothing is computed or repeated.
+
+So what reaches an operand element by element reaches the result (`causes/flows.py`).
+"""
+
+_ARITHMETIC = (
+    "abs add atan2 cbrt cosine divide erf exponential exponential-minus-one imag log log-plus-one "
+    "logistic maximum minimum multiply negate power real remainder rsqrt sine sqrt subtract tan "
+    "tanh"
+)
+_ROUNDING = (
+    "bitcast-convert ceil convert copy floor reduce-precision round-nearest-afz "
+    "round-nearest-even sign stochastic-convert"
+)
+_LOGIC = (
+    "and clamp compare is-finite not or popcnt select shift-left shift-right-arithmetic "
+    "shift-right-logical xor"
+)
+ELEMENTWISE = frozenset(f"{_ARITHMETIC} {_ROUNDING} {_LOGIC}".split())
+"""Each element of the result is computed of those at the same place in the operands."""
+
 COMMUTATIVE = frozenset(("add", "and", "maximum", "minimum", "multiply", "or", "xor"))
 """Equal whatever the order of the operands, which the compiler may exchange."""
 

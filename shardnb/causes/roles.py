@@ -1,0 +1,184 @@
+"""What a collective does for the user, as far as the program's dataflow shows that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from shardnb.causes.data_movement import Movement
+from shardnb.causes.training import Training
+from shardnb.causes.unpartitioned import Unpartitioned
+from shardnb.causes.verdict import Verdict
+from shardnb.report.model import Collective
+from shardnb.report.spec import axes_in
+from shardnb.terms.roles import Role
+from shardnb.texts.graph import Graph
+from shardnb.texts.instruction import HloValue, Instruction
+from shardnb.texts.opcodes import ELEMENTWISE, MOVES, PRODUCTS
+
+_GATHERS = ("all-gather", "all-reduce")
+"""Kinds that make an array whole; TPU adds blocks up among zeros."""
+
+
+class Purpose(NamedTuple):
+    """What a collective does, and for which parameter, state or value."""
+
+    role: Role | None = None
+    of: str = ""
+
+
+@dataclass
+class Roles:
+    """Reads what collectives do off the program before partitioning."""
+
+    program: Unpartitioned
+    training: Training
+
+    def inserted(self, collective: Collective, move: Movement, verdict: Verdict) -> Purpose:
+        """Give what a collective does that the partitioner made."""
+        producer, graph, flows = move.producer, move.graph, self.training.flows
+        if producer is None:
+            return Purpose()
+        if verdict.reason == "partial-sum":
+            found = self.sum(collective, graph, producer)
+        else:
+            found = self._moved(collective, move, producer)
+        requested = verdict.reason == "output-spec" and verdict.asked_by == "requested"
+        if found.role is None and requested:
+            return Purpose("requested-reshard", self._name(flows.part_of(graph, producer)))
+        return found
+
+    def called(self, collective: Collective, graph: Graph, old: Instruction) -> Purpose:
+        """Give what a collective does that the program calls: a gradient's sum, or a gather."""
+        operand = graph.operands[old.name][0]
+        if collective.kind in ("all-reduce", "reduce-scatter"):
+            found = self._gradient(collective, graph, operand)
+            if found.role is None and "transpose(" not in old.op_name:
+                found = self._returned(graph, operand)
+        else:
+            found = self._parameter(collective, graph, operand)
+        return found if found.role is not None else Purpose("called")
+
+    def sum(self, collective: Collective, graph: Graph, value: HloValue) -> Purpose:
+        """Give what a collective does that completes the partial sums of a value."""
+        found = self._gradient(collective, graph, value)
+        if found.role is None:
+            found = self._product(graph, graph.node(value))
+        return found if found.role is not None else self._scalar(graph, graph.node(value))
+
+    # Sums
+
+    def _gradient(self, collective: Collective, graph: Graph, value: HloValue) -> Purpose:
+        flows = self.training.flows
+        mask = flows.reaching(graph, value)
+        sums = mask & flows.backward
+        # What the backward pass goes on with is the cotangent of an activation.
+        if not sums or mask & (flows.after_backward - 1) or sums & flows.taken_in_backward:
+            return Purpose()
+        number = self.training.gradient_of(sums)
+        if number is None:
+            return Purpose()
+        # The CPU compiler keeps an all-reduce, and each device cuts its shard out of the sum.
+        kept = self._axes(graph, value)
+        cut = bool(collective.axes) and set(collective.axes or ()) <= kept
+        scatters = cut or collective.kind == "reduce-scatter"
+        return Purpose("gradient-scatter" if scatters else "gradient", self.training.name(number))
+
+    def _product(self, graph: Graph, node: Instruction) -> Purpose:
+        """A product with a parameter, or a look-up in it, of which each device has a shard."""
+        taken = graph.operands[node.name]
+        if node.opcode not in PRODUCTS:
+            taken = taken[:1] if node.opcode == "gather" else ()
+        numbers = {self.training.flows.part_of(graph, operand) for operand in taken}
+        known = [n for n in numbers if n is not None and n in self.training.parameters]
+        if not known:
+            return Purpose()
+        return Purpose("tensor-parallel-sum", self._name(known[0] if len(known) == 1 else None))
+
+    def _scalar(self, graph: Graph, node: Instruction) -> Purpose:
+        """A sum of all elements: of squared gradients, or one that the program returns."""
+        flows = self.training.flows
+        if node.opcode != "reduce" or node.shapes != ((),):
+            return Purpose()
+        squared = self._squared(graph, graph.operands[node.name][0])
+        if squared is not None:
+            mask = flows.reaching(graph, squared)
+            if mask & flows.backward and not mask & (flows.after_backward - 1):
+                return Purpose("gradient-norm", self._name(self.training.gradient_of(mask)))
+        return Purpose() if "transpose(" in node.op_name else self._returned(graph, node.value)
+
+    def _returned(self, graph: Graph, value: HloValue) -> Purpose:
+        """A number that reaches a result of the program."""
+        flows = self.training.flows
+        array, sums = graph.array(value), flows.reaching(graph, value) >> flows.arguments + 1
+        returned = any(mask >> flows.arguments + 1 & sums for mask in flows.results)
+        return Purpose("loss") if array is not None and array[1] == () and returned else Purpose()
+
+    @staticmethod
+    def _squared(graph: Graph, value: HloValue) -> HloValue | None:
+        node = graph.maker(graph.source(value, MOVES | {"convert", "copy"}))
+        if node is None or node.opcode != "multiply":
+            return None
+        left, right = graph.operands[node.name]
+        return left if left == right else None
+
+    # Arrays that are moved
+
+    def _moved(self, collective: Collective, move: Movement, producer: HloValue) -> Purpose:
+        graph = move.graph
+        if self.training.flows.part_of(graph, producer) is not None:
+            return self._parameter(collective, graph, producer)
+        if graph is not self.training.flows.entry:
+            return Purpose()
+        return self._after_backward(graph, producer)
+
+    def _parameter(self, collective: Collective, graph: Graph, value: HloValue) -> Purpose:
+        number = self.training.flows.part_of(graph, value)
+        if number is None:
+            return Purpose()
+        name = self.training.name(number)
+        if number in self.training.owners:
+            return Purpose("optimizer-state", name)
+        if collective.kind in _GATHERS and number in self.training.parameters:
+            return Purpose("parameter-gather", name)
+        return Purpose()
+
+    def _after_backward(self, graph: Graph, value: HloValue) -> Purpose:
+        """A gradient, an update or a new value that the update needs elsewhere."""
+        flows, training = self.training.flows, self.training
+        mask = flows.reaching(graph, value)
+        if not mask & flows.after_backward or mask & flows.taken_in_backward & flows.backward:
+            return Purpose()
+        if mask & flows.backward and not mask & (flows.after_backward - 1):
+            number = training.gradient_of(mask)
+            return Purpose() if number is None else Purpose("gradient-reshard", self._name(number))
+        renewed = {training.renewed.get(at) for at in self._reached(graph, value)}
+        number = renewed.pop() if len(renewed) == 1 else None
+        if number is None:
+            return Purpose()
+        if number in training.parameters:
+            return Purpose("parameter-update", training.name(number))
+        return Purpose("optimizer-state", training.name(number))
+
+    @staticmethod
+    def _reached(graph: Graph, value: HloValue) -> set[int]:
+        """Give the results of the program that a value reaches element by element."""
+        found, seen, left = set[int](), {value}, [value]
+        while left:
+            value = left.pop()
+            found.update(at for at, result in enumerate(graph.results) if result == value)
+            for user in graph.users.get(value, ()):
+                if (user.opcode in ELEMENTWISE or user.opcode in MOVES) and user.value not in seen:
+                    seen.add(user.value)
+                    left.append(user.value)
+        return found
+
+    # Arguments
+
+    def _name(self, number: int | None) -> str:
+        return "" if number is None else self.training.name(number)
+
+    def _axes(self, graph: Graph, value: HloValue) -> set[str]:
+        """Give the mesh axes that a value is sharded over."""
+        layout = self.program.layout(graph, value)
+        return axes_in(layout.spec) if layout is not None and layout.spec else set()

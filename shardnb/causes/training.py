@@ -1,0 +1,284 @@
+"""What a program trains: its parameters, their gradients, and the state that an optimizer keeps.
+
+A parameter is an argument that the forward pass reads and that, with a value of the backward pass,
+reaches a result of its own shape element by element. An argument that reaches such a result and
+that no pass reads is optimizer state. Where a program returns gradients alone, two things tell
+whose they are: which argument the forward pass multiplies with what the gradient's product takes,
+and that JAX returns gradients in the structure of the argument.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from operator import or_
+
+from shardnb.causes.flows import Flows
+from shardnb.texts.graph import Graph
+from shardnb.texts.instruction import HloValue, Instruction
+from shardnb.texts.opcodes import PRODUCTS, VIEWS
+
+_STEP = re.compile(r"\[[^\]]*\]|\.?[^.\[\]]+")
+
+_FLOATS = ("f", "bf")
+
+Source = tuple[str, HloValue]
+Tree = dict[tuple[str, ...], int]
+"""Leaves by the steps of their paths."""
+
+
+@dataclass
+class Training:
+    """The parameters of a program by their numbers, and what belongs to each.
+
+    `inputs` and `outputs` are the names of the program's arguments and results, as far as they are
+    known.
+    """
+
+    flows: Flows
+    inputs: Sequence[str] = ()
+    outputs: Sequence[str] = ()
+    _whose: dict[int, int | None] = field(default_factory=dict)
+
+    def name(self, number: int) -> str:
+        """Give the name of an argument."""
+        if value := self.flows.entry.parameters.get(number):
+            name = self.flows.entry.node(value).op_name
+            if name:
+                return name
+        return self.inputs[number] if number < len(self.inputs) else ""
+
+    @cached_property
+    def is_differentiated(self) -> bool:
+        """Whether the program has a backward pass."""
+        return self.flows.backward != 0
+
+    @cached_property
+    def renewed(self) -> dict[int, int]:
+        """The argument whose new value each result is, by the result's number.
+
+        The new value of a moment carries that moment, of a parameter the moments too, of a moving
+        average all of them. So the results that fewest arguments reach come first.
+        """
+        found: dict[int, int] = {}
+        for at, same in sorted(self._same.items(), key=lambda item: len(item[1])):
+            left = [number for number in same if number not in found.values()]
+            if len(left) > 1:
+                left = [number for number in left if self._is_read(number)]
+            if len(left) == 1 and list(self._same.values()).count(same) == 1:
+                found[at] = left[0]
+        return found
+
+    @cached_property
+    def _same(self) -> dict[int, list[int]]:
+        """The arguments of its shape that reach each result after the backward pass."""
+        flows, found = self.flows, {}
+        for at, (mask, value) in enumerate(zip(flows.results, flows.entry.results, strict=True)):
+            if mask & flows.after_backward:
+                shape = _shape(flows.entry, value)
+                reaching = _members(mask, flows.arguments)
+                found[at] = [number for number in reaching if self._shape(number) == shape]
+        return found
+
+    def _is_float(self, number: int) -> bool:
+        entry = self.flows.entry
+        return entry.node(entry.parameters[number]).shape.startswith(_FLOATS)
+
+    def _is_read(self, number: int) -> bool:
+        return bool(self.flows.read_in_passes >> number & 1)
+
+    @cached_property
+    def returned(self) -> dict[int, int]:
+        """The parameter whose gradient each result is that holds gradients alone."""
+        pure = [
+            at
+            for at, mask in enumerate(self.flows.results)
+            if mask & self.flows.backward and not mask & ((1 << self.flows.arguments) - 1)
+        ]
+        by_structure = dict(self._of_one_structure(pure))
+        found = {}
+        for at in pure:
+            whose = self._transposed(self.flows.results[at])
+            number = whose if whose is not None else by_structure.get(at)
+            if number is not None:
+                found[at] = number
+        return found
+
+    @cached_property
+    def parameters(self) -> frozenset[int]:
+        """The arguments that are trained, or that serve where there is no backward pass."""
+        if not self.is_differentiated:
+            return frozenset(self._serving())
+        renewed = (number for number in self.renewed.values() if self._is_read(number))
+        owners = (self.gradient_of(mask) for mask in self.flows.results)
+        return frozenset((*renewed, *(owner for owner in owners if owner is not None)))
+
+    @cached_property
+    def owners(self) -> dict[int, int | None]:
+        """The parameter that each state argument belongs to, where that is known."""
+        return {
+            number: self.gradient_of(self.flows.results[at])
+            for at, number in self.renewed.items()
+            if number not in self.parameters and not self._is_read(number)
+        }
+
+    def gradient_of(self, mask: int) -> int | None:
+        """Give the parameter whose gradient the sums of the backward pass in a set make up."""
+        sums = mask & self.flows.backward
+        if sums not in self._whose:
+            self._whose[sums] = self._gradient_of(sums) if sums else None
+        return self._whose[sums]
+
+    def _gradient_of(self, sums: int) -> int | None:
+        results = self.flows.results
+        reached = [at for at, mask in enumerate(results) if mask & sums == sums]
+        read = [{n for n in self._same.get(at, ()) if self._is_read(n)} for at in reached]
+        common = set.intersection(*filter(None, read)) if any(read) else set()
+        common = common or {self.returned[at] for at in reached if at in self.returned}
+        if len(common) == 1:
+            return common.pop()
+        whose = self._transposed(sums)
+        return whose if not common or whose in common else None
+
+    def _shape(self, number: int) -> tuple[int, ...] | None:
+        value = self.flows.entry.parameters.get(number)
+        return _shape(self.flows.entry, value) if value else None
+
+    # Parameters of a program that only applies them
+
+    def _serving(self) -> Iterator[int]:
+        """Give the leaves of pytrees in which one is multiplied as the matrix of a layer is.
+
+        What else could be meant there? An array that stands alone may be data (`x @ y`), and so may
+        one that its product shares a batch with (a cache), that reaches a result (a state), or that
+        multiplies another one of its pytree.
+        """
+        served = {n for node, n, other in self._products() if self._is_layer(node, other)}
+        roots = {self._root(number) for number in served} - {""}
+        direct = {(n, other) for _, n, other in self._products() if other is not None}
+        alike = {n for n, other in direct if self._root(n) == self._root(other)}
+        kept = reduce(or_, self.flows.results, 0)
+        for number in self.flows.entry.parameters:
+            known = self._is_float(number) and (number in served or number not in alike)
+            if known and self._root(number) in roots and not kept >> number & 1:
+                yield number
+
+    def _products(self) -> Iterator[tuple[Instruction, int, int | None]]:
+        """Give the products that take an argument: its number, and that of the other operand."""
+        for node in self.flows.module.of_kind(*PRODUCTS):
+            graph = self.flows.module.graph_of(node)
+            numbers = [self.flows.part_of(graph, value) for value in graph.operands[node.name][:2]]
+            for number, other in (numbers, numbers[::-1]):
+                if number is not None:
+                    yield node, number, other
+
+    def _is_layer(self, node: Instruction, other: int | None) -> bool:
+        """Whether an argument maps a batch of what was computed: no batch of its own, no sum of it.
+
+        A sum over what comes first on both sides is one over the samples: `h.T @ y`.
+        """
+        if other is not None or len(node.shapes[0]) < 2 or node.attribute("lhs_batch_dims"):
+            return False
+        summed = [self._summed(node, at) for at in (0, 1)]
+        return node.opcode != "dot" or summed != [0, 0]
+
+    def _summed(self, node: Instruction, at: int) -> int | None:
+        """Give the first dimension that a product sums over, before a transpose of the operand."""
+        graph, side = self.flows.module.graph_of(node), ("lhs", "rhs")[at]
+        listed = (node.attribute(f"{side}_contracting_dims") or "{}").strip("{}").split(",")
+        dims = [int(dim) for dim in listed if dim]
+        maker = graph.maker(graph.operands[node.name][at])
+        if not dims or maker is None or maker.opcode != "transpose":
+            return min(dims, default=None)
+        turned = (maker.attribute("dimensions") or "{}").strip("{}").split(",")
+        return min(int(turned[dim]) for dim in dims)
+
+    def _root(self, number: int) -> str:
+        """Give the pytree that an argument is a leaf of, "" for one that stands alone."""
+        steps = _STEP.findall(self.name(number))
+        return steps[0] if len(steps) > 1 else ""
+
+    # Whose gradient a product of the backward pass is
+
+    def _transposed(self, mask: int) -> int | None:
+        """Give the argument that the forward pass multiplies with what these products take."""
+        found = {self._multiplied(node) for node in self.flows.started(mask & self.flows.backward)}
+        return found.pop() if len(found) == 1 else None
+
+    def _multiplied(self, node: Instruction) -> int | None:
+        if node.opcode not in PRODUCTS:
+            return None
+        graph = self.flows.module.graph_of(node)
+        sources = (self._source(graph, operand) for operand in graph.operands[node.name])
+        numbers = {number for source in sources for number in self._partners.get(source, ())}
+        size = math.prod(node.shapes[0])
+        fitting = [n for n in numbers if math.prod(self._shape(n) or ()) == size]
+        return fitting[0] if len(fitting) == 1 else None
+
+    @cached_property
+    def _partners(self) -> dict[Source, set[int]]:
+        """The arguments that the forward pass multiplies with each value."""
+        found: dict[Source, set[int]] = defaultdict(set)
+        for node in self.flows.module.of_kind(*PRODUCTS):
+            if "transpose(" in node.op_name:
+                continue
+            graph = self.flows.module.graph_of(node)
+            left, right = graph.operands[node.name][:2]
+            for here, there in ((left, right), (right, left)):
+                number = self.flows.part_of(graph, here)
+                if number is not None:
+                    found[self._source(graph, there)].add(number)
+        return found
+
+    @staticmethod
+    def _source(graph: Graph, value: HloValue) -> Source:
+        return graph.name, graph.source(value, VIEWS)
+
+    # JAX returns gradients in the structure of the argument
+
+    def _of_one_structure(self, pure: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Give results and arguments that are the same leaves of two pytrees of one structure."""
+        results = _trees((self._steps(self.outputs, at), at) for at in pure)
+        read = [n for n in self.flows.entry.parameters if self._is_read(n) and self._is_float(n)]
+        arguments = _trees((tuple(_STEP.findall(self.name(n))), n) for n in read)
+        # The largest trees come last: of two trees that fit, they say more.
+        for _, leaves in sorted(results.items(), key=lambda item: len(item[1])):
+            fitting = [tree for tree in arguments.values() if self._is_alike(leaves, tree)]
+            if len(fitting) == 1:
+                for steps, at in leaves.items():
+                    yield at, fitting[0][steps]
+
+    @staticmethod
+    def _steps(names: Sequence[str], at: int) -> tuple[str, ...]:
+        return tuple(_STEP.findall(names[at])) if at < len(names) else ()
+
+    def _is_alike(self, results: Tree, tree: Tree) -> bool:
+        entry = self.flows.entry
+        return results.keys() == tree.keys() and all(
+            _shape(entry, entry.results[at]) == self._shape(tree[steps])
+            for steps, at in results.items()
+        )
+
+
+def _trees(
+    named: Iterable[tuple[tuple[str, ...], int]],
+) -> dict[tuple[str, ...], Tree]:
+    """Give by each beginning of the paths the leaves below it, by the rest of their paths."""
+    found: dict[tuple[str, ...], Tree] = defaultdict(dict)
+    for steps, number in named:
+        for depth in range(1, len(steps) + 1):
+            found[steps[:depth]][steps[depth:]] = number
+    return found
+
+
+def _members(mask: int, count: int) -> list[int]:
+    return [number for number in range(count) if mask >> number & 1]
+
+
+def _shape(graph: Graph, value: HloValue) -> tuple[int, ...] | None:
+    array = graph.array(value)
+    return None if array is None else array[1]
