@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from operator import or_
@@ -83,6 +83,19 @@ class Training:
                 reaching = _members(mask, flows.arguments)
                 found[at] = [number for number in reaching if self._shape(number) == shape]
         return found
+
+    def handed_on(self, donated: Container[int]) -> dict[int, int]:
+        """Give the donated argument that each result is the new value of, by the result's number.
+
+        The argument reaches the result, and no other of its shape does.
+        """
+        flows, found = self.flows, {}
+        for at, (mask, value) in enumerate(zip(flows.results, flows.entry.results, strict=True)):
+            shape, reaching = _shape(flows.entry, value), _members(mask, flows.arguments)
+            same = [n for n in reaching if n in donated and self._shape(n) == shape]
+            if len(same) == 1:
+                found[at] = same[0]
+        return {at: n for at, n in found.items() if list(found.values()).count(n) == 1}
 
     def _is_float(self, number: int) -> bool:
         entry = self.flows.entry

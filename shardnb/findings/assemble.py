@@ -26,7 +26,9 @@ from shardnb.findings import (
     out_of_memory,
     padded_constraints,
     replicated_inputs,
+    returned_otherwise,
     silent_replication,
+    state_unlike_parameters,
     unchanging_in_loop,
 )
 from shardnb.findings.evidence import Evidence
@@ -51,7 +53,9 @@ FINDINGS: tuple[Find, ...] = (
     padded_constraints.find,
     accumulated_in_loop.find,
     unchanging_in_loop.find,
+    returned_otherwise.find,
     lost_donation.find,
+    state_unlike_parameters.find,
     replicated_inputs.find,
     moved_arguments.find,
 )

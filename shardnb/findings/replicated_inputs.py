@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
 from shardnb.findings.evidence import Evidence
+from shardnb.findings.patterns import by_pattern, steps, subject
+from shardnb.findings.state_unlike_parameters import unlike
 from shardnb.report.model import UNUSED, Finding, Mesh, Value
 from shardnb.report.spec import axes_in
-from shardnb.views.formatting import count, size
+from shardnb.views.formatting import size
 
 # Less is nothing to say: the arrays of a toy, and what is little beside all that inputs take, such
 # as the norms and biases that everybody leaves replicated. test_replicated_inputs.py has both.
 _LEAST_BYTES = 1 << 20
 _LEAST_SHARE = 0.1
-# Patterns that are listed in the details.
-_LISTED = 20
-
-_STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 
 
 @dataclass(frozen=True)
@@ -40,13 +36,16 @@ def find(evidence: Evidence) -> Iterator[Finding]:
     In a data parallel program parameters are replicated over the axis that shards the batch, as
     they must be. What tells a mistake from that is an array that should be sharded alike: one with
     the same shape and key, as an optimizer's moments have them of parameters, or else most of the
-    same pytree.
+    same pytree. Where the dataflow shows whose state an array is, another finding says it.
     """
     inputs = [v for v in evidence.inputs if v.details != UNUSED and v.spec is not None]
     total = sum(value.shard_bytes for value in inputs)
     groups: dict[tuple[str, tuple[str, ...]], list[_Replicated]] = defaultdict(list)
+    said = {found.value.name for found in unlike(evidence)}
     for found in _replicated(inputs, evidence.mesh):
-        groups[_steps(found.value.name)[0], found.axes].append(found)
+        if found.value.name in said:
+            continue
+        groups[steps(found.value.name)[0], found.axes].append(found)
     for (_, axes), members in groups.items():
         before = sum(found.value.shard_bytes for found in members)
         after = sum(found.after for found in members)
@@ -55,7 +54,7 @@ def find(evidence: Evidence) -> Iterator[Finding]:
                 "replicated",
                 _message(members, axes, before, after),
                 wasted_bytes=before - after,
-                details="\n".join(_by_pattern(members)),
+                details="\n".join(by_pattern([found.value for found in members])),
             )
     if evidence.constants:
         yield from _constants(inputs, evidence.mesh)
@@ -99,17 +98,17 @@ def _counterparts(inputs: Sequence[Value], axis: str) -> Mapping[str, Value]:
     trees: dict[str, list[Value]] = defaultdict(list)
     families: dict[tuple[object, ...], list[Value]] = defaultdict(list)
     for value in inputs:
-        root, *steps = _steps(value.name)
-        if steps:
+        root, *rest = steps(value.name)
+        if rest:
             trees[root].append(value)
-            families[value.shape, steps[-1]].append(value)
+            families[value.shape, rest[-1]].append(value)
     sharded_trees = {root: _mostly_sharded(tree, axis) for root, tree in trees.items()}
     found: dict[str, Value] = {}
     for family in families.values():
         left = [value for value in family if not _uses(value, axis)]
         sharded = [value for value in family if _uses(value, axis)]
         if not sharded:
-            tree_of = ((value.name, sharded_trees[_steps(value.name)[0]]) for value in left)
+            tree_of = ((value.name, sharded_trees[steps(value.name)[0]]) for value in left)
             found |= {name: like for name, like in tree_of if like is not None}
         # An optimizer that shards its state alone (ZeRO) leaves the parameters replicated on
         # purpose. State is what there is more of, or what lies deeper: opt[0].mu['w'], params['w'].
@@ -131,43 +130,19 @@ def _uses(value: Value, axis: str) -> bool:
     return any(name.partition(":(")[0] == axis for name in used)
 
 
-def _steps(name: str) -> list[str]:
-    """Give the steps of a path: `opt`, `[0]`, `mu` and `['w']` of `opt[0].mu['w']`."""
-    return _STEP.findall(name) or [name]
-
-
 def _depth(values: Sequence[Value]) -> int:
-    return max(len(_steps(value.name)) for value in values)
+    return max(len(steps(value.name)) for value in values)
 
 
 def _message(members: Sequence[_Replicated], axes: Sequence[str], before: int, after: int) -> str:
     largest = max(members, key=lambda found: found.value.shard_bytes)
-    subject, they = f"{largest.value.name} is", "it"
-    if len(members) > 1:
-        # What the paths have in common: `24 arrays of opt[0]`.
-        steps = zip(*(_steps(found.value.name) for found in members), strict=False)
-        shared = takewhile(lambda at_depth: len(set(at_depth)) == 1, steps)
-        ends = (match.end() for match in _STEP.finditer(largest.value.name))
-        end = [end for end, _ in zip(ends, shared, strict=False)][-1]
-        subject = f"{count(len(members), 'array')} of {largest.value.name[:end]} are"
-        they = "they"
+    be, they = ("is", "it") if len(members) == 1 else ("are", "they")
     same = largest.like.shape == largest.value.shape
     others = "arrays of the same shape and key" if same else "most of the same pytree"
     shard = "shards" if len(axes) == 1 else "shard"
+    arrays = subject([found.value for found in members])
     return (
-        f"{subject} replicated over {' and '.join(axes)}, which {shard} {others}, such as "
+        f"{arrays} {be} replicated over {' and '.join(axes)}, which {shard} {others}, such as "
         f"{largest.like.name}: sharded too, {they} would take {size(after)} per device instead of "
         f"{size(before)}"
     )
-
-
-def _by_pattern(members: Sequence[_Replicated]) -> Iterator[str]:
-    """List the patterns of a group's paths, the heaviest first, with their bytes on a device."""
-    patterns: dict[str, list[int]] = defaultdict(list)
-    for found in members:
-        patterns[re.sub(r"\[\d+\]", "[*]", found.value.name)].append(found.value.shard_bytes)
-    heavy = sorted(patterns.items(), key=lambda item: -sum(item[1]))
-    for pattern, held in heavy[:_LISTED]:
-        yield f"{pattern}: {count(len(held), 'array')}, {size(sum(held))} per device"
-    if len(heavy) > _LISTED:
-        yield f"and {count(len(heavy) - _LISTED, 'more pattern')}"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING
+
+from shardnb.report.dtypes import size_in_bytes
 
 if TYPE_CHECKING:
     from shardnb.report.model import Mesh, Spec, Value
@@ -108,6 +111,40 @@ def _block(spec: Spec, grid: tuple[int, ...], position: int, mesh: Mesh) -> int:
             index = index * _size(axis, mesh) + _index(axis, coordinate, mesh)
         block = block * size + index
     return block
+
+
+def received_bytes(value: Value, spec: Spec, mesh: Mesh) -> int:
+    """Give the bytes that a device receives, on average, when a value is resharded to a spec.
+
+    What a device holds already, it does not receive.
+
+    >>> from shardnb.report import Axis, Mesh
+    >>> mesh = Mesh((Axis("data", 4),), (0, 1, 2, 3))
+    >>> received_bytes(placed_value("x", "f32", (8,), (("data",),), mesh), ((),), mesh)
+    24
+    """
+    target = placed_value(value.name, value.dtype, value.shape, spec, mesh)
+    old, new = grid_of(value, mesh), grid_of(target, mesh)
+    pairs = Counter(zip(blocks_of(value, mesh), blocks_of(target, mesh), strict=True))
+    missing = 0
+    for (block, wanted), devices in pairs.items():
+        held, needed = _interval(value, old, block), _interval(target, new, wanted)
+        common = [
+            max(0, min(a[1], b[1]) - max(a[0], b[0])) for a, b in zip(held, needed, strict=True)
+        ]
+        missing += devices * (math.prod(b - a for a, b in needed) - math.prod(common))
+    return -(-size_in_bytes(value.dtype, (missing,)) // mesh.size)
+
+
+def _interval(value: Value, grid: tuple[int, ...], block: int) -> list[tuple[int, int]]:
+    """Give where a block begins and ends along each dimension."""
+    found = []
+    for size, length, parts in reversed(
+        list(zip(value.shape, value.shard_shape, grid, strict=True))
+    ):
+        block, index = divmod(block, parts)
+        found.append((min(size, index * length), min(size, (index + 1) * length)))
+    return found[::-1]
 
 
 def coordinates(position: int, mesh: Mesh) -> dict[str, int]:

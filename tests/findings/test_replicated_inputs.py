@@ -102,29 +102,6 @@ def test_a_dimension_that_the_axis_does_not_divide_cannot_be_sharded_over_it():
 # What is said
 
 
-def test_state_left_replicated_beside_sharded_parameters_is_said():
-    (finding,) = replicated(adam, *ADAM, in_specs=(P("data"), P(), P("data")))
-    weights = LAYERS * (512 * 512 + 512) * 4
-    assert finding.wasted_bytes == 2 * (weights - weights // 8)
-    assert finding.message == (
-        "12 arrays of opt are replicated over data, which shards arrays of the same shape and key, "
-        "such as params[0]['w']: sharded too, they would take 770 KiB per device instead of 6.0 MiB"
-    )
-    assert finding.details.splitlines() == [
-        "opt['mu'][*]['w']: 3 arrays, 3.0 MiB per device",
-        "opt['nu'][*]['w']: 3 arrays, 3.0 MiB per device",
-        "opt['mu'][*]['b']: 3 arrays, 6.0 KiB per device",
-        "opt['nu'][*]['b']: 3 arrays, 6.0 KiB per device",
-    ]
-
-
-def test_one_moment_left_replicated_is_said():
-    """There are as many moments as parameters, but they lie deeper in their pytree."""
-    (finding,) = replicated(momentum, *MOMENTUM, in_specs=(P("data"), P(), P("data")))
-    assert finding.message.startswith("6 arrays of opt['trace'] are replicated over data")
-    assert finding.wasted_bytes == 7 * LAYERS * (512 * 512 + 512) * 4 // 8
-
-
 def test_an_array_that_most_of_its_pytree_does_not_lie_like_is_said():
     shapes = {"embed": f32(1024, 512), "w": f32(512, 2048), "out": f32(2048, 1024)}
 
@@ -167,8 +144,3 @@ def test_only_the_axis_that_is_missed_is_named():
     )
     assert "opt['w'] is replicated over data, which" in finding.message
     assert finding.wasted_bytes == 2 * MiB - 2 * MiB // 4
-
-
-def test_it_stands_in_the_report_with_its_price_per_device():
-    text = str(sn.explain(adam, *ADAM, mesh="data=8", in_specs=(P("data"), P(), P("data"))))
-    assert "(5.3 MiB wasted per device)" in " ".join(text.split())

@@ -1,0 +1,58 @@
+"""State that comes out of a step with another sharding than it went in with."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from shardnb.findings.evidence import Evidence
+from shardnb.findings.patterns import by_pattern, subject
+from shardnb.report.model import Finding, Value
+from shardnb.report.spec import received_bytes, spec_text
+
+Pair = tuple[Value, Value]
+"""An array as it goes in, and as it comes out."""
+
+
+def find(evidence: Evidence) -> Iterator[Finding]:
+    """Find the state whose new value lies elsewhere, with what a device receives to bring it back.
+
+    What is state follows from the dataflow: the argument reaches the result element by element.
+    """
+    groups: dict[tuple[object, ...], list[Pair]] = defaultdict(list)
+    for before, after in _pairs(evidence):
+        if before.spec is not None and after.spec is not None and before.spec != after.spec:
+            groups[before.spec, after.spec].append((before, after))
+    if groups:
+        yield _finding(evidence, [pair for pairs in groups.values() for pair in pairs])
+
+
+def _pairs(evidence: Evidence) -> Iterator[Pair]:
+    training, outputs = evidence.causes.training, evidence.outputs
+    if training is None or len(outputs) != len(training.flows.results):
+        return
+    inputs = {value.name: value for value in evidence.inputs}
+    renewed = dict(training.renewed)
+    for at, number in training.handed_on(evidence.donated).items():
+        renewed.setdefault(at, number)
+    for at, number in sorted(renewed.items()):
+        before = inputs.get(training.name(number))
+        if before is not None and before.shape == outputs[at].shape:
+            yield before, outputs[at]
+
+
+def _finding(evidence: Evidence, pairs: list[Pair]) -> Finding:
+    values = [before for before, _ in pairs]
+    received = sum(
+        received_bytes(after, before.spec or (), evidence.mesh) for before, after in pairs
+    )
+    before, after = max(pairs, key=lambda pair: pair[0].bytes)
+    comes, they, go = ("comes", "it", "goes") if len(pairs) == 1 else ("come", "they", "go")
+    return Finding(
+        "returned otherwise",
+        f"{subject(values)} {comes} out with another sharding than {they} {go} in with: "
+        f"{before.name} goes in as {spec_text(before.spec)} and comes out as "
+        f"{spec_text(after.spec)}, so the next call has to reshard or to compile again",
+        wire_bytes=received or None,
+        details="\n".join(by_pattern(values)),
+    )

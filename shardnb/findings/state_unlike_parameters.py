@@ -1,0 +1,107 @@
+"""Optimizer state and gradients that are less sharded than the parameters that they belong to."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from shardnb.findings.evidence import Evidence
+from shardnb.findings.patterns import by_pattern, subject
+from shardnb.report.model import Collective, Finding, Mesh, Value
+from shardnb.report.spec import axes_in, placed_value, spec_text
+from shardnb.views.formatting import size
+
+# A hundredth of what a device's inputs take: biases are left replicated by everybody, and beside
+# their matrices that costs nothing.
+_LEAST_SHARE = 0.01
+
+
+class _Unlike(NamedTuple):
+    """An array, its parameter, and the axes that shard the parameter alone."""
+
+    value: Value
+    parameter: Value
+    axes: tuple[str, ...]
+    noun: str
+
+    def saved(self, mesh: Mesh) -> int:
+        """Give the bytes that a device would hold less, were the array sharded as its parameter."""
+        value, spec = self.value, self.parameter.spec or ()
+        alike = placed_value(value.name, value.dtype, value.shape, spec, mesh)
+        return value.shard_bytes - alike.shard_bytes
+
+
+def find(evidence: Evidence) -> Iterator[Finding]:
+    """Find state, and gradients that are returned, that lack an axis which shards their parameter.
+
+    State that is sharded further than its parameter is so on purpose (ZeRO).
+    """
+    groups: dict[tuple[str, tuple[str, ...]], list[_Unlike]] = defaultdict(list)
+    for found in unlike(evidence):
+        groups[found.noun, found.axes].append(found)
+    total = sum(value.shard_bytes for value in evidence.inputs)
+    for (noun, axes), members in groups.items():
+        saved = sum(found.saved(evidence.mesh) for found in members)
+        if saved >= max(1, _LEAST_SHARE * total):
+            yield _finding(evidence, noun, axes, members)
+
+
+def unlike(evidence: Evidence) -> Iterator[_Unlike]:
+    """Give the arrays that lack an axis which shards their parameter."""
+    training = evidence.causes.training
+    if training is None:
+        return
+    inputs = {value.name: value for value in evidence.inputs}
+    pairs = [
+        (inputs.get(training.name(number)), owner, "optimizer state")
+        for number, owner in training.owners.items()
+    ]
+    if len(evidence.outputs) == len(training.flows.results):
+        returned = training.returned.items()
+        pairs += [(evidence.outputs[at], owner, "gradients") for at, owner in returned]
+    for value, owner, noun in pairs:
+        parameter = None if owner is None else inputs.get(training.name(owner))
+        if value is None or parameter is None or value.shape != parameter.shape:
+            continue
+        if value.spec is None or parameter.spec is None:
+            continue
+        missed = axes_in(parameter.spec) - axes_in(value.spec)
+        if missed:
+            axes = tuple(axis.name for axis in evidence.mesh.axes if axis.name in missed)
+            yield _Unlike(value, parameter, axes, noun)
+
+
+def _finding(
+    evidence: Evidence, noun: str, axes: tuple[str, ...], members: list[_Unlike]
+) -> Finding:
+    values = [found.value for found in members]
+    largest = max(members, key=lambda found: found.value.shard_bytes)
+    before = sum(value.shard_bytes for value in values)
+    saved = sum(found.saved(evidence.mesh) for found in members)
+    be, like = (
+        ("is", "its parameter, it") if len(values) == 1 else ("are", "their parameters, they")
+    )
+    shard = "shards" if len(axes) == 1 else "shard"
+    parameter = largest.parameter
+    sent = [one for one in evidence.collectives if _is_due(one, members)]
+    return Finding(
+        "state unlike parameters",
+        f"{noun}: {subject(values)} {be} replicated over {' and '.join(axes)}, which {shard} the "
+        f"parameters, such as {parameter.name} {spec_text(parameter.spec)}: "
+        f"sharded like {like} would take {size(before - saved)} per device instead of "
+        f"{size(before)}",
+        wasted_bytes=saved,
+        details="\n".join(by_pattern(values)),
+        wire_bytes=sum(one.least_wire_bytes for one in sent) or None,
+        collectives=tuple(one.id for one in sent),
+    )
+
+
+def _is_due(one: Collective, members: list[_Unlike]) -> bool:
+    """Whether a collective moves one of the arrays, or what is computed of it for its parameter."""
+    names = {found.value.name for found in members}
+    updated = {found.parameter.name for found in members if found.noun == "optimizer state"}
+    along = any(set(one.axes or ()) & set(found.axes) for found in members)
+    moved = one.role == "optimizer-state" and one.role_of in names
+    return along and (moved or (one.role == "parameter-update" and one.role_of in updated))

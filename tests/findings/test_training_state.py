@@ -1,0 +1,125 @@
+"""State of a training step: sharded unlike its parameters, or returned otherwise than it came."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.sharding import PartitionSpec as P
+
+import shardnb as sn
+from tests.causes.cases import f32
+from tests.findings.test_replicated_inputs import (
+    ADAM,
+    BATCH,
+    LAYERS,
+    MOMENTUM,
+    adam,
+    loss,
+    momentum,
+)
+
+WEIGHTS = LAYERS * (512 * 512 + 512) * 4
+"""Bytes of one copy of all parameters."""
+KINDS = ("state unlike parameters", "returned otherwise", "replicated")
+
+
+def found(fn, *args, mesh="data=8", **options):
+    report = sn.explain(fn, *args, mesh=mesh, origins=False, **options)
+    return {finding.kind: finding for finding in report.findings if finding.kind in KINDS}
+
+
+def kept(params, opt):
+    """Give the options of a step that returns its state as it takes it."""
+    return {"in_specs": (params, opt, P("data")), "out_specs": (params, opt)}
+
+
+# State unlike its parameters
+
+
+def test_state_left_replicated_beside_sharded_parameters_is_said_once():
+    findings = found(adam, *ADAM, **kept(P("data"), P()))
+    assert list(findings) == ["state unlike parameters"]
+    finding = findings["state unlike parameters"]
+    assert finding.wasted_bytes == 2 * (WEIGHTS - WEIGHTS // 8)
+    assert finding.message == (
+        "optimizer state: 12 arrays of opt are replicated over data, which shards the parameters, "
+        "such as params[0]['w'] P('data'): sharded like their parameters, they would take 770 KiB "
+        "per device instead of 6.0 MiB"
+    )
+    assert finding.details.splitlines() == [
+        "opt['mu'][*]['w']: 3 arrays, 3.0 MiB per device",
+        "opt['nu'][*]['w']: 3 arrays, 3.0 MiB per device",
+        "opt['mu'][*]['b']: 3 arrays, 6.0 KiB per device",
+        "opt['nu'][*]['b']: 3 arrays, 6.0 KiB per device",
+    ]
+
+
+def test_one_moment_left_replicated_is_said():
+    finding = found(momentum, *MOMENTUM, **kept(P("data"), P()))["state unlike parameters"]
+    assert "6 arrays of opt['trace'] are replicated over data" in finding.message
+    assert finding.wasted_bytes == WEIGHTS - WEIGHTS // 8
+
+
+def test_it_stands_in_the_report_with_its_price_per_device():
+    text = str(sn.explain(adam, *ADAM, mesh="data=8", **kept(P("data"), P())))
+    assert "(5.3 MiB wasted per device)" in " ".join(text.split())
+
+
+def test_gradients_that_are_returned_whole_are_said():
+    """The batch is replicated, so the gradients could be sharded as the parameters are."""
+    specs = P("data"), P()
+    finding = found(jax.grad(loss), ADAM[0], BATCH, in_specs=specs, out_specs=P())
+    finding = finding["state unlike parameters"]
+    assert finding.message.startswith("gradients: 6 arrays of result are replicated over data")
+    assert finding.wasted_bytes == WEIGHTS - WEIGHTS // 8
+
+
+@pytest.mark.parametrize(("step", "args"), [(adam, ADAM), (momentum, MOMENTUM)])
+@pytest.mark.parametrize(
+    ("params", "opt"), [(P(), P()), (P("data"), P("data")), (P(), P("data"))], ids=str
+)
+def test_data_parallelism_fsdp_and_sharded_state_have_nothing_to_say(step, args, params, opt):
+    assert found(step, *args, **kept(params, opt)) == {}
+
+
+# State that comes out otherwise
+
+
+def test_state_that_comes_out_otherwise_is_said_once_with_what_the_next_call_receives():
+    """A device gets the other 7 of 8 blocks of all parameters and of both moments."""
+    options = {"in_specs": (P(), P(), P("data")), "out_specs": (P("data"), P("data"))}
+    findings = found(adam, *ADAM, **options)
+    assert list(findings) == ["returned otherwise"]
+    finding = findings["returned otherwise"]
+    assert finding.message == (
+        "18 arrays of params and opt come out with another sharding than they go in with: "
+        "params[0]['w'] goes in as P() and comes out as P('data'), so the next call has to reshard "
+        "or to compile again"
+    )
+    assert finding.wire_bytes == 3 * WEIGHTS * 7 // 8
+
+
+def test_what_comes_out_whole_costs_no_bytes_but_is_said():
+    options = {"in_specs": (P("data"), P("data"), P("data")), "out_specs": (P(), P("data"))}
+    finding = found(adam, *ADAM, **options)["returned otherwise"]
+    assert "6 arrays of params come out" in finding.message
+    assert finding.wire_bytes is None
+
+
+def test_a_cache_that_is_donated_is_state():
+    def decode(cache, x, at):
+        return jax.lax.dynamic_update_slice(cache, x, (0, at, 0))
+
+    args = f32(8, 64, 32), f32(8, 1, 32), jax.ShapeDtypeStruct((), "int32")
+    specs = {"in_specs": (P("data"), P("data"), P()), "out_specs": P(None, "data")}
+    findings = found(decode, *args, donate_argnums=0, **specs)
+    assert findings["returned otherwise"].wire_bytes == 64 * 32 * 4 * 7 // 8
+    assert found(decode, *args, **specs) == {}
+
+
+def test_a_result_that_is_no_state_may_lie_anywhere():
+    def scale(x):
+        return jnp.tanh(x) * 2
+
+    assert found(scale, f32(64, 64), in_specs=P("data"), out_specs=P(None, "data")) == {}
