@@ -217,9 +217,17 @@ class _Aligner:
         return tuple(data or values)[:_LIMIT]
 
     def _leaves(self, new: Instruction, key: Key) -> bool:
-        """Whether a value goes on to another operation, or out of the computation."""
+        """Whether a value goes on to another operation, or out of the computation.
+
+        TPU writes a concatenation as the maximum of pads, all under its name: each pad ends
+        where the maximum takes it (`running_maximum_by_halves`).
+        """
         users = self.after.users.get(new.value, ())
-        return new.is_root or any(user.key != key for user in users)
+        return new.is_root or any(user.key != key or self._computes(user) for user in users)
+
+    def _computes(self, new: Instruction) -> bool:
+        """Whether an instruction is no step, and of a kind that its name had before."""
+        return new.opcode not in STEPS and bool(self.index.of_kind(new.key, new.opcode))
 
     def _enters_all_to_all(self, new: Instruction) -> bool:
         return any(user.opcode == "all-to-all" for user in self.after.users.get(new.value, ()))

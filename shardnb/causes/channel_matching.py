@@ -65,7 +65,8 @@ class Matcher:
         self._combined = {group[0].channel or 0 for group in groups if len(group) > 1}
         alone = [group[0] for group in groups if len(group) == 1]
         found = {one.id: made for one in alone if (made := self._single(one)) is not None}
-        for group in groups:
+        # What kept its channel says which loop the others stand in.
+        for group in sorted(groups, key=lambda group: not self._kept(group[0])):
             if len(group) > 1:
                 found |= self._members(group)
             elif group[0].id not in found and (made := self._other(group[0])) is not None:
@@ -171,7 +172,8 @@ class Matcher:
     def _renumbered(self, collective: Collective, final: Instruction) -> Instruction | None:
         """Give what has another channel now, where only one can be meant.
 
-        Of several that are alike it is what moves a part of the same input of the program.
+        Of several that are alike it is what moves a part of the same input of the program, and of
+        those what moves the same part (`scan_unrolled_over_sharded_layers`).
         """
         among_zeros = self._is_among_zeros(final)
         alike = [
@@ -185,6 +187,9 @@ class Matcher:
         moved = [(one, self.made_from.entering(one)) for one in alike]
         found = [one for one, other in moved if parameter is not None and other == parameter]
         found = found or [one for one, other in moved if parameter is None or other is None]
+        part = self._left_from.part_entering(final)
+        same = [one for one in found if self.made_from.part_entering(one) == part]
+        found = same if same and part is not None and part.cuts else found
         places = {(one.computation, one.operands) for one in found}
         return found[0] if len(places) == 1 else None
 
@@ -219,38 +224,56 @@ class Matcher:
     def _members(self, group: list[Collective]) -> dict[int, Instruction]:
         channel = group[0].channel or 0
         final = self._instruction(group[0]) or self._final[channel][0]
-        pool = self._pool(group[0], final)
-        names = joined_names(final.op_name)
+        names = self._member_names(final, len(group))
+        pool = self._pool(group[0], final, frozenset(names))
         keys = self._operand_keys(final)
         found: dict[int, Instruction] = {}
-        for at, member in enumerate(group):
-            name = names[at] if len(names) == len(group) else ""
-            key = keys[at] if at < len(keys) else NO_KEY
+        inputs = [self._input(final, at) for at in range(len(group))]
+        # What moves a part of an input is known best, so it leaves less to the others.
+        for at in sorted(range(len(group)), key=lambda at: inputs[at] is None):
+            member, key = group[at], keys[at] if at < len(keys) else NO_KEY
             whole = final.arrays[at] if member.made_as else (member.dtype, member.shape)
             alike = [one for one in pool[whole[1]] if _may_become(one, whole[0])]
-            alike = self._moving(alike, final, at)
+            if inputs[at] is not None:
+                alike = [one for one in alike if self.made_from.entering(one) == inputs[at]]
             if alike:
-                best = max(alike, key=lambda one: _score(one, name, key, whole[0]))
+                best = max(alike, key=lambda one: _score(one, names[at], key, whole[0]))
                 found[member.id] = best
                 self._taken.add((best.computation, best.name))
+                self._homes[self._place(final)].add(self._inlined_into(best.computation))
                 pool[whole[1]].remove(best)
         return found
 
-    def _moving(self, ones: list[Instruction], final: Instruction, at: int) -> list[Instruction]:
-        """Give those that move a part of the same input as a member, where that is known."""
+    def _member_names(self, final: Instruction, count: int) -> list[str]:
+        """Give the op_name of each member: of the joined name, or of what takes each result."""
+        joined = joined_names(final.op_name)
+        if len(joined) == count:
+            return joined
+        part = self._fused.get(final.computation)
+        sent = part.fusion if part is not None else final
+        graph = self.optimized.graph_of(sent)
+        done = (node for node in graph.body if node.opcode == f"{sent.opcode[:-6]}-done")
+        ends = {sent.name, *(node.name for node in done if node.operands[0].name == sent.name)}
+        names = [""] * count
+        for node in graph.body:
+            if node.opcode == "get-tuple-element" and node.operands[0].name in ends:
+                at = node.integer("index")
+                if at is not None and at < count:
+                    names[at] = node.op_name
+        return names
+
+    def _input(self, final: Instruction, at: int) -> int | None:
+        """Give the number of the input that a member moves a part of, where that is known."""
         if at >= len(final.operands):
-            return ones
+            return None
         operand, graph = final.operands[at], self.optimized.graph_of(final)
         block = _block_among_zeros(graph, graph.resolve(operand)) or operand
-        parameter = self._left_from.of(final.computation, block)
-        if parameter is None:
-            return ones
-        return [one for one in ones if self.made_from.entering(one) == parameter]
+        return self._left_from.of(final.computation, block)
 
-    def _is_among_zeros(self, final: Instruction) -> bool:
+    def _is_among_zeros(self, final: Instruction, at: int = 0) -> bool:
         """Whether TPU put a block into a whole before it adds it up, perhaps within a fusion."""
         graph = self.optimized.graph_of(final)
-        value = graph.source(graph.operands[final.name][0], VIEWS)
+        value = graph.source(graph.operands[final.name][at], VIEWS)
         node = graph.maker(value)
         while node is not None and node.opcode == "fusion":
             inner = self.optimized.computations[node.calls("calls")]
@@ -258,25 +281,24 @@ class Matcher:
         return node is not None and node.opcode == "dynamic-update-slice"
 
     def _pool(
-        self, first: Collective, final: Instruction
+        self, first: Collective, final: Instruction, names: frozenset[str]
     ) -> dict[tuple[int, ...], list[Instruction]]:
         """Give by shape the collectives that may have gone into a combined one, in order.
 
-        TPU may give a channel of its own to what it makes, and add up blocks among zeros in place
-        of a gather.
+        TPU may give a channel of its own to what it makes, perhaps one that another had, and add up
+        blocks among zeros in place of a gather.
         """
         pool: dict[tuple[int, ...], list[Instruction]] = defaultdict(list)
         kind, channel = first.made_as or first.kind, first.channel or 0
-        graph = self.optimized.graph_of(final)
-        blocks = (_block_among_zeros(graph, one) for one in graph.operands[final.name])
-        if kind == "all-reduce" and all(blocks):
+        count = len(final.operands)
+        if kind == "all-reduce" and all(self._is_among_zeros(final, at) for at in range(count)):
             kind = "all-gather"
-        home = self._home(first, channel, kind)
+        home = self._home(first, kind)
         for number, ones in self._by_channel.items():
-            if number != channel and number in self._combined:
-                continue
+            others = number != channel and number in self._combined
             for one in ones:
                 taken = (one.computation, one.name) in self._taken
+                taken = taken or (others and one.op_name not in names)
                 if self._inlined_into(one.computation) != home or taken:
                     continue
                 if kind_of(one.opcode) == kind:
@@ -296,15 +318,22 @@ class Matcher:
             callers = self.partitioned.callers.get(computation, ())
         return computation
 
-    def _home(self, first: Collective, channel: int, kind: str) -> str | None:
+    def _kept(self, collective: Collective, kind: str = "") -> list[Instruction]:
+        """Give what had the channel of a collective, and was of its kind."""
+        kind = kind or collective.made_as or collective.kind
+        made = self._by_channel[collective.channel or 0]
+        return [one for one in made if kind_of(one.opcode) == kind]
+
+    def _home(self, first: Collective, kind: str) -> str | None:
         """Name the computation right after partitioning that a combined collective was made in.
 
         It is that of what else stands beside it, of what had its channel, or the program's own.
         """
-        beside = self._homes[self._place(self._final[channel][0])]
-        kept = [one for one in self._by_channel[channel] if kind_of(one.opcode) == kind]
+        beside = self._homes[self._place(self._final[first.channel or 0][0])]
+        kept = self._kept(first, kind)
         home = self._inlined_into(kept[0].computation) if kept else ""
-        if home and (not beside or home in beside):
+        entered = first.within != () and home == self.partitioned.entry  # no loop takes one in
+        if home and not entered and (not beside or home in beside):
             return home
         if len(beside) == 1:
             return next(iter(beside))
@@ -350,9 +379,12 @@ def _block_among_zeros(graph: Graph, operand: HloValue) -> HloValue | None:
 
 
 def _may_become(made: Instruction, dtype: str) -> bool:
-    """Whether a collective may have this element type in the end: CPU widens narrow floats."""
+    """Whether a collective may have this element type in the end.
+
+    CPU widens narrow floats; TPU rounds before it sends what only a product takes.
+    """
     own = made.arrays[0][0]
-    return own == dtype or (own in _NARROW and dtype == "f32")
+    return own == dtype or (own in _NARROW and dtype == "f32") or (own, dtype) == ("f32", "bf16")
 
 
 def _score(made: Instruction, name: str, key: Key, dtype: str) -> int:

@@ -77,8 +77,14 @@ class _Walk:
 
     @cached_property
     def _block(self) -> HloValue | None:
-        """What each device puts among zeros, where the collective adds up such blocks."""
-        return unmasked(self.alignment.after, self._operand)
+        """What each device puts among zeros, where the collective adds up such blocks.
+
+        A reshape may drop a dimension of size one of them before they are sent (`cumsum_rows`).
+        """
+        after = self.alignment.after
+        return unmasked(after, self._operand) or unmasked(
+            after, after.source(self._operand, ("reshape",))
+        )
 
     def run(self) -> Movement:
         alignment, operand, key = self.alignment, self._operand, self.collective.key
@@ -206,17 +212,30 @@ class _Walk:
             known = next((value for value in wanted if value in wholes), None)
             if known is not None:
                 return known, consumer
+        first: tuple[HloValue, str] | None = None
         queue = deque([(consumer, 0)])
         while queue:
             name, depth = queue.popleft()
             operands = before.operands[name]
             for operand in operands:
-                if operand in wanted:
-                    return operand, name
+                if operand in wanted and (first is None or self._names(name)):
+                    first = operand, name
+            if first is not None and self._names(first[1]):
+                return first
             if depth < _DEPTH:
-                folded = (operand.name for operand in operands if self._is_folded(operand.name))
-                queue.extend((name, depth + 1) for name in folded)
-        return None
+                makers = (o.name for o in operands if o.name in before.nodes)
+                between = [m for m in makers if self._is_folded(m) or self._names(m)]
+                queue.extend((name, depth + 1) for name in between)
+        return first
+
+    def _names(self, name: str) -> bool:
+        """Whether the collective has the name and line of an instruction of the program before.
+
+        What takes the value itself may be the consumer of another one as well: in
+        `shifted_difference` the collective is for the pad, and not for the subtraction.
+        """
+        key = self.collective.key
+        return bool(key[0]) and self._before.nodes[name].key == key
 
     def _is_folded(self, name: str) -> bool:
         """Whether an instruction left nothing behind."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from shardnb.texts.hlo import GraphValue, Module
 from shardnb.texts.instruction import HloValue, Instruction
@@ -15,28 +16,45 @@ _STEPS = 64
 """A value that is this far from a parameter is not traced: no program was seen with half of it."""
 
 
+class Part(NamedTuple):
+    """A part of a parameter of the program: its number, and how it is cut out, last cut first."""
+
+    number: int
+    cuts: tuple[str, ...] = ()
+
+
 @dataclass
 class EntryParameters:
     """Follows values of a module up to the parameters of its entry computation."""
 
     module: Module
-    _known: dict[tuple[str, HloValue], int | None] = field(default_factory=dict)
+    _known: dict[tuple[str, HloValue], Part | None] = field(default_factory=dict)
 
     def entering(self, instruction: Instruction) -> int | None:
         """Give the number of the parameter whose part an instruction takes first, or None."""
+        part = self.part_entering(instruction)
+        return part.number if part is not None else None
+
+    def part_entering(self, instruction: Instruction) -> Part | None:
+        """Give the part of a parameter that an instruction takes first, or None."""
         if not instruction.operands:
             return None
-        return self.of(instruction.computation, instruction.operands[0])
+        return self._part(instruction.computation, instruction.operands[0])
 
     def of(self, computation: str, value: HloValue) -> int | None:
         """Give the number of the parameter that a value is a part of, None for another."""
+        part = self._part(computation, value)
+        return part.number if part is not None else None
+
+    def _part(self, computation: str, value: HloValue) -> Part | None:
         place = computation, value
         if place not in self._known:
             self._known[place] = self._follow((self.module.computations[computation], value))
         return self._known[place]
 
-    def _follow(self, start: GraphValue) -> int | None:
+    def _follow(self, start: GraphValue) -> Part | None:
         place: GraphValue | None = start
+        cuts: tuple[str, ...] = ()
         for _ in range(_STEPS):
             if place is None:
                 return None
@@ -45,10 +63,14 @@ class EntryParameters:
             if node is None:
                 return None
             if node.opcode == "parameter" and graph.name == self.module.entry:
-                return node.number
+                return Part(node.number, cuts)
             if _JOINS in node.attributes:
-                parts = {self._follow((graph, operand)) for operand in node.operands}
-                return parts.pop() if len(parts) == 1 else None
+                parts = [self._follow((graph, operand)) for operand in node.operands]
+                numbers = {part.number if part is not None else None for part in parts}
+                number = numbers.pop() if len(numbers) == 1 else None
+                return Part(number, cuts) if number is not None else None
+            if node.opcode == "slice":
+                cuts = (*cuts, (node.attribute("slice") or "").replace(" ", ""))
             place = self._above((graph, value), node)
         return None
 

@@ -11,6 +11,7 @@ from shardnb.causes.alignment import Alignment, align
 from shardnb.causes.channel_matching import Matcher
 from shardnb.causes.data_movement import Movement, walk
 from shardnb.causes.entry_parameters import EntryParameters
+from shardnb.causes.expanded import Expanded
 from shardnb.causes.flows import Flows
 from shardnb.causes.judge import Judge
 from shardnb.causes.names import LOOP_CARRY, THE_RESULT, ValueNames
@@ -18,7 +19,7 @@ from shardnb.causes.phase import phase_of
 from shardnb.causes.rematerialisation import read_warnings
 from shardnb.causes.roles import Purpose, Roles
 from shardnb.causes.sentence import Facts, detail_of, sentence
-from shardnb.causes.stated_shardings import StatedShardings, UserShardings
+from shardnb.causes.stated_shardings import StatedShardings, UserShardings, primitive
 from shardnb.causes.training import Training
 from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.causes.verdict import UNKNOWN, Verdict
@@ -115,6 +116,7 @@ def explain_causes(
             partitioned=entering.module,
             judge=judge,
             windowed=Windowed(judge.factors, entering),
+            expanded=Expanded(program),
             names=ValueNames(program, input_names),
             roles=Roles(program, training),
             finder=AxisFinder(mesh),
@@ -138,6 +140,7 @@ class _Explainer:
     partitioned: hlo.Module
     judge: Judge
     windowed: Windowed
+    expanded: Expanded
     names: ValueNames
     roles: Roles
     finder: AxisFinder
@@ -166,12 +169,42 @@ class _Explainer:
             return self._step(collective, made)
         alignment = self._alignment(made.computation) if made is not None else None
         if made is None or alignment is None:
-            return self._written(collective, UNKNOWN, Facts(), collective.op_name)
+            return self._unmatched(collective)
+        verdict = self.expanded.between_steps(alignment.after, made)
+        if verdict is not UNKNOWN:
+            return self._between_steps(collective, made.op_name, verdict)
         move = self.windowed.sum(made) or self.windowed.taken(made, walk(alignment, made))
         permuted = [one for one in move.chain if one.opcode == "collective-permute"]
         axes = (self._axes(permuted[0]) or ()) if permuted else ()
         verdict = self.judge.judge(move, self._axes(made), axes)
+        consumer = move.graph.nodes.get(move.consumer or "")
+        if verdict is UNKNOWN and consumer is not None and self._is_for_a_step(move, consumer):
+            verdict = self.expanded.of(move.collective.opcode)
         return self._told(collective, move, verdict)
+
+    def _is_for_a_step(self, move: Movement, consumer: Instruction) -> bool:
+        """Whether the consumer is one step of an operation that the compiler wrote out."""
+        if move.completes_consumer:
+            return False
+        if consumer.op_name in self.expanded.names:
+            return True
+        whole = self.names.of_the_user(consumer)
+        made = move.graph.node(move.producer) if move.producer is not None else None
+        return whole is not consumer and made is not None and self.names.of_the_user(made) is whole
+
+    def _unmatched(self, collective: Collective) -> Collective:
+        """Tell of what was made after partitioning: it can be of a step whose name it has."""
+        name, summed = collective.op_name, KINDS[collective.kind].reduces
+        if collective.generated and not summed and name in self.expanded.names:
+            return self._between_steps(collective, name, self.expanded.of(collective.kind))
+        return self._written(collective, UNKNOWN, Facts(), name)
+
+    def _between_steps(self, collective: Collective, name: str, verdict: Verdict) -> Collective:
+        """Tell of what one step of an operation sends to others."""
+        operation = primitive(name)
+        own = verdict.reason == "partial-sum"
+        facts = Facts(f"a step of {operation}", operation, own=own)
+        return self._written(collective, verdict, facts, name)
 
     def _step(self, collective: Collective, made: Instruction) -> Collective:
         """Tell of a permute that is a step of a product."""

@@ -46,12 +46,17 @@ class Judge:
         moved = frozenset(self.factors.pieces(axes))
         if permuted and layout is not None and not self.factors.dims(layout.spec or (), moved):
             moved = frozenset(self.factors.pieces(permuted))
+        if layout is not None and layout.alone:
+            return Verdict("conflict", detail="on one device", layout_unknown=True)
         if move.completes_consumer:
             return self._partial(move, moved)
-        if reduces(move.collective.opcode):
+        whole = math.prod(piece[2] for piece in moved)
+        if reduces(move.collective.opcode) or not self._is_block(move, whole):
             return UNKNOWN
-        if not self._is_block(move, math.prod(piece[2] for piece in moved)):
-            return UNKNOWN
+        return self._moved(move, layout, moved)
+
+    def _moved(self, move: Movement, layout: Layout | None, moved: AxisFactors) -> Verdict:
+        """Judge what is moved and not summed; say along which dimensions and axes it was split."""
         verdict = self._as_written(move, self._reshard(move, moved))
         if layout is None or layout.spec is None or verdict is UNKNOWN or verdict.layout_unknown:
             return verdict
@@ -59,7 +64,10 @@ class Judge:
         dims = tuple(self.factors.dims(spec, moved))
         # In an all-to-all the axes go to another dimension, which the operation did not ask for.
         untold = move.collective.opcode == "all-to-all" and verdict.reason == "whole-axis"
-        return replace(verdict, dims=dims, needed=None if untold else verdict.needed)
+        parts = ([p for p in self.factors.pieces(spec[dim]) if p in moved] for dim in dims)
+        split_by = tuple(axis for named in self.factors.spec(parts) for axis in named)
+        needed = None if untold else verdict.needed
+        return replace(verdict, dims=dims, axes=split_by, needed=needed)
 
     def _is_block(self, move: Movement, parts: int) -> bool:
         """Whether what is sent can be a block of the producer.
@@ -266,6 +274,10 @@ class Judge:
             asked = Declared(self.origins, graph, node, rule, here, moved)
             verdict = declared(asked, layout.spec)
             verdict = clash(asked, layout.spec) if verdict is UNKNOWN else verdict
+            if verdict is UNKNOWN and node.opcode == "gather":
+                # The rows that the indices pick from were exchanged for columns, so that each
+                # device picks columns of its own (`rows_of_a_sharded_table`).
+                verdict = Verdict("conflict", detail="elsewhere", needed=layout.spec)
         if verdict is UNKNOWN:
             return UNKNOWN
         actual = self._actual(graph, producer, rule)

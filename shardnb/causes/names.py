@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shardnb.causes.stated_shardings import primitive
+from shardnb.causes.stated_shardings import is_of_the_compiler, primitive
 from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
-from shardnb.texts.opcodes import CALLERS, ONE_OPERAND_STEPS
+from shardnb.texts.opcodes import CALLERS, ONE_OPERAND_STEPS, TUPLES
 
 _RESHAPING = (
     "broadcast_in_dim dynamic_slice expand_dims iota repeat reshape slice split squeeze tile "
@@ -18,6 +20,9 @@ _RESHAPING = (
 _VIEW_NAMES = frozenset(_RESHAPING.split())
 _VIEWS = ONE_OPERAND_STEPS | {"slice", "dynamic-slice"}
 _STEPS = 12
+_CALLED = re.compile(r"jit\((\w+)\)")
+"""What is left of the name of a jitted function of JAX's that the compiler writes out itself."""
+
 _CONTROL_FLOW = frozenset(("body", "closed_call", "cond", "pjit", "scan", "while"))
 LOOP_CARRY = "the loop's carry"
 THE_RESULT = "the program's result"
@@ -51,8 +56,11 @@ class ValueNames:
                 at = here, here.operands[node.name][0]
             else:
                 break
-        if graph.node(value).opcode != "parameter":
-            return f"result of {self.operation(graph.node(value))}"
+        made = graph.node(value)
+        if made.opcode != "parameter":
+            whole = self.of_the_user(made)
+            what = "result" if whole is made or whole.opcode == made.opcode else "a step"
+            return f"{what} of {self.operation(whole)}"
         here, one = at
         result = f"result of {self.operation(here.node(one))}"
         return f"carried {result}" if carried else result
@@ -78,9 +86,34 @@ class ValueNames:
 
     def operation(self, node: Instruction) -> str:
         """Name an operation as JAX does; a loop's name is not that of what XLA put into it."""
+        node = self.of_the_user(node)
         name = primitive(node.op_name)
+        if is_of_the_compiler(node):
+            return node.opcode
+        if called := _CALLED.fullmatch(name):
+            return called[1]
         inside = name in _CONTROL_FLOW and node.opcode not in CALLERS
         return node.opcode if inside or not name else name
+
+    def of_the_user(self, node: Instruction) -> Instruction:
+        """Give the operation that JAX named, where an instruction is a step of it alone.
+
+        TPU writes a running sum as windows over pieces (`cumsum_rows`), and a small product as a
+        multiplication and a sum, with names of its own for all steps but the last.
+        """
+        if not is_of_the_compiler(node):
+            return node
+        graph = self.program.module.graph_of(node)
+        queue, seen = deque([node]), {node}
+        while queue and len(seen) < _STEPS:
+            here = queue.popleft()
+            if here.op_name and not is_of_the_compiler(here):
+                return here
+            users = (one for one in graph.users.get(here.value, ()) if one.opcode not in TUPLES)
+            fresh = [one for one in users if one not in seen]
+            seen.update(fresh)
+            queue.extend(fresh)
+        return node
 
 
 def _is_scalar(node: Instruction) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from shardnb.causes.origins import AxisFactors, Origins
 from shardnb.causes.rule_factors import Factors, Split
+from shardnb.causes.stated_shardings import is_of_the_compiler
 from shardnb.causes.verdict import UNKNOWN, Uneven, Verdict
 from shardnb.report.model import Spec
 from shardnb.terms.causes import Detail
@@ -104,9 +104,10 @@ class MovedOperand:
             self.rule.permutation & self._here,
         )
         windows = self.node.opcode in WINDOWS
+        made_by_compiler = is_of_the_compiler(self.node)
         if self.permute and (whole or permuted or windows):
             return Verdict("halo")
-        if windows and (uneven := self._uneven()):
+        if windows and not made_by_compiler and (uneven := self._uneven()):
             return Verdict("uneven", needed=self._gathered, uneven=uneven)
         if whole:
             return Verdict("whole-axis", needed=self._gathered)
@@ -332,8 +333,7 @@ def exchange(factors: Factors, graph: Graph, node: Instruction, needed: Spec | N
 
     The sizes of what the compiler made itself are not the program's.
     """
-    made_by_compiler = re.fullmatch(rf"{re.escape(node.opcode)}(\.\d+)?", node.op_name)
-    if node.opcode == "concatenate" or made_by_compiler:
+    if node.opcode == "concatenate" or is_of_the_compiler(node):
         return Verdict("whole-axis", needed=needed)
     for value, (_, shape) in zip(node.results, node.arrays, strict=False):
         layout = factors.program.layout(graph, value)

@@ -113,6 +113,10 @@ class _Because:
     facts: Facts
 
     def text(self, reason: Reason) -> str:
+        if self.verdict.detail == "on one device":
+            return f"one device only holds it, and {self._consumer} runs on all of them"
+        if self.verdict.detail == "in blocks":
+            return f"{self._consumer} is computed in steps on blocks, which other devices hold"
         match reason:
             case "unknown":
                 return REASONS[reason].clause
@@ -120,14 +124,12 @@ class _Because:
                 return self._partial_sum()
             case "conflict":
                 then = self._conflict()
-            case "output-spec":
+            case "output-spec" | "uneven":
                 then = f"but {detail_of(self.verdict, self.facts)}"
             case "whole-axis":
                 then = self._whole()
             case "reshape":
                 then = "which does not fit the dimensions that a reshape joins or cuts"
-            case "uneven":
-                then = f"but {detail_of(self.verdict, self.facts)}"
             case "halo":
                 then = f"{self._consumer} takes elements that other devices hold"
             case _:
@@ -146,16 +148,18 @@ class _Because:
     def _split_by(self) -> tuple[str, ...]:
         """The axes that split what is moved: a permute may go over others as well."""
         axes = self.collective.axes or ()
-        known = {_name(axis) for dim in self.facts.spec or () for axis in dim}
-        return tuple(axis for axis in axes if _name(axis) in known) or axes
+        known = {_name(axis) for axis in self.verdict.axes}
+        return tuple(axis for axis in axes if _name(axis) in known) or self.verdict.axes or axes
+
+    @property
+    def _also_split_by(self) -> tuple[str, ...]:
+        """Those of these axes that split another dimension of the array that it meets."""
+        known = {_name(axis) for dim in self.facts.other_spec or () for axis in dim}
+        return tuple(axis for axis in self._split_by if _name(axis) in known) or self._split_by
 
     @property
     def _split_over(self) -> str:
         return " and ".join(self._split_by) or "the devices"
-
-    @property
-    def _splits(self) -> str:
-        return "split" if len(self._split_by) > 1 else "splits"
 
     def _partial_sum(self) -> str:
         if self.verdict.asked_by == "called":
@@ -190,10 +194,12 @@ class _Because:
         if self.facts.consumer and self.facts.consumer not in (LOOP_CARRY, THE_RESULT, "while"):
             returned = "what is computed from it in another sharding"
         later = f", which the result meets in {self.facts.met_by}" if self.facts.met_by else ""
+        also = self._also_split_by
+        splits = "split" if len(also) > 1 else "splits"
+        axes = " and ".join(also) or "the devices"
         match self.verdict.detail:
             case "two dimensions":
-                axes = f"{self._split_over} also {self._splits}"
-                return f"{axes} another dimension of {other}{later}"
+                return f"{axes} also {splits} another dimension of {other}{later}"
             case "operands disagree":
                 return f"{other} {self._state()}"
             case "elsewhere":
@@ -202,7 +208,7 @@ class _Because:
                 return f"the loop carries {returned}"
             case "branches":
                 return f"the branches return {returned}"
-            case "no split form" | None:
+            case _:
                 return "another placement is wanted"
 
     def _state(self) -> str:

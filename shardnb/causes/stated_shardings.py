@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -29,6 +30,15 @@ def primitive(op_name: str) -> str:
     'concatenate'
     """
     return op_name.rsplit("/", 1)[-1]
+
+
+def is_of_the_compiler(node: Instruction) -> bool:
+    """Whether the compiler made an instruction of its own, which it names by its opcode.
+
+    JAX names some so as well, inside a shard_map, and says the line.
+    """
+    by_opcode = re.fullmatch(rf"{re.escape(node.opcode)}(\.\d+)?", node.op_name)
+    return by_opcode is not None and not node.key[1]
 
 
 def is_shard_map_edge(node: Instruction) -> bool:

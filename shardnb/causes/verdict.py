@@ -40,7 +40,8 @@ class Statement(NamedTuple):
 class Verdict:
     """Who asked (None: not known), why, and what the consumer needed.
 
-    `dims` are the dimensions of the producer that are moved, `role` what they are to the consumer.
+    `dims` are the dimensions of the producer that are moved, `axes` those that split them, `role`
+    what they are to the consumer.
     `other` is the operand that disagrees, which may be in a loop's body; where it is not one of the
     consumer's, `met_by` is the later operation that takes both. `full` are the dimensions that an
     operation needs in full, where these are not those that are moved.
@@ -56,6 +57,7 @@ class Verdict:
     detail: Detail | None = None
     needed: Spec | None = None
     dims: tuple[int, ...] = ()
+    axes: tuple[str, ...] = ()
     other: GraphValue | None = None
     met_by: Instruction | None = None
     role: str = ""

@@ -10,10 +10,10 @@ from functools import lru_cache
 _CALL = re.compile(r"(\w+)\((.*)\)", re.DOTALL)
 # What a function is called by, and not where it stands: jit(relu) is not a module.
 _OF_FUNCTIONS = frozenset({"jit", "pjit", "pmap", "xmap", "xla_call", "custom_partitioning"})
-# Written by JAX itself for loops, branches and calls.
+# Written by JAX itself for loops, branches and calls; an einsum is named by its subscripts.
 _CONTROL = re.compile(
-    r"while|body|cond|scan|branch_\d+_fun|closed_call|core_call|checkpoint|remat\d?|shard_map|pjit"
-    r"|rematted_computation|custom_[jv]+p_call(_jaxpr)?|~|"
+    r"while|body|cond|scan|branch_\d+_fun|closed_call|core_call|eval_jaxpr|checkpoint|remat\d?"
+    r"|shard_map|pjit|rematted_computation|custom_[jv]+p_call(_jaxpr)?|~|.*->.*|"
 )
 
 
@@ -30,6 +30,8 @@ def module_path(op_name: str) -> str:
     ('Net', '')
     >>> module_path("jit(f)/jvp(Net)/(Dense_0/add:Dense_1/mul)")
     'Net'
+    >>> module_path("jit(f)/while/body/eval_jaxpr/Attention/bqd,bkd->bqk/dot_general")
+    'Attention'
     """
     paths: list[list[str]] = []
     for name in op_name.split(";"):

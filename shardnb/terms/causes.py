@@ -35,6 +35,8 @@ Detail = Literal[
     "loop carry",
     "branches",
     "no split form",
+    "on one device",
+    "in blocks",
 ]
 """What is known of a conflict, or of an operation that needs a full dimension."""
 
@@ -130,6 +132,10 @@ def _detail(name: Detail) -> Term[Detail]:
             return Term(name, "the branches return it in another placement")
         case "no split form":
             return Term(name, "no split form of this operation")
+        case "on one device":
+            return Term(name, "one device only holds it")
+        case "in blocks":
+            return Term(name, "the compiler computes it in steps on blocks")
 
 
 DETAILS: Mapping[Detail, Term[Detail]] = table(Detail, _detail)

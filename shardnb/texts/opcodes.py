@@ -110,6 +110,7 @@ NOT_PARTITIONED = frozenset(
         "fft",
         "rng",
         "rng-bit-generator",
+        "send",
         "sort",
         "topk",
         "triangular-solve",

@@ -91,7 +91,15 @@ def _plain(
         return Rule((tuple(names[dim] for dim in dims),), (names,), sizes)
     if opcode == "reshape" and len(operands) == 1:
         return _reshape(operands[0], result)
-    return None
+    return _pad(instruction, names, operands[0]) if opcode == "pad" else None
+
+
+def _pad(instruction: Instruction, names: Dims, source: Shape) -> Rule:
+    """Give the rule of a pad, which TPU makes itself: elements of padded dimensions move."""
+    ends = (instruction.attribute("padding") or "").split("x")
+    moved = {name for (name,), end in zip(names, ends, strict=False) if end.strip("_0")}
+    sizes = {name: size for (name,), size in zip(names, source, strict=True)}
+    return Rule((names, ()), (names,), sizes, permutation=frozenset(moved))
 
 
 def _reshape(source: Shape, result: Shape) -> Rule | None:

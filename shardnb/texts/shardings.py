@@ -24,13 +24,15 @@ _UNREDUCED = re.compile(r"unreduced=\{([^}]*)\}")
 class Layout:
     """Where the blocks of an array lie: blocks along each dimension, and the axes that cut it.
 
-    `spec` is None where no mesh axes say it. `manual` values are already one device's own.
+    `spec` is None where no mesh axes say it. `manual` values are already one device's own. `alone`
+    says that one device only holds the array, as with what a host callback returns on TPU.
     """
 
     tiles: tuple[int, ...]
     spec: Spec | None
     manual: bool = False
     unreduced: tuple[str, ...] = ()
+    alone: bool = False
 
     def shard_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Give the block's shape, padded where the sizes do not divide."""
@@ -81,7 +83,8 @@ class LayoutReader:
         if match := _TILES.search(text):
             return self._tiled(text, match, rank)
         manual = bool(re.search(r"\bmanual\b", text))
-        return Layout((1,) * rank, ((),) * rank, manual, self._unreduced(text))
+        alone = "maximal" in text
+        return Layout((1,) * rank, ((),) * rank, manual, self._unreduced(text), alone)
 
     def _unreduced(self, text: str) -> tuple[str, ...]:
         match = _UNREDUCED.search(text)

@@ -131,7 +131,10 @@ def test_a_mesh_with_blanks_is_the_first_of_a_line_without_specs():
         ("--mesh --no-run", "--mesh needs a value"),
         ("--axes automatic", "--axes: 'automatic' is no axis type; the types are auto, explicit"),
         ("--view wide", "--view: 'wide' is not a view; the views are full, brief, none"),
-        ("--forbid gather", "--forbid: 'gather' cannot be forbidden; the choices are called, requested"),
+        (
+            "--forbid gather",
+            "--forbid: 'gather' cannot be forbidden; the choices are called, requested",
+        ),
         ("--save 3", "--save: '3' is not a Python name"),
         ("--no-run --no-run", "--no-run is given twice"),
         ("x=P() x=P()", "the spec of x is given twice"),

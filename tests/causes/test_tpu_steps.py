@@ -1,0 +1,165 @@
+"""What the TPU compiler writes in steps of its own; judged in the program right after partitioning.
+
+Each program is named in a comment of the code that reads it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+import shardnb as sn
+from tests.needs import needs_libtpu
+
+F32 = jnp.float32
+ROWS = P("data")
+
+
+def answers(fn, *arrays, mesh="data=8"):
+    """Explain on a slice of eight chips; `arrays` are shapes with specs, of `float32`."""
+    args = [jax.ShapeDtypeStruct(*_typed(shape)) for shape, _ in arrays]
+    report = sn.explain(
+        fn, *args, mesh=mesh, on="v5e:2x4", in_specs=tuple(s for _, s in arrays), origins=False
+    )
+    return report.collectives
+
+
+def _typed(shape):
+    return (shape, F32) if isinstance(shape[-1], int) else (shape[:-1], shape[-1])
+
+
+def told(collectives):
+    return Counter((c.kind, c.reason, c.producer, c.consumer) for c in collectives)
+
+
+@needs_libtpu
+def test_what_is_sent_under_the_name_of_a_pad_is_for_the_pad():
+    def shifted_difference(x):
+        return jnp.pad(x, ((1, 0), (0, 0)))[:-1] - x
+
+    # collective-permute(slice(x)) under the pad's name, {0,1} to {6,7}: each device's last row.
+    assert told(answers(shifted_difference, ((512, 64), ROWS))) == {
+        ("collective-permute", "halo", "x", "pad"): 1
+    }
+
+
+@needs_libtpu
+def test_concatenations_that_are_written_as_maxima_of_pads_are_followed():
+    def running_maximum_by_halves(x):
+        return lax.associative_scan(jnp.maximum, x)
+
+    # Right after partitioning: 28 permutes, five sums of a first row among zeros. By the names of
+    # the permutes' operands and of what selects their results:
+    found = answers(running_maximum_by_halves, ((1024, 64), ROWS))
+    assert told(found) == {
+        ("all-reduce", "whole-axis", "slice of x", "concatenate"): 1,
+        ("all-reduce", "whole-axis", "result of slice", "concatenate"): 4,
+        ("collective-permute", "halo", "x", "slice"): 1,
+        ("collective-permute", "halo", "result of max", "slice"): 13,
+        ("collective-permute", "halo", "result of max", "concatenate"): 9,
+        ("collective-permute", "halo", "result of max", "pad"): 1,
+        ("collective-permute", "halo", "result of concatenate", "pad"): 2,
+        ("collective-permute", "halo", "result of add", "pad"): 2,
+    }
+
+
+@needs_libtpu
+def test_a_running_sum_is_named_and_not_the_windows_that_compute_it():
+    def cumsum_rows(x):
+        return jnp.cumsum(x, 0) / jnp.arange(1, 513)[:, None]
+
+    # Sizes of windows are the compiler's own: nothing in the program is uneven.
+    whole, step = "reduce_window_sum", "a step of reduce_window_sum"
+    assert told(answers(cumsum_rows, ((512, 64), ROWS))) == {
+        ("all-gather", "whole-axis", "reshape of x", whole): 1,
+        ("all-gather", "whole-axis", step, whole): 1,
+        ("all-reduce", "whole-axis", step, whole): 1,
+        ("collective-permute", "halo", step, whole): 3,
+    }
+
+
+@needs_libtpu
+def test_steps_of_a_factorization_are_for_the_factorization():
+    def factor(x):
+        return jnp.linalg.cholesky(x @ x.T + jnp.eye(512))
+
+    found = answers(factor, ((512, 512), P("data", "model")), mesh="data=4,model=2")
+    inside = [c for c in found if c.producer == "a step of cholesky"]
+    assert len(inside) > 20
+    assert {c.consumer for c in inside} == {"cholesky"}
+    assert {c.reason for c in inside} == {"whole-axis", "halo", "partial-sum"}
+    assert "unknown" not in {c.reason for c in found}
+    blocks = next(c for c in inside if c.reason == "whole-axis")
+    assert blocks.why.endswith("cholesky is computed in steps on blocks, which other devices hold.")
+
+
+@needs_libtpu
+def test_layers_of_an_unrolled_scan_are_told_apart_by_where_they_are_cut():
+    def scan_unrolled_over_sharded_layers(ws, x):
+        def layer(h, w):
+            return jnp.tanh(h @ w), None
+
+        return jnp.sum(lax.scan(layer, x, ws, unroll=4)[0] ** 2)
+
+    found = answers(
+        jax.grad(scan_unrolled_over_sharded_layers),
+        ((4, 256, 256), P(None, "data")),
+        ((512, 256), ROWS),
+    )
+    gathers = [c for c in found if c.kind == "all-gather"]
+    assert {(c.reason, c.producer, c.consumer) for c in gathers} == {
+        ("conflict", "squeeze of ws", "dot_general")
+    }
+    # The first layer takes x itself; the others, what the one before made.
+    assert sum(" of x." in c.why for c in gathers) == 1
+
+
+@needs_libtpu
+def test_what_a_host_callback_takes_and_returns_is_explained():
+    def through_the_host(x):
+        shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
+        return (jax.pure_callback(np.sin, shape, x * 2) @ x.T).sum(0)
+
+    found = answers(through_the_host, ((256, 128), ROWS))
+    assert told(found)["all-gather", "whole-axis", "result of mul", "pure_callback"] == 1
+    back = [c for c in found if c.producer == "result of pure_callback"]
+    assert [(c.reason, c.consumer) for c in back] == [("conflict", "dot_general")]
+    assert back[0].why.endswith("one device only holds it, and dot_general runs on all of them.")
+
+
+@needs_libtpu
+def test_gathers_of_two_values_sent_together_are_told_apart_by_their_names():
+    def sort_and_median(x):
+        return jnp.sort(x), jnp.median(x)
+
+    found = answers(sort_and_median, ((512,), ROWS))
+    together = [c for c in found if c.combined_with]
+    assert told(together) == {
+        ("all-reduce", "whole-axis", "x", "sort"): 1,
+        ("all-reduce", "whole-axis", "result of select_n", "sort"): 1,
+    }
+
+
+@needs_libtpu
+def test_rows_of_a_sharded_table_name_the_axes_that_split_it():
+    def rows_of_a_sharded_table(table, rows):
+        return lax.with_sharding_constraint(table[rows], P(("dp", "fsdp"), None, None))
+
+    found = answers(
+        rows_of_a_sharded_table,
+        ((1024, 256), P("tp", "fsdp")),
+        ((16, 128, jnp.int32), P(("dp", "fsdp"))),
+        mesh="dp=2,fsdp=2,tp=2",
+    )
+    # The table's blocks are permuted and gathered over dp, which does not split it.
+    moved = [c for c in found if c.producer == "table"]
+    assert moved
+    for collective in moved:
+        assert "split over dp" not in collective.why
+        assert "fsdp also splits another dimension of" in collective.why
+    assert {c.reason for c in found} == {"conflict"}
