@@ -111,8 +111,7 @@ def spec_of(sharding: Any, rank: int) -> Spec | None:
     """Give the spec of a named sharding with an entry for each dimension, else None."""
     if not isinstance(sharding, NamedSharding):
         return None
-    entries = tuple(placement.entries(sharding.spec))
-    return entries + ((),) * (rank - len(entries))
+    return placement.dims_of(sharding.spec, rank)
 
 
 def _blocks(sharding: Any, shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:

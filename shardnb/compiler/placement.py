@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from shardnb.compiler.plain_trees import prefixed
+from shardnb.report.model import Spec
 
 Tree = Any
 
@@ -202,6 +203,30 @@ def entries(spec: PartitionSpec) -> Iterator[tuple[str, ...]]:
             yield ()
         else:
             yield entry if isinstance(entry, tuple) else (entry,)
+
+
+def dims_of(spec: PartitionSpec, rank: int) -> Spec:
+    """Give the mesh axes of each dimension of an array of this rank."""
+    axes = tuple(entries(spec))
+    return axes + ((),) * (rank - len(axes))
+
+
+def partition_spec(spec: Spec) -> PartitionSpec:
+    """Give a spec as JAX has it, without the replicated dimensions at its end."""
+    parts = [axes[0] if len(axes) == 1 else axes or None for axes in spec]
+    while parts and parts[-1] is None:
+        parts.pop()
+    return PartitionSpec(*parts)
+
+
+def specs_like(args: dict[str, Tree], specs: Iterable[Spec]) -> dict[str, Tree]:
+    """Give specs, one for each array, in the structure of the arguments."""
+    each = iter(specs)
+
+    def following(_: Any) -> PartitionSpec:
+        return partition_spec(next(each))
+
+    return {name: jax.tree_util.tree_map(following, tree) for name, tree in args.items()}
 
 
 def check_spec(

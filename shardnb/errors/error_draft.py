@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 from jax.sharding import NamedSharding
 
 from shardnb.compiler import placement
 from shardnb.compiler.arrays import dtype_name
-from shardnb.errors.evidence import ErrorEvidence
 from shardnb.report.model import Axis, Location, Mesh, Value
 from shardnb.report.types import Candidate, SpecProblem
 from shardnb.terms.errors import ErrorKind
@@ -43,8 +42,7 @@ class Draft:
 def value_on(name: str, array: Any, spec: Any, sizes: Mapping[str, int]) -> Value:
     """Give an array, or a type, as it lies with a spec on a mesh of these axis sizes."""
     shape = tuple(array.shape)
-    entries = tuple(placement.entries(spec))[: len(shape)]
-    entries += ((),) * (len(shape) - len(entries))
+    entries = placement.dims_of(spec, len(shape))[: len(shape)]
     parts = [math.prod(sizes.get(axis, 1) for axis in axes) for axes in entries]
     local = tuple(-(-size // part) for size, part in zip(shape, parts, strict=True))
     unreduced = tuple(sorted(spec.unreduced))
@@ -80,10 +78,3 @@ def listed(words: Any) -> str:
     """Write names in quotes: 'data' and 'model'."""
     quoted = [repr(word) for word in words]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
-
-
-class Explainer(NamedTuple):
-    """Explains exceptions of a class, and gives None for those that it does not know."""
-
-    error: str
-    explain: Callable[[ErrorEvidence], Draft | None]

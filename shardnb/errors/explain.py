@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 from shardnb.bugs import contained
 from shardnb.compiler import SourceTexts
 from shardnb.errors import limits, manual, placing, sharding, uneven
@@ -11,6 +14,46 @@ from shardnb.jax_compat import error_wordings as wordings
 from shardnb.jax_compat.parts import lost
 from shardnb.mesh import Grid
 from shardnb.report.types import ErrorReport
+
+_ANY = re.compile("")
+# For an error of which class, with which words of JAX's, what explains it: the first that does.
+_EXPLAINERS: tuple[
+    tuple[
+        str,
+        wordings.Wording | re.Pattern[str],
+        Callable[[ErrorEvidence, re.Match[str]], Draft | None],
+    ],
+    ...,
+] = (
+    (wordings.SHARDING_TYPE_ERROR, _ANY, sharding.explain),
+    (wordings.INDIVISIBLE_ERROR, _ANY, uneven.uneven),
+    ("ValueError", wordings.SHARD_MAP_UNEVEN, uneven.mapped),
+    ("ValueError", _ANY, uneven.uneven),
+    ("AssertionError", wordings.CONSTRAINT_ASSERTS, placing.constraint),
+    (wordings.DUPLICATE_SPEC_ERROR, wordings.AXIS_TWICE, placing.twice),
+    ("ValueError", wordings.NOT_IN_SHARDINGS, placing.committed),
+    ("ValueError", wordings.OTHER_DEVICES, placing.devices),
+    ("ValueError", _ANY, placing.too_large),
+    ("RuntimeError", _ANY, placing.too_large),
+    ("ValueError", wordings.AXIS_NOT_IN_MESH, placing.unknown_axis),
+    ("ValueError", wordings.AXIS_NOT_MANUAL, placing.unknown_axis),
+    ("ValueError", wordings.SPEC_TOO_LONG, placing.too_long),
+    ("ValueError", wordings.SHARD_MAP_SPEC_TOO_LONG, placing.too_long),
+    ("ValueError", wordings.OTHER_TYPE_THAN_IN_SPECS, placing.arguments),
+    ("ValueError", wordings.SHARDINGS_DO_NOT_MEET, sharding.explain),
+    ("NotImplementedError", wordings.SHARDINGS_DO_NOT_MEET, sharding.explain),
+    ("ValueError", _ANY, manual.unproven),
+    ("TypeError", wordings.CARRY_CHANGES_TYPE, manual.carry),
+    ("TypeError", wordings.BRANCHES_DIFFER, manual.branches),
+    ("NameError", _ANY, manual.unbound),
+    ("AssertionError", _ANY, manual.unbound),
+    ("ValueError", wordings.NOT_VARYING, manual.not_varying),
+    ("ValueError", wordings.OTHER_UNREDUCED, manual.unreduced_out),
+    ("ValueError", wordings.OTHER_MEMORY, limits.memories),
+    ("ValueError", wordings.LOOP_OVER_SHARDED, limits.loop),
+    ("ValueError", wordings.BODY_UNDER_OUTER_MESH, limits.rewritten_body),
+    ("RuntimeError", wordings.SHARDING_NOT_COMPILED, limits.annotation_left),
+)
 
 
 def explain_error(
@@ -54,8 +97,8 @@ def explain_error(
 
 def _draft(evidence: ErrorEvidence) -> Draft | None:
     classes = {kind.__name__ for kind in type(evidence.error).__mro__}
-    if wordings.SHARDING_TYPE_ERROR in classes:
-        return sharding.explain(evidence)
-    explainers = (*uneven.EXPLAINERS, *placing.EXPLAINERS, *manual.EXPLAINERS, *limits.EXPLAINERS)
-    drafts = (each.explain(evidence) for each in explainers if each.error in classes)
-    return next((draft for draft in drafts if draft is not None), None)
+    for error, wording, explain in _EXPLAINERS:
+        found = wording.search(evidence.message) if error in classes else None
+        if found is not None and (draft := explain(evidence, found)) is not None:
+            return draft
+    return None

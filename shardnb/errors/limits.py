@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
 import jax
 
 from shardnb.errors import sharding
-from shardnb.errors.error_draft import Draft, Explainer, value_of
+from shardnb.errors.error_draft import Draft, value_of
 from shardnb.errors.evidence import ErrorEvidence
 from shardnb.errors.reshard_candidates import as_spec, entries_of, fits
 from shardnb.jax_compat import error_wordings as wordings
@@ -17,11 +18,8 @@ from shardnb.report.dtypes import size_in_bytes
 from shardnb.views.formatting import size
 
 
-def _memories(evidence: ErrorEvidence) -> Draft | None:
+def memories(evidence: ErrorEvidence, found: re.Match[str]) -> Draft:
     """Operands of one operation in host and in device memory."""
-    found = wordings.OTHER_MEMORY.search(evidence.message)
-    if found is None:
-        return None
     expression, operation = evidence.expression, evidence.operation
     text = expression.text if expression else found["name"]
     avals = operation.avals if operation else ()
@@ -46,10 +44,8 @@ def _memories(evidence: ErrorEvidence) -> Draft | None:
     )
 
 
-def _loop(evidence: ErrorEvidence) -> Draft | None:
+def loop(evidence: ErrorEvidence, _: re.Match[str]) -> Draft:
     """A `lax.map` or `lax.scan` over the dimension along which an Explicit type is sharded."""
-    if not wordings.LOOP_OVER_SHARDED.search(evidence.message):
-        return None
     text = evidence.expression.text if evidence.expression else "the loop"
     cause = (
         "Each turn takes one row, which only some of the devices hold, and Explicit axes move "
@@ -96,11 +92,8 @@ def _resharded_rows(evidence: ErrorEvidence) -> Iterator[str]:
         yield expression.edited(expression.with_reshard(rows, as_spec(entries)))
 
 
-def _rewritten_body(evidence: ErrorEvidence) -> Draft | None:
+def rewritten_body(_: ErrorEvidence, found: re.Match[str]) -> Draft:
     """A transformation that adds operations to the body of a `shard_map`, as `checkify` does."""
-    found = wordings.BODY_UNDER_OUTER_MESH.search(evidence.message)
-    if found is None:
-        return None
     kinds = [kind.strip() for kind in found["kinds"].split(",")]
     axes = zip(wordings.names(found["axes"]), kinds, strict=False)
     manual = tuple(axis for axis, kind in axes if kind == "Manual")
@@ -119,10 +112,8 @@ def _rewritten_body(evidence: ErrorEvidence) -> Draft | None:
     )
 
 
-def _annotation_left(evidence: ErrorEvidence) -> Draft | None:
+def annotation_left(*_: object) -> Draft:
     """A sharding annotation in what `custom_partitioning` hands to XLA after partitioning."""
-    if not wordings.SHARDING_NOT_COMPILED.search(evidence.message):
-        return None
     return Draft(
         kind="custom-partitioning",
         sentence="a sharding annotation is left after partitioning, where XLA cannot compile it",
@@ -134,11 +125,3 @@ def _annotation_left(evidence: ErrorEvidence) -> Draft | None:
             "or Auto axes for the mesh axes that it is partitioned over",
         ),
     )
-
-
-EXPLAINERS = (
-    Explainer("ValueError", _memories),
-    Explainer("ValueError", _loop),
-    Explainer("ValueError", _rewritten_body),
-    Explainer("RuntimeError", _annotation_left),
-)

@@ -15,7 +15,7 @@ from shardnb.bugs import Inconclusive, refusable
 from shardnb.compiler import placement
 from shardnb.compiler.divisibility import text as spec_text
 from shardnb.compiler.dumps import captured_fd2
-from shardnb.errors.error_draft import Draft, Explainer, listed, mesh_of, value_on
+from shardnb.errors.error_draft import Draft, listed, mesh_of, value_on
 from shardnb.errors.evidence import ErrorEvidence
 from shardnb.errors.reshard_candidates import collectives_of
 from shardnb.jax_compat import error_wordings as wordings
@@ -36,7 +36,7 @@ from shardnb.terms.primitives import FUNCTIONS
 _INIT = {"scan": (1, "init"), "while_loop": (2, "init_val"), "fori_loop": (3, "init_val")}
 
 
-def _unproven(evidence: ErrorEvidence) -> Draft | None:
+def unproven(evidence: ErrorEvidence, _: re.Match[str]) -> Draft | None:
     """A result that may differ along an axis that its out_spec omits."""
     by_class = wordings.REPLICATION_ERROR in evidence.classes
     if not by_class and not wordings.NOT_REPLICATED.search(evidence.message):
@@ -47,8 +47,9 @@ def _unproven(evidence: ErrorEvidence) -> Draft | None:
         "The body does not make it so."
     )
     names = SHARD_MAP_BODY.find(evidence.frames)
+    file = str(getattr(names["debug_info"], "func_filename", None) or "") if names else ""
     # Outside of jit JAX maps a body of its own over the finished results.
-    if names is None or _is_jaxs_own(names["jaxpr"]) or not hasattr(names["jaxpr"], "outvars"):
+    if names is None or is_jaxs_own(file) or not hasattr(names["jaxpr"], "outvars"):
         return Draft("missing-collective", sentence, cause)
     found = list(_missing(evidence, names))
     fixes = tuple(dict.fromkeys(edit for each in found for edit in each.edits))
@@ -160,11 +161,8 @@ def _candidates(
     return ()
 
 
-def _carry(evidence: ErrorEvidence) -> Draft | None:
+def carry(evidence: ErrorEvidence, found: re.Match[str]) -> Draft | None:
     """A loop whose carry changes its type: along which axes it varies, or its sharding."""
-    found = wordings.CARRY_CHANGES_TYPE.search(evidence.message)
-    if found is None:
-        return None
     name, before, after = found.groups()
     axes = sorted(varying_in_type(after) - varying_in_type(before))
     if axes:
@@ -215,11 +213,8 @@ def _at_init(evidence: ErrorEvidence, function: str, further: str) -> str | None
     return expression.edited(expression.wrapped(init, function, further))
 
 
-def _branches(evidence: ErrorEvidence) -> Draft | None:
+def branches(_: ErrorEvidence, found: re.Match[str]) -> Draft | None:
     """Branches of a cond whose results have different types."""
-    found = wordings.BRANCHES_DIFFER.search(evidence.message)
-    if found is None:
-        return None
     branch, kind, other, other_kind = found.groups()
     axes, other_axes = varying_in_type(kind), varying_in_type(other_kind)
     lacking, short = (
@@ -238,7 +233,7 @@ def _branches(evidence: ErrorEvidence) -> Draft | None:
     )
 
 
-def _unbound(evidence: ErrorEvidence) -> Draft | None:
+def unbound(evidence: ErrorEvidence, _: re.Match[str]) -> Draft | None:
     """A collective over a name that is no manual axis here."""
     found = wordings.AXIS_UNBOUND.search(evidence.message)
     meshes = [aval.sharding.mesh for aval in evidence.arrays.values()]
@@ -292,10 +287,8 @@ def _strange_axis(evidence: ErrorEvidence, axes: tuple[str, ...]) -> str | None:
     return strange[0] if name in FUNCTIONS and strange and axes else None
 
 
-def _not_varying(evidence: ErrorEvidence) -> Draft | None:
+def not_varying(evidence: ErrorEvidence, _: re.Match[str]) -> Draft:
     """A collective over an axis along which its operand is the same."""
-    if not wordings.NOT_VARYING.search(evidence.message):
-        return None
     text = evidence.expression.text if evidence.expression else "the collective"
     return Draft(
         kind="not-varying",
@@ -305,10 +298,8 @@ def _not_varying(evidence: ErrorEvidence) -> Draft | None:
     )
 
 
-def _unreduced_out(evidence: ErrorEvidence) -> Draft | None:
+def unreduced_out(*_: object) -> Draft:
     """Specs of a shard_map whose unreduced or reduced set is not that of the value."""
-    if not wordings.OTHER_UNREDUCED.search(evidence.message):
-        return None
     return Draft(
         kind="unreduced-spec",
         sentence="a spec of the shard_map says other pending sums than its value has",
@@ -316,12 +307,6 @@ def _unreduced_out(evidence: ErrorEvidence) -> Draft | None:
         "The value's type has its own set, shown as {U:...}, and the two have to be the same.",
         fixes=("jax.lax.psum over the axis in the body, and no unreduced in the spec",),
     )
-
-
-def _is_jaxs_own(jaxpr: Any) -> bool:
-    """Whether a body is a function of JAX's."""
-    file = getattr(getattr(jaxpr, "debug_info", None), "func_filename", None)
-    return is_jaxs_own(str(file or ""))
 
 
 def _is_code(text: str) -> bool:
@@ -333,14 +318,3 @@ def _is_code(text: str) -> bool:
     except SyntaxError:
         return False
     return True
-
-
-EXPLAINERS = (
-    Explainer("ValueError", _unproven),
-    Explainer("TypeError", _carry),
-    Explainer("TypeError", _branches),
-    Explainer("NameError", _unbound),
-    Explainer("AssertionError", _unbound),
-    Explainer("ValueError", _not_varying),
-    Explainer("ValueError", _unreduced_out),
-)

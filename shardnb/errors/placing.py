@@ -18,7 +18,6 @@ from shardnb.compiler.divisibility import text as spec_text
 from shardnb.errors import sharding
 from shardnb.errors.error_draft import (
     Draft,
-    Explainer,
     listed,
     mesh_of,
     value_of,
@@ -32,10 +31,8 @@ from shardnb.jax_compat.error_wordings import names, numbers, read_spec
 from shardnb.report.model import Axis, Mesh
 
 
-def _constraint(evidence: ErrorEvidence) -> Draft | None:
+def constraint(evidence: ErrorEvidence, _: re.Match[str]) -> Draft:
     """`with_sharding_constraint` under Explicit axes with another spec than the type has."""
-    if not wordings.CONSTRAINT_ASSERTS.search(evidence.message):
-        return None
     expression = evidence.expression
     text = expression.text if expression else "with_sharding_constraint"
     fixes = ("jax.sharding.reshard in the place of with_sharding_constraint",)
@@ -53,10 +50,10 @@ def _constraint(evidence: ErrorEvidence) -> Draft | None:
     )
 
 
-def _committed(evidence: ErrorEvidence) -> Draft | None:
+def committed(evidence: ErrorEvidence, _: re.Match[str]) -> Draft | None:
     """An argument whose sharding is not the one that in_shardings states."""
     specs = wordings.SPEC.findall(evidence.message)
-    if not wordings.NOT_IN_SHARDINGS.search(evidence.message) or len(specs) < 2:
+    if len(specs) < 2:
         return None
     wanted, own = (read_spec(spec) for spec in specs[:2])
     entries = list(placement.entries(own))
@@ -85,10 +82,8 @@ def _committed(evidence: ErrorEvidence) -> Draft | None:
     )
 
 
-def _devices(evidence: ErrorEvidence) -> Draft | None:
+def devices(evidence: ErrorEvidence, _: re.Match[str]) -> Draft:
     """Arguments on different devices, or on the same in another order."""
-    if not wordings.OTHER_DEVICES.search(evidence.message):
-        return None
     lists = [numbers(text) for text in wordings.DEVICE_IDS.findall(evidence.message)]
     same = len(lists) == 2 and sorted(lists[0]) == sorted(lists[1])
     pairs = itertools.combinations(evidence.placed.items(), 2)
@@ -135,7 +130,7 @@ def _mesh_of_array(array: Any) -> Any:
     return Mesh((Axis("device", len(ids)),), ids)
 
 
-def _too_large(evidence: ErrorEvidence) -> Draft | None:
+def too_large(evidence: ErrorEvidence, _: re.Match[str]) -> Draft | None:
     """A mesh larger than the machine, or a number of devices set too late."""
     text = evidence.expression.text if evidence.expression else ""
     late = wordings.TOO_LATE_FOR_DEVICES.search(evidence.message)
@@ -161,12 +156,8 @@ def _too_large(evidence: ErrorEvidence) -> Draft | None:
     )
 
 
-def _unknown_axis(evidence: ErrorEvidence) -> Draft | None:
+def unknown_axis(evidence: ErrorEvidence, found: re.Match[str]) -> Draft:
     """A spec that names no axis of its mesh."""
-    found = wordings.AXIS_NOT_IN_MESH.search(evidence.message)
-    found = found or wordings.AXIS_NOT_MANUAL.search(evidence.message)
-    if found is None:
-        return None
     axis, axes = found["axis"], names(found["axes"])
     near = difflib.get_close_matches(axis, axes, 1)
     text = evidence.expression.text if evidence.expression else ""
@@ -179,11 +170,8 @@ def _unknown_axis(evidence: ErrorEvidence) -> Draft | None:
     )
 
 
-def _twice(evidence: ErrorEvidence) -> Draft | None:
+def twice(evidence: ErrorEvidence, found: re.Match[str]) -> Draft:
     """A spec that uses an axis twice: one that the user wrote, or one of a result."""
-    found = wordings.AXIS_TWICE.search(evidence.message)
-    if found is None:
-        return None
     if evidence.operation is not None:
         return replace(sharding.explain(evidence), kind="axis-twice")
     return Draft(
@@ -193,34 +181,21 @@ def _twice(evidence: ErrorEvidence) -> Draft | None:
     )
 
 
-def _too_long(evidence: ErrorEvidence) -> Draft | None:
+def too_long(evidence: ErrorEvidence, found: re.Match[str]) -> Draft:
     """A spec with more entries than the array has dimensions."""
-    mapped = wordings.SHARD_MAP_SPEC_TOO_LONG.search(evidence.message)
-    match = wordings.SPEC_TOO_LONG.search(evidence.message) or mapped
-    if match is None:
-        return None
-    spec, rank = mapped or wordings.SPEC.search(evidence.message), int(match["rank"])
+    spec = wordings.SHARD_MAP_SPEC_TOO_LONG.search(evidence.message)
+    spec, rank = spec or wordings.SPEC.search(evidence.message), int(found["rank"])
     shorter = spec_text(PartitionSpec(*read_spec(spec[1]).partitions[:rank])) if spec else "P()"
     return Draft(
         kind="rank",
-        sentence=f"a spec has {match['length']} entries, and its array has {rank} dimensions",
+        sentence=f"a spec has {found['length']} entries, and its array has {rank} dimensions",
         cause="A spec has at most one entry for each dimension; missing ones mean whole.",
         fixes=(shorter,),
     )
 
 
-def _broadcast(evidence: ErrorEvidence) -> Draft | None:
-    """Explicit types that do not meet in a broadcast, or a function that wants out_sharding."""
-    if not wordings.SHARDINGS_DO_NOT_MEET.search(evidence.message):
-        return None
-    return sharding.explain(evidence)
-
-
-def _arguments(evidence: ErrorEvidence) -> Draft | None:
+def arguments(_: ErrorEvidence, found: re.Match[str]) -> Draft:
     """in_specs of a shard_map that are not the placements in the arguments' Explicit types."""
-    found = wordings.OTHER_TYPE_THAN_IN_SPECS.search(evidence.message)
-    if found is None:
-        return None
     return Draft(
         kind="in-specs",
         sentence=f"in_specs says {found[1]}, and the argument's type is {found[3].rstrip('.')}",
@@ -230,18 +205,3 @@ def _arguments(evidence: ErrorEvidence) -> Draft | None:
             f"in_specs {found[2]}, or no in_specs: shard_map then takes those of the types",
         ),
     )
-
-
-EXPLAINERS = (
-    Explainer("AssertionError", _constraint),
-    Explainer(wordings.DUPLICATE_SPEC_ERROR, _twice),
-    Explainer("ValueError", _committed),
-    Explainer("ValueError", _devices),
-    Explainer("ValueError", _too_large),
-    Explainer("RuntimeError", _too_large),
-    Explainer("ValueError", _unknown_axis),
-    Explainer("ValueError", _too_long),
-    Explainer("ValueError", _arguments),
-    Explainer("ValueError", _broadcast),
-    Explainer("NotImplementedError", _broadcast),
-)

@@ -221,7 +221,7 @@ def entries_of(aval: Any) -> Entries:
 
 
 def as_spec(entries: Sequence[tuple[str, ...]], **pending: Any) -> PartitionSpec:
-    """Write entries as a spec, as a user would."""
+    """Write entries as a spec of as many, as an array's type has it."""
     parts = [entry[0] if len(entry) == 1 else entry or None for entry in entries]
     return PartitionSpec(*parts, **pending)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import jax
 
@@ -28,29 +30,25 @@ from shardnb.report.model import Value
 from shardnb.report.types import Candidate
 from shardnb.rewrite.expression import Expression
 from shardnb.rewrite.text_edits import Piece
-from shardnb.terms.errors import ErrorKind
 
 _SHOWN = 6  # as many as fit on a screen beside the drawn arrays
 _IN_WORDS = "(inside this line)"
 
 
-def explain(evidence: ErrorEvidence) -> Draft:
-    """Explain a `ShardingTypeError`, whatever its text."""
+def explain(evidence: ErrorEvidence, _: re.Match[str] | None = None) -> Draft:
+    """Explain a `ShardingTypeError`, whatever its text, and other errors of Explicit types."""
     operation = evidence.operation
-    kind, sentence, cause = _diagnosis(evidence, operation)
-    values = _values(evidence, operation)
+    draft = _diagnosis(evidence, operation)
+    draft = replace(draft, values=_values(evidence, operation))
     if operation is None or not _can_be_tried(operation):
         types = operation.avals if operation else evidence.arrays.values()
         meshes = [aval.sharding.mesh for aval in types if not aval.sharding.mesh.empty]
         mesh = mesh_of(meshes[0]) if meshes else None
-        return Draft(kind, sentence, cause, values, mesh=mesh)
+        return replace(draft, mesh=mesh)
     trial = OperationTrial(operation, evidence.grid if _is_of(evidence.grid, operation) else None)
     shown = [(each, _edit(evidence, operation, each.remedy)) for each in trial.remedies()]
-    return Draft(
-        kind=kind,
-        sentence=sentence,
-        cause=cause,
-        values=values,
+    return replace(
+        draft,
         fixes=_best(shown),
         candidates=tuple(_candidate(each, edit[0]) for each, edit in shown[:_SHOWN]),
         checked=True,
@@ -88,24 +86,16 @@ def _are_stale(avals: Iterable[Any]) -> bool:
     return any(aval.sharding.mesh.empty for aval in avals)
 
 
-class Diagnosis(NamedTuple):
-    """What is wrong with an operation."""
-
-    kind: ErrorKind
-    sentence: str
-    cause: str
-
-
-def _diagnosis(evidence: ErrorEvidence, operation: Operation | None) -> Diagnosis:
+def _diagnosis(evidence: ErrorEvidence, operation: Operation | None) -> Draft:
     """Give the kind, the sentence and the cause."""
     if operation is None:
         sentence = first_sentence(evidence.message) or "the placements do not meet"
-        return Diagnosis("other", sentence, "")
+        return Draft("other", sentence, "")
     text = evidence.expression.text if evidence.expression else "this operation"
     name = operation.name
     pending = sorted({axis for aval in operation.avals for axis in aval.sharding.spec.unreduced})
     if pending:
-        return Diagnosis(
+        return Draft(
             "unreduced",
             f"{text} takes a sum that is still pending over {listed(pending)}",
             f"Each device holds a part of the sum. {name} of the parts is not {name} of the sum, "
@@ -115,7 +105,7 @@ def _diagnosis(evidence: ErrorEvidence, operation: Operation | None) -> Diagnosi
     if diagnosis := of_name(text, operation):
         return diagnosis
     if len(operation.meshes) > 1:
-        return Diagnosis(
+        return Draft(
             "mesh",
             f"the operands of {text} are on different meshes",
             "One program runs on one mesh. An array of another mesh has to be moved by "
@@ -126,11 +116,11 @@ def _diagnosis(evidence: ErrorEvidence, operation: Operation | None) -> Diagnosi
     return _of_axis_twice(text, operation)
 
 
-def _of_moved_elements(text: str, operation: Operation) -> Diagnosis | None:
+def _of_moved_elements(text: str, operation: Operation) -> Draft | None:
     """Say of an operation that moves elements between blocks why its result's sharding is open."""
     name = operation.name
     if name == "gather" or name.startswith("scatter"):
-        return Diagnosis(
+        return Draft(
             "gather" if name == "gather" else "scatter",
             f"{text} {'reads' if name == 'gather' else 'writes'} rows that may lie on any device",
             "Which device has a row is known only when the program runs. The result's placement "
@@ -138,7 +128,7 @@ def _of_moved_elements(text: str, operation: Operation) -> Diagnosis | None:
         )
     if name == "reshape":
         shape, new = list(operation.avals[0].shape), list(operation.params["new_sizes"])
-        return Diagnosis(
+        return Draft(
             "reshape",
             f"the blocks of {shape} are no blocks of {new} in {text}",
             "A dimension that is split is cut or joined so that a device's block does not stay one "
@@ -147,12 +137,12 @@ def _of_moved_elements(text: str, operation: Operation) -> Diagnosis | None:
     return None
 
 
-def _of_product(text: str, operation: Operation) -> Diagnosis:
+def _of_product(text: str, operation: Operation) -> Draft:
     """Say what is wrong with a matrix product: its sums, its batch, or else its result."""
     _, batch = operation.params["dimension_numbers"]
     left, right = (entries_of(aval) for aval in operation.avals[:2])
     if axes := axes_summed_in_both(operation):
-        return Diagnosis(
+        return Draft(
             "ambiguous-contraction",
             f"{text} sums over a dimension that is split over {listed(axes)} in both operands",
             "Each device holds a part of the sum. With Explicit axes the result's placement is "
@@ -160,7 +150,7 @@ def _of_product(text: str, operation: Operation) -> Diagnosis:
             "once more, or left as a pending sum. JAX does not choose between them.",
         )
     if any(left[i] != right[j] for i, j in zip(*batch, strict=True)):
-        return Diagnosis(
+        return Draft(
             "batch",
             f"the operands of {text} are split differently along a dimension that they share",
             "A batch dimension is worked on block by block, so both operands have to be cut into "
@@ -169,10 +159,10 @@ def _of_product(text: str, operation: Operation) -> Diagnosis:
     return _of_axis_twice(text, operation)
 
 
-def _of_axis_twice(text: str, operation: Operation) -> Diagnosis:
+def _of_axis_twice(text: str, operation: Operation) -> Draft:
     used = [axis for aval in operation.avals for axes in entries_of(aval) for axis in axes]
     axes = [axis for axis in dict.fromkeys(used) if used.count(axis) > 1] or used
-    return Diagnosis(
+    return Draft(
         "axis-twice",
         f"the result of {text} would be split over {listed(axes[:1])} along two dimensions",
         "An axis can split one dimension of an array only, so one operand has to give it up "
@@ -180,30 +170,30 @@ def _of_axis_twice(text: str, operation: Operation) -> Diagnosis:
     )
 
 
-def _of_other(text: str, operation: Operation, message: str) -> Diagnosis:
+def _of_other(text: str, operation: Operation, message: str) -> Draft:
     name = operation.name
     if wordings.NOT_DIVISIBLE.search(message):
-        return Diagnosis(
+        return Draft(
             "uneven",
             f"the result of {text} has a size that its axis does not divide",
             "The dimension is split, and the result's blocks would not be of one size. Explicit "
             "types have no uneven blocks.",
         )
     if wordings.NOT_IMPLEMENTED.search(message):
-        return Diagnosis(
+        return Draft(
             "no-rule",
             f"JAX has no rule for the placement of {text}",
             f"The result of {name} can be left to propagation: jax.sharding.auto_axes with an "
             "out_sharding.",
         )
     if len({entries_of(aval) for aval in operation.avals if aval.shape}) > 1:
-        return Diagnosis(
+        return Draft(
             "conflict",
             f"the operands of {text} lie differently",
             f"{name} works on blocks that lie alike, and an Explicit axis moves nothing by itself. "
             "One of the operands has to be moved first.",
         )
-    return Diagnosis(
+    return Draft(
         "whole-axis",
         f"{text} needs whole a dimension that is split",
         f"{name} looks at all elements along a dimension, and an Explicit axis gathers nothing by "

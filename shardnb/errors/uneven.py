@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import jax
@@ -11,7 +12,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from shardnb.compiler import divisibility
 from shardnb.compiler.arrays import dtype_name
 from shardnb.compiler.divisibility import Stated
-from shardnb.errors.error_draft import Draft, Explainer, value_on
+from shardnb.errors.error_draft import Draft, value_on
 from shardnb.errors.evidence import ErrorEvidence
 from shardnb.jax_compat import error_wordings as wordings
 from shardnb.jax_compat import frames
@@ -21,7 +22,7 @@ from shardnb.report.types import SpecProblem
 _INNER = "an array inside this line"
 
 
-def _uneven(evidence: ErrorEvidence) -> Draft | None:
+def uneven(evidence: ErrorEvidence, _: re.Match[str]) -> Draft | None:
     """A dimension that the mesh axes do not divide."""
     stated, sizes = _stated(evidence)
     problems = [p for p in divisibility.check(stated, sizes) if p.kind == "uneven"] if sizes else []
@@ -97,10 +98,8 @@ def _fixes(problems: Sequence[SpecProblem]) -> Iterator[str]:
             yield f"{below} or {above} instead of {problem.shape[problem.dim]}"
 
 
-def _mapped(evidence: ErrorEvidence) -> Draft | None:
+def mapped(evidence: ErrorEvidence, _: re.Match[str]) -> Draft:
     """An argument of a shard_map that its in_specs do not divide."""
-    if not wordings.SHARD_MAP_UNEVEN.search(evidence.message):
-        return None
     found = frames.SHARD_MAP_ARGUMENTS.find(evidence.frames)
     if found is not None:
         given = getattr(found.get("dbg"), "arg_names", None) or ()
@@ -128,10 +127,3 @@ def _mapped(evidence: ErrorEvidence) -> Draft | None:
         mesh = wordings.SHARD_MAP_MESH.search(evidence.message)
         sizes = dict(zip(names(mesh[2]), numbers(mesh[1]), strict=True)) if mesh else {}
     return _draft(divisibility.check(stated, sizes), stated, sizes, evidence)
-
-
-EXPLAINERS = (
-    Explainer(wordings.INDIVISIBLE_ERROR, _uneven),
-    Explainer("ValueError", _mapped),
-    Explainer("ValueError", _uneven),
-)

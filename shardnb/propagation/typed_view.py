@@ -76,13 +76,12 @@ def typed_value(aval: Any, name: str) -> TypedValue:
     if not isinstance(aval, jax.core.ShapedArray):
         return TypedValue(name, str(aval), "", (), ())
     sharding, manual = aval.sharding, aval.manual_axis_type
-    spec = tuple(placement.entries(sharding.spec))
     return TypedValue(
         name=name,
         type=aval.str_short(True),  # noqa: FBT003 - JAX calls it short_dtypes
         dtype=dtype_name(aval.dtype),
         shape=tuple(aval.shape),
-        spec=spec + ((),) * (len(aval.shape) - len(spec)),
+        spec=placement.dims_of(sharding.spec, len(aval.shape)),
         varying=ordered(manual.varying, sharding.mesh),
         unreduced=ordered(manual.unreduced | sharding.spec.unreduced, sharding.mesh),
         reduced=ordered(manual.reduced | sharding.spec.reduced, sharding.mesh),

@@ -12,9 +12,10 @@ import jax
 from jax.sharding import NamedSharding
 
 from shardnb.compiler import Program
+from shardnb.compiler.placement import partition_spec
 from shardnb.report.model import Location, Spec
 from shardnb.report.spec import spec_text
-from shardnb.rewrite.program_edits import NotTried, lowered, partition_spec
+from shardnb.rewrite.program_edits import NotTried, lowered
 from shardnb.rewrite.retrace import quiet_retrace
 
 _ARGUMENT = "closed_over"

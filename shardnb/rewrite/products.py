@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import jax
 
 from shardnb.compiler import Program
+from shardnb.compiler.placement import partition_spec
 from shardnb.report.model import Collective, Location, Spec
 from shardnb.report.spec import spec_text
-from shardnb.rewrite.program_edits import NotTried, lowered_with, partition_spec
+from shardnb.rewrite.program_edits import NotTried, lowered_with
 from shardnb.rewrite.rewrite_points import RewritePoint
 from shardnb.rewrite.source_units import SourceUnit
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 import jax
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from jax.sharding import AxisType, NamedSharding
 
 from shardnb.bugs import Inconclusive, refusable
 from shardnb.compiler import Program, Request
-from shardnb.compiler.placement import is_spec, named_leaves
+from shardnb.compiler.placement import is_spec, named_leaves, partition_spec
 from shardnb.report.model import Location, Spec
 from shardnb.report.spec import spec_text
 from shardnb.rewrite import hook
@@ -44,14 +44,6 @@ class Edit(Protocol):
 
     def lowered(self, program: Program) -> Any:
         """Give JAX's lowered stage of the changed program; `Inconclusive` where it is refused."""
-
-
-def partition_spec(spec: Spec) -> PartitionSpec:
-    """Give a spec as JAX has it."""
-    entries = [axes[0] if len(axes) == 1 else axes or None for axes in spec]
-    while entries and entries[-1] is None:
-        entries.pop()
-    return PartitionSpec(*entries)
 
 
 @dataclass(frozen=True)

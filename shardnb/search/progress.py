@@ -24,7 +24,7 @@ def line_on(file: TextIO | None = None) -> Iterator[Callable[[str], None]]:
     It draws on `file` (None: under the cell in a notebook, else on standard error), nothing before
     a second has passed, and not more often than anybody can see.
     """
-    cell = file is None and _in_notebook()
+    cell = file is None and in_kernel()
     write = _cell_line() if cell else _terminal_line(sys.stderr if file is None else file)
     following, drawn = time.perf_counter() + _SILENT, False
 
@@ -73,7 +73,8 @@ def _cell_line() -> Callable[[str], None]:
     return write
 
 
-def _in_notebook() -> bool:
+def in_kernel() -> bool:
+    """Whether this is a notebook's kernel: only there a cell has outputs and widgets are drawn."""
     ipython: Any = sys.modules.get("IPython")
     return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -57,9 +56,3 @@ class Live(anywidget.AnyWidget):
                 hear(content) if isinstance(content, Mapping) else None
             )
         )
-
-
-def in_kernel() -> bool:
-    """Whether this is a notebook's kernel: only there are widgets drawn, and asked."""
-    ipython: Any = sys.modules.get("IPython")
-    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")

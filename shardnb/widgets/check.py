@@ -18,21 +18,21 @@ from shardnb.report.model import Spec
 from shardnb.report.spec import spec_text
 from shardnb.report.types import ShardMapCheck
 from shardnb.rewrite.retrace import quiet_retrace
+from shardnb.search.progress import in_kernel
 from shardnb.views import explanations, live
 from shardnb.views.content import mesh_text
 from shardnb.views.formatting import clean
-from shardnb.widgets.base import Live, in_kernel
-from shardnb.widgets.plan import partition_spec
+from shardnb.widgets.base import Live
 
 
 def _with_specs(call: ShardMapCall, ins: Sequence[Spec], outs: Sequence[Spec]) -> ShardMapCall:
     """Give a call with other specs of single arrays, in the structures that were given."""
     structure = jax.tree_util.tree_structure(call.arguments)
-    in_specs = jax.tree_util.tree_unflatten(structure, list(map(partition_spec, ins)))
+    in_specs = jax.tree_util.tree_unflatten(structure, list(map(placement.partition_spec, ins)))
     if not outs:
         return replace(call, in_specs=in_specs)
     structure = jax.tree_util.tree_structure(call.out_specs, is_leaf=placement.is_spec)
-    out_specs = jax.tree_util.tree_unflatten(structure, list(map(partition_spec, outs)))
+    out_specs = jax.tree_util.tree_unflatten(structure, list(map(placement.partition_spec, outs)))
     return replace(call, in_specs=in_specs, out_specs=out_specs)
 
 
@@ -146,10 +146,8 @@ def _ins(check: ShardMapCheck, call: ShardMapCall) -> list[Any]:
 
 
 def _picker(name: str, shape: Sequence[int] | None, spec: Any) -> dict[str, Any]:
-    rank = len(shape or ())
-    entries = [list(axes) for axes in placement.entries(spec)] if spec is not None else []
-    padded = [*entries, *[[]] * (rank - len(entries))]
-    return {"name": name, "shape": list(shape or ()), "spec": padded}
+    dims = placement.dims_of(PartitionSpec() if spec is None else spec, len(shape or ()))
+    return {"name": name, "shape": list(shape or ()), "spec": [list(axes) for axes in dims]}
 
 
 def _spec(data: Any) -> Spec:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-from jax.sharding import PartitionSpec
 
 from shardnb.compiler import placement
 from shardnb.mesh import MeshSpec, parse_mesh
@@ -59,26 +58,11 @@ def plan_of(axes: tuple[Axis, ...], args: dict[str, Tree], shardings: dict[str, 
         placed = jax.tree_util.tree_leaves(shardings[name])
         leaves = placement.named_leaves({name: tree})
         for (path, leaf), sharding in zip(leaves, placed, strict=True):
-            entries = tuple(placement.entries(sharding.spec))
-            specs.append((path, (*entries, *((),) * (len(leaf.shape) - len(entries)))))
+            specs.append((path, placement.dims_of(sharding.spec, len(leaf.shape))))
     return MeshPlan(axes, tuple(specs))
-
-
-def partition_spec(spec: Spec) -> PartitionSpec:
-    """Give a spec as JAX has it."""
-    entries = [axes[0] if len(axes) == 1 else axes or None for axes in spec]
-    while entries and entries[-1] is None:
-        entries.pop()
-    return PartitionSpec(*entries)
 
 
 def in_specs(plan: MeshPlan, args: dict[str, Tree]) -> dict[str, Tree]:
     """Give a plan's specs in the structure of the arguments."""
     known = dict(plan.specs)
-    return {
-        name: jax.tree_util.tree_unflatten(
-            jax.tree_util.tree_structure(tree),
-            [partition_spec(known[path]) for path, _ in placement.named_leaves({name: tree})],
-        )
-        for name, tree in args.items()
-    }
+    return placement.specs_like(args, (known[path] for path, _ in placement.named_leaves(args)))

@@ -82,8 +82,7 @@ def _typed(equation: Any) -> Spec | None:
     aval = equation.outvars[0].aval if equation.outvars else None
     if not isinstance(aval, jax.core.ShapedArray):
         return None
-    entries = tuple(placement.entries(aval.sharding.spec))
-    return entries + ((),) * (len(aval.shape) - len(entries))
+    return placement.dims_of(aval.sharding.spec, len(aval.shape))
 
 
 def _is_backward(equation: Any) -> bool:

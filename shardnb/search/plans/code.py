@@ -9,6 +9,7 @@ from typing import Any
 import jax
 from jax.sharding import PartitionSpec
 
+from shardnb.compiler.divisibility import text as spec_text
 from shardnb.report.model import Mesh
 from shardnb.search.plans.patterns import STAR, path_pattern
 
@@ -59,13 +60,13 @@ def _mapped(name: str, specs: Tree) -> str:
     )[0]
     placed: dict[str, set[str]] = {}
     for path, spec in paths:
-        placed.setdefault(path_pattern(path), set()).add(spec_code(spec))
+        placed.setdefault(path_pattern(path), set()).add(spec_text(spec))
     rows = {
         (
             _regex(path_pattern(path))
             if len(placed[path_pattern(path)]) == 1
             else _regex(jax.tree_util.keystr(path))
-        ): spec_code(spec)
+        ): spec_text(spec)
         for path, spec in paths
     }
     body = ", ".join(f"{pattern!r}: {spec}" for pattern, spec in rows.items())
@@ -79,7 +80,7 @@ def _regex(pattern: str) -> str:
 def _literal(tree: Tree) -> str | None:
     """Write a tree of dicts, lists and tuples; None where it has other nodes."""
     if isinstance(tree, PartitionSpec):
-        return spec_code(tree)
+        return spec_text(tree)
     if type(tree) is dict:
         parts = {key: _literal(value) for key, value in tree.items()}
         if any(text is None for text in parts.values()):
@@ -102,12 +103,3 @@ def _sequence(tree: Sequence[Tree]) -> str | None:
 
 def _tuple(parts: Sequence[str]) -> str:
     return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
-
-
-def spec_code(spec: PartitionSpec) -> str:
-    """Write a spec as `P(...)`.
-
-    >>> spec_code(PartitionSpec(None, ("data", "model")))
-    "P(None, ('data', 'model'))"
-    """
-    return f"P({', '.join(map(repr, spec))})"

@@ -65,8 +65,7 @@ def patterns_of(args: Mapping[str, Tree], specs: Mapping[str, Tree]) -> tuple[Pa
         replicated: Spec = ((),) * len(shape)
         given: Spec | None = None
         if spec is not None:
-            given = tuple(placement.entries(getattr(spec, "spec", spec)))
-            given = (*given, *replicated[len(given) :])
+            given = placement.dims_of(getattr(spec, "spec", spec), len(shape))
         elif is_key:
             given = replicated
         key = name, path_pattern(path), dtype, shape, given

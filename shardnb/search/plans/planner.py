@@ -10,14 +10,12 @@ from typing import Any
 
 import jax
 
-from shardnb.compiler import Request, build
+from shardnb.compiler import Request, build, placement
 from shardnb.compiler.call import read_call
-from shardnb.compiler.placement import named_leaves
 from shardnb.findings import report_of_program
 from shardnb.mesh import Grid, make_grid
 from shardnb.report.model import Report
 from shardnb.report.plans import Plan, Plans
-from shardnb.rewrite.program_edits import partition_spec
 from shardnb.search.plans.code import written
 from shardnb.search.plans.front import front
 from shardnb.search.plans.patterns import Pattern, patterns_of
@@ -158,7 +156,7 @@ def _field(request: Request, hardware: str | None) -> Field:
     patterns = patterns_of(arguments, request.in_specs)
     space = Space(patterns, tuple(mesh.shape.items()))
     program = build(replace(request, in_specs=trees(arguments, patterns, space.start)))
-    names = tuple(name for name, _ in named_leaves(arguments))
+    names = tuple(name for name, _ in placement.named_leaves(arguments))
     field = Field(program, mesh, space, names, hardware)
     # Like axes may change names, unless the program or the hardware tells them apart.
     distinct = field.estimator.names_axes or mesh.coords is not None or hardware is not None
@@ -169,17 +167,11 @@ def _field(request: Request, hardware: str | None) -> Field:
 def trees(args: Mapping[str, Tree], patterns: Sequence[Pattern], state: State) -> dict[str, Tree]:
     """Give a state as specs in the arguments' own structure."""
     by_number = {
-        member: partition_spec(spec)
+        member: spec
         for pattern, spec in zip(patterns, state, strict=True)
         for member in pattern.members
     }
-    specs_of, number = {}, 0
-    for name, tree in args.items():
-        leaves, structure = jax.tree_util.tree_flatten(tree)
-        specs = [by_number[number + at] for at in range(len(leaves))]
-        specs_of[name] = jax.tree_util.tree_unflatten(structure, specs)
-        number += len(leaves)
-    return specs_of
+    return placement.specs_like(dict(args), (by_number[at] for at in range(len(by_number))))
 
 
 @dataclass(frozen=True)
