@@ -63,10 +63,10 @@ def _listed(instruction: Instruction, name: str) -> tuple[int, ...]:
 
 _ELEMENTWISE = (
     "abs add and atan2 bitcast-convert cbrt ceil clamp compare complex convert copy "
-    "cosine divide erf exponential exponential-minus-one floor imag is-finite log log- "
-    "plus-one logistic maximum minimum multiply negate not or popcnt power real reduce- "
-    "precision remainder round-nearest-afz round-nearest-even rsqrt select shift-left "
-    "shift-right-arithmetic shift-right-logical sign sine sqrt subtract tan tanh xor "
+    "cosine divide erf exponential exponential-minus-one floor imag is-finite log "
+    "log-plus-one logistic maximum minimum multiply negate not or popcnt power real "
+    "reduce-precision remainder round-nearest-afz round-nearest-even rsqrt select shift-left "
+    "shift-right-arithmetic shift-right-logical sign sine sqrt subtract tan tanh xor"
 )
 ELEMENTWISE = frozenset(_ELEMENTWISE.split())
 """The operations that work element by element."""

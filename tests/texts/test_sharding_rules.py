@@ -66,6 +66,13 @@ def test_dots_of_equal_shapes_are_told_by_their_contracting_dims(dims, factors):
     assert found.of(node, ((4, 4), (4, 4))).operands[1] == factors
 
 
+@pytest.mark.parametrize("opcode", ["log-plus-one", "reduce-precision", "tanh"])
+def test_what_works_element_by_element_needs_no_rule_of_shardy(opcode):
+    node = instruction(f"%c = f32[4,8]{{1,0}} {opcode}(%a)")
+    rule = NO_RULES.of(node, ((4, 8),))
+    assert rule.operands == rule.results == ((("i_0",), ("i_1",)),)
+
+
 def test_slices_of_equal_shapes_are_told_by_where_they_start():
     types = "(tensor<4x4xf32>) -> tensor<2x4xf32>"
     found = rules(
