@@ -1,6 +1,6 @@
 """The command line: `shardnb demo`, `lab`, `explain`, `read` and `diff`.
 
-Exit status: 0, 1 where a collective is there that `--forbid` forbids, 2 for bad input.
+Exit status: 0; 1 if the program has a collective that `--forbid` forbids; 2 for bad input.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shardnb import __version__
 from shardnb.commands.command_error import CommandError
 from shardnb.terms.axis_types import AXIS_TYPES
 
-# Nothing here imports JAX or Jupyter before a command needs it: --help answers at once.
+# Nothing here imports JAX or Jupyter before a command needs it, so that --help is instant.
 if TYPE_CHECKING:
     from shardnb.report import Report
 
@@ -26,7 +26,7 @@ PAGE = Path("shardnb-demo.html")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; gives the exit status."""
+    """Run a command; returns the exit status."""
     given = _parser().parse_args(argv)
     try:
         if getattr(given, "forbid", None):
@@ -96,7 +96,7 @@ def _diff(given: argparse.Namespace) -> int:
 
 
 def _give(result: Report | Sequence[Report], given: argparse.Namespace) -> int:
-    """Print reports, write the page where one is asked for, and judge them by `--forbid`."""
+    """Print reports, write them as a page if asked, and check them against `--forbid`."""
     from shardnb.commands import output
     from shardnb.report import Report
 
@@ -108,7 +108,7 @@ def _give(result: Report | Sequence[Report], given: argparse.Namespace) -> int:
 
 
 def _judged(reports: Sequence[Report], given: argparse.Namespace) -> int:
-    """Say where a page was written, and which collectives `--forbid` forbids; gives the status."""
+    """Print where a page was written and which collectives are forbidden; returns the status."""
     from shardnb.commands import output
 
     if given.html is not None:
@@ -163,14 +163,14 @@ def _add_explain(commands: Commands) -> None:
     explain.set_defaults(command=_explain)
     explain.add_argument("target", metavar="FILE.py:function | FILE.ipynb")
     explain.add_argument("--mesh", metavar="data=4,model=2", help="the mesh of devices")
-    explain.add_argument("--axes", metavar="|".join(AXIS_TYPES), help="the type of its axes")
-    explain.add_argument("--on", metavar="cpu|attached|v5e:2x4", help="the devices it is laid on")
+    explain.add_argument("--axes", metavar="|".join(AXIS_TYPES), help="the type of the mesh axes")
+    explain.add_argument("--on", metavar="cpu|attached|v5e:2x4", help="the devices of the mesh")
     explain.add_argument(
         "--arg",
         action="append",
         default=[],
         metavar="x=f32[256@data,512]",
-        help="an argument as a type: no array has to exist; once for each",
+        help="the type of an argument, for which no array is needed; repeat it for each argument",
     )
     explain.add_argument(
         "--args", metavar="EXPR", help="all arguments, as an expression in the file's names"
@@ -181,17 +181,17 @@ def _add_explain(commands: Commands) -> None:
 
 
 def _add_read(commands: Commands) -> None:
-    text = "explain an HLO dump that was made elsewhere"
+    text = "explain an HLO dump from any machine"
     read = commands.add_parser("read", help=text, description=text)
     read.set_defaults(command=_read)
     what = "a file with HLO text, a folder that XLA dumped to, or - for standard input"
     read.add_argument("dump", metavar="DUMP", help=what)
-    read.add_argument("--mesh", metavar="data=4,model=2", help="the mesh that it was compiled for")
+    read.add_argument("--mesh", metavar="data=4,model=2", help="the mesh it was compiled for")
     _add_output(read, None)
 
 
 def _add_diff(commands: Commands) -> None:
-    text = "compare two reports that were saved as JSON; --forbid judges the second"
+    text = "compare two reports saved as JSON; --forbid checks the second"
     diff = commands.add_parser("diff", help=text, description=text)
     diff.set_defaults(command=_diff)
     diff.add_argument("before", type=Path, metavar="A.json")
@@ -202,14 +202,14 @@ def _add_diff(commands: Commands) -> None:
 def _add_output(parser: argparse.ArgumentParser, page: Path | None) -> None:
     parser.add_argument("--json", action="store_true", help="print the reports as JSON")
     parser.add_argument(
-        "--html", type=Path, default=page, metavar="PATH", help="write the reports as one page"
+        "--html", type=Path, default=page, metavar="PATH", help="write the reports as one HTML page"
     )
     parser.add_argument(
         "--forbid",
         action="append",
         default=[],
         metavar="inferred|all-gather|...",
-        help="exit with 1 where a report has such a collective",
+        help="exit with status 1 if a report has such a collective",
     )
 
 

@@ -140,7 +140,7 @@ def test_what_is_not_there_may_be_forbidden(layer):
     ("words", "line"),
     [
         (["there.py:f"], "there is no file there.py"),
-        (["there"], "'there' is neither FILE.py:function nor FILE.ipynb"),
+        (["there"], "expected FILE.py:function or FILE.ipynb, got 'there'"),
         (["there.ipynb"], "there is no file there.ipynb"),
         (
             ["there.py:f", "--forbid", "gossip"],
@@ -157,11 +157,15 @@ def test_bad_input_is_answered_with_one_line(words, line, capsys, monkeypatch, t
     ("function", "words", "line"),
     [
         ("layr", [], "has no function layr"),
-        ("answer", [], "is no function"),
-        ("layer", ["--arg", "x=f32[2,2]"], "layer needs W: say --arg W=f32[256@data,512]"),
-        ("layer", ["--arg", "q=f32[2,2]"], "layer has no parameter q; it has x, W, scale"),
-        ("layer", ["--arg", "x=f32[2,b]"], "'b' in 'x=f32[2,b]' is no dimension: an argument is"),
-        ("layer", ["--arg", "x"], "'x' is no argument: an argument is written as x=f32["),
+        ("answer", [], "is not a function"),
+        ("layer", ["--arg", "x=f32[2,2]"], "layer needs W: add --arg W=f32[256@data,512]"),
+        ("layer", ["--arg", "q=f32[2,2]"], "layer has no parameter q, only x, W, scale"),
+        (
+            "layer",
+            ["--arg", "x=f32[2,b]"],
+            "'b' in 'x=f32[2,b]' is not a dimension: an argument is",
+        ),
+        ("layer", ["--arg", "x"], "cannot read the argument 'x': an argument is written as x=f32["),
         ("layer", ["--args", "nothing()"], "--args 'nothing()': NameError: name 'nothing'"),
         (
             "layer",
@@ -171,7 +175,7 @@ def test_bad_input_is_answered_with_one_line(words, line, capsys, monkeypatch, t
         (
             "layer",
             ["--mesh", "data=4", "--arg", "x=f99[4,2]", "--arg", "W=f32[2,2]"],
-            "float99 of x is no dtype",
+            "float99 of x is not a dtype",
         ),
         (
             "layer",
@@ -254,7 +258,7 @@ def test_a_notebook_whose_cell_raises_is_an_error_of_one_line(tmp_path, capsys):
 def test_what_is_no_notebook_is_an_error_of_one_line(tmp_path, capsys):
     path = tmp_path / "text.ipynb"
     path.write_text("hello")
-    assert complaint(capsys, "explain", path) == f"{path} is no notebook"
+    assert complaint(capsys, "explain", path) == f"{path} is not a notebook"
 
 
 def test_reports_in_a_page_are_escaped(tmp_path):

@@ -72,7 +72,7 @@ def test_what_a_dump_may_not_have_gives_status_1(dump, capsys):
 def test_bad_dumps_are_answered_with_one_line(dump, tmp_path, capsys):
     assert "there is no file nothing.txt" in complaint(capsys, "read", "nothing.txt")
     assert "the mesh has 4: data=4" in complaint(capsys, "read", dump, "--mesh", "data=4")
-    assert "is no mesh axis" in complaint(capsys, "read", dump, "--mesh", "data")
+    assert "is not a mesh axis" in complaint(capsys, "read", dump, "--mesh", "data")
     dump.write_text(DUMP[:-10])
     assert "cut off" in complaint(capsys, "read", dump)
     dump.write_bytes(b"\xff\x00")
@@ -96,8 +96,8 @@ def test_diff_gives_json_and_a_page(saved, tmp_path, capsys):
     assert cli.main(["diff", *map(str, saved), "--json", "--html", str(page)]) == 0
     changes = json.loads(capsys.readouterr().out)["changes"]
     # 64 x 1024 floats on 2 devices: an all-reduce sends them once, an all-gather the half.
-    assert {"name": "bytes sent by a device", "before": "262144", "after": "131072"} in changes
-    assert "bytes sent by a device: 262144 -&gt; 131072" in page.read_text()
+    assert {"name": "bytes sent per device", "before": "262144", "after": "131072"} in changes
+    assert "bytes sent per device: 262144 -&gt; 131072" in page.read_text()
 
 
 def test_diff_judges_the_second_report(saved, capsys):
@@ -110,7 +110,7 @@ def test_diff_judges_the_second_report(saved, capsys):
 def test_bad_reports_are_answered_with_one_line(saved, tmp_path, capsys):
     broken = tmp_path / "broken.json"
     broken.write_text("{")
-    assert "no JSON of a report" in complaint(capsys, "diff", saved[0], broken)
+    assert "not the JSON of a report" in complaint(capsys, "diff", saved[0], broken)
     assert "cannot be read" in complaint(capsys, "diff", saved[0], tmp_path / "none.json")
     broken.write_text('{"version": 99}')
     assert "update shardnb" in complaint(capsys, "diff", broken, saved[0])

@@ -1,1 +1,1 @@
-"""What the command line does, apart from reading it."""
+"""The commands of the command line."""

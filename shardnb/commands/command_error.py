@@ -1,14 +1,14 @@
-"""The one error that the command line shows as a line instead of a traceback."""
+"""The error that the command line shows as one line instead of a traceback."""
 
 from __future__ import annotations
 
 
 class CommandError(Exception):
-    """Bad input; the message is one line that names the thing and shows the right form."""
+    """Bad input; the message is one line that names the input and shows the right form."""
 
 
 def in_one_line(error: BaseException) -> str:
-    r"""Give an exception as Python prints it, without what follows its first line.
+    r"""Return the first line of an exception, as Python prints it.
 
     >>> in_one_line(ValueError("no such axis\nthe axes are x, y"))
     'ValueError: no such axis'

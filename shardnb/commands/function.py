@@ -38,19 +38,19 @@ class CallOptions:
 def explain(target: str, call: CallOptions) -> Report:
     """Import the file of `FILE.py:function` and explain the function.
 
-    Raises `CommandError` for a file or a function that is not there, and where the file, the
-    arguments or the compiler raise.
+    Raises `CommandError` for a file or a function that does not exist, and for an error in the
+    file, in the arguments or while compiling.
     """
     path, _, name = target.rpartition(":")
     if not path.endswith(".py") or not name:
-        raise CommandError(f"{target!r} is neither FILE.py:function nor FILE.ipynb")
+        raise CommandError(f"expected FILE.py:function or FILE.ipynb, got {target!r}")
     module = _imported(Path(path))
     try:
         function = operator.attrgetter(name)(module)
     except AttributeError as error:
         raise CommandError(f"{path} has no function {name}") from error
     if not callable(function):
-        raise CommandError(f"{name} in {path} is no function")
+        raise CommandError(f"{name} in {path} is not a function")
     args, kwargs, in_specs = _arguments(function, name, call, module)
     out_specs = _evaluated(call.out_specs, module, "--out-specs")
     import shardnb
@@ -66,7 +66,7 @@ def explain(target: str, call: CallOptions) -> Report:
             out_specs=out_specs,
             **kwargs,
         )
-    # Whatever the user's function, JAX and XLA raise: an error of the command is one line.
+    # The user's function, JAX and XLA may raise anything; the command shows one line.
     except Exception as error:
         raise CommandError(f"{name}: {in_one_line(error)}") from error
 
@@ -76,9 +76,9 @@ def _imported(path: Path) -> ModuleType:
         raise CommandError(f"there is no file {path}")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise CommandError(f"{path} is no Python file")
+        raise CommandError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
-    # As when Python runs the file: its neighbours can be imported, and it is a known module.
+    # As when Python runs the file: it can import its neighbours, and is itself in sys.modules.
     sys.path.insert(0, str(path.parent.resolve()))
     sys.modules.setdefault(path.stem, module)
     try:
@@ -91,7 +91,7 @@ def _imported(path: Path) -> ModuleType:
 def _arguments(
     function: Callable[..., Any], name: str, call: CallOptions, module: ModuleType
 ) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
-    """Give a function's arguments, those by keyword, and their specs."""
+    """Return a function's positional arguments, its keyword arguments, and their specs."""
     if call.args is not None:
         args = _evaluated(call.args, module, "--args")
         in_specs = _evaluated(call.in_specs, module, "--in-specs")
@@ -99,7 +99,7 @@ def _arguments(
     given = {argument.name: argument for argument in map(typed_arguments.parse, call.arguments)}
     parameters = inspect.signature(function).parameters
     _check(name, parameters, given)
-    # By position up to the first one that is left out or can be given by keyword only.
+    # By position up to the first one that is missing or keyword-only.
     leading = itertools.takewhile(
         lambda key: key in given and parameters[key].kind is not inspect.Parameter.KEYWORD_ONLY,
         parameters,
@@ -115,9 +115,9 @@ def _check(
     parameters: Mapping[str, inspect.Parameter],
     given: dict[str, typed_arguments.Argument],
 ) -> None:
-    """Raise `CommandError` for an argument that the function does not take, or needs besides."""
+    """Raise `CommandError` for an argument that the function does not take, or that is missing."""
     for unknown in sorted(set(given) - set(parameters)):
-        raise CommandError(f"{name} has no parameter {unknown}; it has {', '.join(parameters)}")
+        raise CommandError(f"{name} has no parameter {unknown}, only {', '.join(parameters)}")
     missing = [
         parameter.name
         for parameter in parameters.values()
@@ -125,7 +125,7 @@ def _check(
     ]
     if missing:
         raise CommandError(
-            f"{name} needs {', '.join(missing)}: say --arg {missing[0]}=f32[256@data,512], "
+            f"{name} needs {', '.join(missing)}: add --arg {missing[0]}=f32[256@data,512], "
             "or --args with an expression for all"
         )
 
@@ -139,12 +139,12 @@ def _value(argument: typed_arguments.Argument) -> Any:
         return jax.ShapeDtypeStruct(argument.shape, argument.dtype)
     except TypeError as error:
         raise CommandError(
-            f"{argument.dtype} of {argument.name} is no dtype, such as f32, bf16, int8 or bool"
+            f"{argument.dtype} of {argument.name} is not a dtype such as f32, bf16, int8 or bool"
         ) from error
 
 
 def _spec(argument: typed_arguments.Argument) -> Any:
-    """Give the spec that an argument states; without axes it states none."""
+    """Return the spec in the type of an argument, or None if the type names no axes."""
     if argument.dtype is None or not any(argument.spec):
         return None
     from jax.sharding import PartitionSpec

@@ -16,7 +16,7 @@ DEMO = "01_quickstart.ipynb"
 
 
 def demo() -> Path:
-    """Give the path of the demo's notebook: in the package, or in a checkout's notebooks/."""
+    """Return the path of the demo notebook: in the package, or in a checkout's notebooks/."""
     package = Path(str(resources.files("shardnb")))
     for path in (package / "demo" / DEMO, package.parent / "notebooks" / DEMO):
         if path.is_file():
@@ -25,10 +25,10 @@ def demo() -> Path:
 
 
 def run(path: Path) -> list[Report]:
-    """Run a notebook's cells in a kernel of its own, and give the reports that they showed.
+    """Run a notebook's cells in a new kernel, and return the reports that they showed.
 
-    The file stays as it is. Raises `CommandError` where there is no notebook, where a cell
-    raises, and where the `lab` extra is not installed.
+    The file is not changed. Raises `CommandError` if there is no notebook, if a cell raises, or if
+    the `lab` extra is not installed.
     """
     try:
         import nbformat
@@ -41,7 +41,7 @@ def run(path: Path) -> list[Report]:
     except FileNotFoundError as error:
         raise CommandError(f"there is no file {path}") from error
     except nbformat.reader.NotJSONError as error:
-        raise CommandError(f"{path} is no notebook") from error
+        raise CommandError(f"{path} is not a notebook") from error
     client = NotebookClient(
         notebook,
         timeout=600,
@@ -57,9 +57,9 @@ def run(path: Path) -> list[Report]:
 
 
 def reports(notebook: Any) -> Iterator[Report]:
-    """Give the reports in a notebook's outputs, in order.
+    """Return the reports in a notebook's outputs, in order.
 
-    Raises `CommandError` for one that a newer shardnb wrote.
+    Raises `CommandError` for a report that a newer shardnb wrote.
     """
     for cell in notebook.cells:
         for output in cell.get("outputs", ()):

@@ -1,4 +1,4 @@
-"""What a command gives back: reports as text, as JSON, as a page, and a verdict."""
+"""The output of a command: reports as text, JSON or a page, and the check of `--forbid`."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ _RULE = '\n<hr style="margin: 32px 0">\n'
 
 
 def as_text(reports: Sequence[Report]) -> str:
-    """Give reports as text, one after another."""
+    """Return reports as text, one after another."""
     if not reports:
-        return "No cell showed a report: has the notebook a %%shard cell?"
+        return "No cell showed a report: does the notebook have a %%shard cell?"
     return _RULED.join(str(report).rstrip() for report in reports)
 
 
 def as_json(reports: Report | Sequence[Report]) -> str:
-    """Give a report as JSON, and several as a JSON array."""
+    """Return one report as a JSON object, or several as an array."""
     if isinstance(reports, Report):
         return reports.to_json(texts=False)
     return f"[{',\n'.join(report.to_json(texts=False) for report in reports)}]"
 
 
 def diff_as_json(before: Report, after: Report) -> str:
-    """Give what changed between two reports as JSON: names, and figures before and after."""
+    """Return the changes between two reports as JSON: names, and figures before and after."""
     changes = [vars(change) for change in before.diff(after).changes]
     return json.dumps({"changes": changes}, indent=2)
 
@@ -53,7 +53,7 @@ def diff_as_json(before: Report, after: Report) -> str:
 def write_page(reports: Sequence[Report], path: Path, diff: Diff | None = None) -> None:
     """Write reports as one HTML file that needs no JavaScript and no network.
 
-    `diff` is what changed between them, and stands before them.
+    `diff` is the text of what changed between them, shown first.
     """
     from shardnb.views import html
 
@@ -67,11 +67,11 @@ def write_page(reports: Sequence[Report], path: Path, diff: Diff | None = None) 
 
 
 def forbidden(reports: Sequence[Report], options: Sequence[str]) -> list[str]:
-    """Give a line for each collective that one of the words in `options` forbids."""
+    """Return a line for each collective that one of the words in `options` forbids."""
     words = _words(options)
     return [
         *(
-            f"the collectives of {report.title} are not known: it is not partitioned yet"
+            f"the collectives of {report.title} are unknown: it is not partitioned yet"
             for report in reports
             if words and not report.partitioned
         ),
@@ -85,13 +85,13 @@ def forbidden(reports: Sequence[Report], options: Sequence[str]) -> list[str]:
 
 
 def check_words(options: Sequence[str]) -> None:
-    """Check that what `options` forbid is something that a report can have."""
+    """Check that `options` forbid only kinds and origins that exist."""
     from shardnb.terms.causes import AskedBy
     from shardnb.terms.collectives import KINDS
 
     known = (*get_args(AskedBy), *KINDS)
     for word in sorted(_words(options) - set(known)):
-        raise CommandError(f"{word!r} is nothing to forbid; there are {', '.join(known)}")
+        raise CommandError(f"{word!r} cannot be forbidden; the choices are {', '.join(known)}")
 
 
 def _words(options: Sequence[str]) -> set[str]:

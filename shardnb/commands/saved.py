@@ -10,9 +10,9 @@ from shardnb.report import Report
 
 
 def read(target: str, mesh: str | None) -> Report:
-    """Give the report of an HLO dump in a file, or on standard input where the target is `-`.
+    """Return the report of an HLO dump in a file, or on standard input if the target is `-`.
 
-    Raises `CommandError` where there is no such file, and for a text or a mesh that is wrong.
+    Raises `CommandError` for a missing file, and for a text or mesh that is wrong.
     """
     from shardnb.reading import explain_hlo
 
@@ -25,9 +25,9 @@ def read(target: str, mesh: str | None) -> Report:
 
 
 def load(path: Path) -> Report:
-    """Give a report that was saved as JSON.
+    """Return a report that was saved as JSON.
 
-    Raises `CommandError` where there is none, and for one that a newer shardnb wrote.
+    Raises `CommandError` for a file without a report, or one that a newer shardnb wrote.
     """
     try:
         return Report.from_json(path.read_bytes())

@@ -1,4 +1,4 @@
-"""Arguments written as types, `x=f32[256@data,512]`: shapes that no array has to exist for."""
+"""Arguments written as types, such as `x=f32[256@data,512]`, which need no array."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _DIM = re.compile(r"\s*(\d+)\s*(?:@\s*(\w+|\([\w\s,]+\))\s*)?(?:,|$)")
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument by name: an array's dtype, shape and the mesh axes of each dimension, or a value.
+    """An argument by name: the dtype, shape and mesh axes per dimension of an array, or a value.
 
-    `dtype` is None where `value` is the argument itself, a Python literal.
+    `dtype` is None if the argument is the Python literal `value`.
     """
 
     name: str
@@ -39,7 +39,7 @@ def parse(text: str) -> Argument:
     """
     name, equals, rest = (part.strip() for part in text.partition("="))
     if not equals or not name.isidentifier():
-        raise CommandError(f"{text!r} is no argument: {FORM}")
+        raise CommandError(f"cannot read the argument {text!r}: {FORM}")
     match = _TYPE.fullmatch(rest)
     if match is None:
         return Argument(name, value=_literal(text, rest))
@@ -51,7 +51,7 @@ def _literal(text: str, value: str) -> Any:
     try:
         return ast.literal_eval(value)
     except (ValueError, SyntaxError) as error:
-        raise CommandError(f"{text!r} is no argument: {FORM}") from error
+        raise CommandError(f"cannot read the argument {text!r}: {FORM}") from error
 
 
 def _dimensions(text: str, dims: str) -> tuple[tuple[int, ...], tuple[tuple[str, ...], ...]]:
@@ -61,7 +61,7 @@ def _dimensions(text: str, dims: str) -> tuple[tuple[int, ...], tuple[tuple[str,
     while at < len(dims):
         match = _DIM.match(dims, at)
         if match is None:
-            raise CommandError(f"{dims[at:].strip()!r} in {text!r} is no dimension: {FORM}")
+            raise CommandError(f"{dims[at:].strip()!r} in {text!r} is not a dimension: {FORM}")
         shape.append(int(match[1]))
         spec.append(tuple(axis.strip() for axis in (match[2] or "").strip("()").split(",") if axis))
         at = match.end()
@@ -69,7 +69,7 @@ def _dimensions(text: str, dims: str) -> tuple[tuple[int, ...], tuple[tuple[str,
 
 
 def _dtype(name: str) -> str:
-    """Give numpy's name of a dtype that is written as in HLO or in JAX's types."""
+    """Return NumPy's name of a dtype that is written as in HLO or in JAX's types."""
     if name == "pred":
         return "bool"
     match = re.fullmatch(r"([a-z]+?)(\d+)", name)

@@ -1,7 +1,8 @@
-"""Hardware as its makers describe it. What no source says stays None.
+"""Hardware as its makers describe it. A figure without a source is None.
 
-All figures are of one chip: floating-point operations a second for dense bf16, bytes of memory,
-and bytes a second. A link's is one way; it carries as much the other way at the same time.
+All figures are per chip: floating-point operations per second for dense bf16, bytes of memory, and
+bytes per second. A link's figure is for one direction; it carries as much in the other direction at
+the same time.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ Wraps = Literal["pod", "cubes"]
 
 @dataclass(frozen=True)
 class Hardware:
-    """A chip and what joins it to others.
+    """A chip and its interconnect.
 
-    `kinds` are JAX's names of its devices, `devices` how many of them one chip is. A TPU has
-    links along `dims` physical dimensions, closed to rings along a dimension as long as the
-    `pod`'s, or where every dimension is a multiple of 4 (`wraps` is `cubes`); `hop` is the
-    seconds of one hop. A GPU (`dims` is 0) reaches the others of its `node` over a switch, and
-    those beyond at `network` bytes a second.
+    `kinds` are JAX's names for its devices, `devices` is how many of them one chip has. A TPU has
+    links along `dims` physical dimensions, with wraparound along a dimension as long as the
+    `pod`'s, or if every dimension is a multiple of 4 (`wraps` is `cubes`); `hop` is the latency of
+    one hop in seconds. A GPU (`dims` is 0) reaches the others of its `node` over a switch, and
+    other nodes at `network` bytes per second.
     """
 
     name: str
@@ -47,7 +48,7 @@ _BOOK = '"How to Scale Your Model", chapter 2 (ICI) and 3 (1 us a hop)'
 _CLOUD = "the Cloud TPU documentation's page on {} (flops, HBM)"
 _HOPS = _BOOK.replace("chapter 2 (ICI) and 3", "chapter 3")
 _PAPER = '"A Domain-Specific Supercomputer for Training Deep Neural Networks", CACM 2020'
-# A pod of v3 adds up 340 TB/s over 1024 chips of 4 links: 83 GB/s a link, as in the paper.
+# A v3 pod has 340 TB/s in total over 1024 chips with 4 links: 83 GB/s per link, as in the paper.
 _V3 = f"{_CLOUD.format('v3')}; {_PAPER} (ICI); {_HOPS}"
 _DATASHEET = "NVIDIA's {} datasheet (flops without sparsity, HBM, NVLink), {} datasheet (network)"
 
@@ -112,7 +113,7 @@ HARDWARE: tuple[Hardware, ...] = (
 
 
 def find_hardware(name: str) -> Hardware | None:
-    """Give the hardware that JAX calls by a device kind, or people by a short name.
+    """Return the hardware with a JAX device kind, or with a short name such as `h100`.
 
     >>> find_hardware("TPU v5 lite").name, find_hardware("H100").name, find_hardware("cpu")
     ('TPU v5e', 'NVIDIA H100 SXM', None)

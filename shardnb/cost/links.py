@@ -1,4 +1,4 @@
-"""Which physical links the devices of a group exchange over, from their coordinates."""
+"""The physical links that the devices of a group communicate over, from their coordinates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMES = "xyz"
 
 @dataclass(frozen=True)
 class ChipRow:
-    """Chips in a row along a physical dimension: `stride` links apart, closed to a ring or not."""
+    """Chips in a row along a physical dimension, `stride` links apart, with wraparound or not."""
 
     dim: int
     size: int
@@ -29,7 +29,7 @@ class ChipRow:
 
     @property
     def hops(self) -> int:
-        """Links between the two chips of it that are furthest from each other."""
+        """Links between its two chips that are furthest apart."""
         return (self.size // 2 if self.ring else self.size - 1) * self.stride
 
     def __str__(self) -> str:
@@ -40,10 +40,10 @@ class ChipRow:
 
 @dataclass(frozen=True)
 class Route:
-    """What the chips of a group exchange over: the lines whose product they are.
+    """The lines of chips whose product the chips of a group are.
 
-    `per_chip` devices of each of the `chips` belong to a group, and `sharers` groups at a time
-    use the same chips.
+    `per_chip` devices of each chip belong to a group, and `sharers` groups use the same chips at
+    the same time.
     """
 
     chips: int
@@ -57,13 +57,13 @@ class Route:
 
     @property
     def hops(self) -> int:
-        """Links from one end to the other."""
+        """Links from one end of the group to the other."""
         return sum(line.hops for line in self.lines)
 
 
 @dataclass(frozen=True)
 class Torus:
-    """Chips on a grid of `shape`, and the coordinates of each device by its position."""
+    """Chips on a grid of `shape`, and the coordinates of each device by its mesh position."""
 
     shape: tuple[int, ...]
     rings: tuple[bool, ...]
@@ -71,9 +71,9 @@ class Torus:
 
     @classmethod
     def of(cls, mesh: Mesh, hardware: Hardware) -> Torus | None:
-        """Give the torus of a mesh whose devices have coordinates.
+        """Return the torus of a mesh whose devices have coordinates.
 
-        The slice is the one that the target names, else the least that holds the devices.
+        The slice is the one that the target names, else the smallest that contains the devices.
         """
         if not mesh.coords or not hardware.dims:
             return None
@@ -88,11 +88,11 @@ class Torus:
 
     @cached_property
     def devices(self) -> int:
-        """How many devices one chip is."""
+        """Devices per chip."""
         return max(Counter(self.coords).values())
 
     def route(self, groups: Groups) -> Route | None:
-        """Say what groups exchange over: the slowest of them, or None where a group is no box."""
+        """Return the lines of the slowest group, or None if a group is not a box."""
         if groups not in self._routes:
             routes = {self._route(group) for group in groups}
             known = [route for route in routes if route]
@@ -100,7 +100,7 @@ class Torus:
             self._routes[groups] = min(known, key=_capacity) if boxes else None
         return self._routes[groups]
 
-    # A report has many collectives over the same groups, so what is known of groups is kept.
+    # A report has many collectives over the same groups, so the answers are cached.
     @cached_property
     def _routes(self) -> dict[Groups, Route | None]:
         return {}
@@ -126,9 +126,9 @@ class Torus:
         return ChipRow(dim, len(values), stride, ring)
 
     def ring_loads(self, groups: Groups) -> tuple[int, int]:
-        """Send around each group in its own order: how many share the busiest link one way.
+        """Count how many transfers share the busiest link when each group sends in its own order.
 
-        The first number is for sending one way around, the second for both ways at a time.
+        The first number is for one direction, the second for both directions at once.
         """
         if groups not in self._loads:
             there = list(_around(groups))
@@ -142,7 +142,7 @@ class Torus:
         return {}
 
     def permutation(self, pairs: Iterable[Sequence[int]]) -> tuple[int, int]:
-        """Give the most hops of a pair, and the most pairs that one link carries one way."""
+        """Return the most hops of a pair, and the most pairs on one link in one direction."""
         key = tuple(map(tuple, pairs))
         if key not in self._permutations:
             load: Counter[tuple[Coords, Coords]] = Counter()
@@ -159,7 +159,7 @@ class Torus:
         return {}
 
     def _links(self, source: Coords, target: Coords) -> Iterator[tuple[Coords, Coords]]:
-        """Go from chip to chip, one dimension after the other, the shorter way round."""
+        """Yield the links of a route: one dimension after the other, the shorter way round."""
         here = source
         for dim, goal in enumerate(target):
             up = (goal - here[dim]) % self.shape[dim]
@@ -182,7 +182,7 @@ def _capacity(route: Route) -> float:
 
 
 def rings(shape: Sequence[int], hardware: Hardware) -> tuple[bool, ...]:
-    """Say along which dimensions a slice of this shape has wraparound links.
+    """Return along which dimensions a slice of this shape has wraparound links.
 
     >>> from shardnb.cost.hardware import find_hardware
     >>> rings((8, 16), find_hardware("v5e")), rings((4, 4, 8), find_hardware("v4"))
@@ -199,15 +199,15 @@ def rings(shape: Sequence[int], hardware: Hardware) -> tuple[bool, ...]:
 
 
 def topology(target: str) -> tuple[int, ...] | None:
-    """Read the shape of a slice out of a target such as `v5e:2x4`."""
+    """Read the shape of a slice from a target such as `v5e:2x4`."""
     match = _TOPOLOGY.fullmatch(target.strip())
     return tuple(map(int, match[1].split("x"))) if match else None
 
 
 def laid(mesh: Mesh, shape: Sequence[int], devices: int) -> tuple[Coords, ...]:
-    """Give coordinates on a slice to the devices of a mesh, in their order, row by row.
+    """Assign coordinates on a slice to the devices of a mesh, in their order, row by row.
 
-    Raises `ValueError` where the slice has another number of devices.
+    Raises `ValueError` if the slice has another number of devices.
     """
     chips = list(itertools.product(*(range(size) for size in shape)))
     if len(chips) * devices != mesh.size:

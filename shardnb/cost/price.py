@@ -1,4 +1,4 @@
-"""A report gets its seconds: those of each collective, and those of the whole step."""
+"""Adds seconds to a report: of each collective, and of the whole step."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from shardnb.report.cost import Cost
 from shardnb.report.model import Collective, Mesh, Report
 from shardnb.terms.collectives import KINDS
 
-_PEAK = "compute: the operations at the peak for bf16; wider types take longer"
-_MEMORY = "memory: every operation reads and writes memory; what stays on the chip makes it less"
-_OVERLAP = "the step: between the longest part alone and all parts one after the other"
-_NO_BOX = "chips that are no box, from each to the next in the order of the mesh"
+_PEAK = "compute: the operations at the peak rate for bf16; wider types take longer"
+_MEMORY = "memory: every operation reads and writes memory; values that stay on the chip take less"
+_OVERLAP = "the step: at least its longest part, at most the sum of its parts"
+_NO_BOX = "chips that do not form a box: from each to the next in mesh order"
 _AROUND = (
-    "chips that are no box: the bytes sent by the ring formula, times those that share the busiest "
+    "chips that do not form a box: the bytes of the ring algorithm, times those on the busiest "
     "link, over w"
 )
-_LATENCY = "an exchange takes 1 us for each hop at least, and an all-reduce goes twice"
+_LATENCY = "a collective takes at least 1 us per hop, and an all-reduce goes around twice"
 
 
 def priced(report: Report) -> Report:
-    """Give a report its seconds, where the table has its hardware; else the report as it is.
+    """Return a report with seconds if the table has its hardware, else the report unchanged.
 
-    An emulated mesh gets none: see `on_hardware`.
+    An emulated mesh gets none; see `on_hardware`.
     """
     hardware = None if report.mesh.emulated else find_hardware(report.mesh.kind)
     if hardware is None:
@@ -36,25 +36,25 @@ def priced(report: Report) -> Report:
 
 
 def on_hardware(report: Report, name: str) -> Report:
-    """Give a copy with the seconds that a report's program would take on other hardware.
+    """Return a copy with the seconds that a report's program would take on other hardware.
 
-    `name` is a chip (`v5e`, `h100`), or a TPU slice (`v5e:2x4`) on which the devices lie row by
-    row; without a slice each mesh axis lies along a physical dimension of its own. The program
-    stays the one that was compiled, which the compiler for that hardware may not have made.
-    Raises `ValueError` with the names that there are, or the number of devices.
+    `name` is a chip (`v5e`, `h100`), or a TPU slice (`v5e:2x4`) that the devices fill row by row;
+    without a slice each mesh axis has a physical dimension to itself. The program stays the one
+    that was compiled; the compiler for that hardware may produce another. Raises `ValueError` that
+    lists the names, or says how many devices do not fit.
     """
     short, _, _ = name.partition(":")
     hardware = find_hardware(short)
     if hardware is None:
         known = ", ".join(hardware.short for hardware in HARDWARE)
-        raise ValueError(f"{name!r} is no hardware that is known; there are {known}")
+        raise ValueError(f"unknown hardware {name!r}; known are {known}")
     mesh, how = _as_if(report.mesh, hardware, topology(name))
     said = f"compiled for {report.mesh.kind}, priced as if for {hardware.name}: {how}"
     return _Pricing(mesh, hardware, (said,)).of(report)
 
 
 def _as_if(mesh: Mesh, hardware: Hardware, shape: tuple[int, ...] | None) -> tuple[Mesh, str]:
-    """Lay a mesh on a hardware, and say how."""
+    """Place a mesh on hardware, and say how."""
     if not hardware.dims:
         return replace(mesh, coords=None), f"devices in their order, {hardware.node} to a node"
     if shape is not None:
@@ -67,17 +67,18 @@ def _as_if(mesh: Mesh, hardware: Hardware, shape: tuple[int, ...] | None) -> tup
     if len(sizes) > hardware.dims or hardware.devices > 1 or not mesh.axes:
         dims = "x".join(["4"] * hardware.dims)
         raise ValueError(
-            f"how the mesh would lie on {hardware.name} is open (each chip has {hardware.dims} "
-            f"dimensions and {hardware.devices} devices): name a slice, as {hardware.short}:{dims}"
+            f"the layout of this mesh on {hardware.name} is ambiguous (each chip has "
+            f"{hardware.dims} dimensions and {hardware.devices} devices): name a slice, as "
+            f"{hardware.short}:{dims}"
         )
     _check(sizes, hardware)
-    how = "each mesh axis along a physical dimension of its own"
+    how = "each mesh axis along its own physical dimension"
     target = f"{hardware.short}:{'x'.join(map(str, sizes))}"
     return replace(mesh, coords=laid(mesh, sizes, 1), target=target), how
 
 
 def _check(shape: Sequence[int], hardware: Hardware) -> None:
-    """Refuse a slice that no pod holds."""
+    """Refuse a slice that is larger than a pod."""
     pod = sorted(hardware.pod, reverse=True)
     sizes = sorted(shape, reverse=True)
     if len(sizes) > hardware.dims or any(a > b for a, b in zip(sizes, pod, strict=False)):
@@ -91,7 +92,7 @@ def _check(shape: Sequence[int], hardware: Hardware) -> None:
 
 @dataclass(frozen=True)
 class _Pricing:
-    """Prices reports of a mesh on a hardware; `said` are assumptions to begin with."""
+    """Prices reports of a mesh on hardware; `said` are the first assumptions."""
 
     mesh: Mesh
     hardware: Hardware
@@ -146,7 +147,7 @@ class _Pricing:
         if torus is not None and torus.devices > 1:
             yield f"{torus.devices} devices share a chip, its links and its memory"
         if report.work is None:
-            yield "compute and memory: not known, the compiler's count is missing"
+            yield "compute and memory: unknown, the compiler gives no count"
             return
         yield _PEAK
         if report.work.uncounted:
@@ -161,9 +162,9 @@ def _formulas(
     for kind in sorted({c.kind for c in collectives}):
         yield f"{kind}: {KINDS[kind].on_switch if torus is None else KINDS[kind].on_torus}"
     if hardware.link is not None:
-        yield f"w, what a link carries one way: {hardware.link / 1e9:g} GB/s"
+        yield f"w, the bandwidth of a link in one direction: {hardware.link / 1e9:g} GB/s"
     if torus is not None:
-        yield "V: the bytes of the whole array over a group of m chips; a chip sends both ways"
+        yield "V: the bytes of the whole array over a group of m chips; each sends both ways"
         if any(_is_no_box(c, torus) for c in collectives):
             yield _AROUND
         shape = "x".join(str(size) for size in torus.shape if size > 1) or "1"
@@ -172,12 +173,12 @@ def _formulas(
         yield f"a slice of {shape} chips has {around}"
         yield _LATENCY
     elif hardware.network is not None:
-        yield f"between nodes of {hardware.node}: {hardware.network / 1e9:g} GB/s for each GPU"
+        yield f"between nodes of {hardware.node}: {hardware.network / 1e9:g} GB/s per GPU"
         yield "no latency is counted"
 
 
 def _is_no_box(collective: Collective, torus: Torus) -> bool:
-    """Whether a collective goes around chips that are no box."""
+    """Whether the chips of a collective's groups do not form a box."""
     permute = KINDS[collective.kind].in_pairs
     return not permute and bool(collective.wire_bytes) and torus.route(collective.groups) is None
 
@@ -185,7 +186,7 @@ def _is_no_box(collective: Collective, torus: Torus) -> bool:
 def _together(
     collectives: Iterable[Collective], times: Mapping[int, Time | None]
 ) -> Iterator[Collective]:
-    """Give each collective its seconds; those that are sent as one share the least."""
+    """Return the seconds of each collective; combined collectives share one latency."""
     for collective in collectives:
         time = times[collective.id]
         if time is None:
@@ -203,7 +204,7 @@ def _total(collective: Collective) -> float:
 
 
 def axes_label(collective: Collective) -> str:
-    """Name the mesh axes that a collective goes over, or say that its groups match none."""
+    """Name the mesh axes of a collective, or say that its groups match no axes."""
     return ", ".join(collective.axes) if collective.axes else "other groups"
 
 
@@ -215,7 +216,7 @@ def _sums(items: Iterable[tuple[str, float]]) -> dict[str, float]:
 
 
 def _links(collectives: Sequence[Collective], torus: Torus | None) -> dict[str, str]:
-    """Say for each set of axes what its exchanges ride on."""
+    """Return the links used by each set of axes."""
     if torus is None:
         return {}
     by_axes: dict[str, Counter[str]] = defaultdict(Counter)
@@ -223,5 +224,6 @@ def _links(collectives: Sequence[Collective], torus: Torus | None) -> dict[str, 
         if not KINDS[collective.kind].in_pairs and collective.wire_bytes:
             route = torus.route(collective.groups)
             by_axes[axes_label(collective)][str(route) if route else _NO_BOX] += 1
-    # Groups over the same axes ride alike but for some at the edge of a slice: most of them count.
+    # Groups over the same axes use the same links, except at the edge of a slice: take the most
+    # common.
     return {axes: routes.most_common(1)[0][0] for axes, routes in by_axes.items()}

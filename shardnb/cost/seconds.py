@@ -1,8 +1,9 @@
-"""Seconds of one collective by a formula, for chips on a torus and for GPUs behind a switch.
+"""Seconds of one collective by a formula, for chips on a torus and for GPUs on a switch.
 
-V is the bytes of the whole array over a group of m chips, w what a link carries one way. A ring
-offers a chip 2w and a line w (its ends have one neighbour); the lines of a group add up. Groups
-that are no box send around in the order of the mesh, over links that several of them may share.
+V is the bytes of the whole array over a group of m chips, w the bandwidth of a link in one
+direction. A ring gives a chip 2w and a line w (its ends have one neighbour); the lines of a group
+add up. Groups that do not form a box send around in mesh order, over links that several groups may
+share.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from shardnb.terms.collectives import KINDS
 
 @dataclass(frozen=True)
 class Time:
-    """Seconds for the bytes, and the least that the hops take: the greater of them counts."""
+    """Seconds for the bytes, and the latency of the hops; the greater of them counts."""
 
     moving: float
     hops: float = 0.0
@@ -32,7 +33,7 @@ class Time:
 
 
 def on_torus(collective: Collective, torus: Torus, hardware: Hardware) -> Time | None:
-    """Give the seconds of a collective over links, or None where no formula fits its groups."""
+    """Return the seconds of a collective over links, or None if no formula fits its groups."""
     if hardware.link is None:
         return None
     hop = hardware.hop or 0.0
@@ -72,7 +73,7 @@ def _moving(collective: Collective, route: Route, link: float) -> float | None:
 
 
 def _around(collective: Collective, torus: Torus, link: float, hop: float) -> Time | None:
-    """Give the seconds around groups that are no box: each chip to the next of its group."""
+    """Return the seconds for groups that do not form a box: each chip sends to the next."""
     if len({torus.coords[at] for at in collective.groups[0]}) < len(collective.groups[0]):
         return None
     if not KINDS[collective.kind].to_neighbours:
@@ -85,12 +86,12 @@ def _around(collective: Collective, torus: Torus, link: float, hop: float) -> Ti
 
 
 def _ways(line: ChipRow) -> float:
-    """Count the one-way links that a chip has along a line for its own group."""
+    """Count the one-way links that a chip has along a line for its group."""
     return (2 if line.ring else 1) / line.stride
 
 
 def on_switch(collective: Collective, hardware: Hardware) -> Time | None:
-    """Give the seconds of a collective between GPUs, some of them perhaps in other nodes."""
+    """Return the seconds of a collective between GPUs, in one node or in several."""
     if hardware.link is None:
         return None
     inside = collective.wire_bytes / hardware.link
@@ -104,7 +105,7 @@ def on_switch(collective: Collective, hardware: Hardware) -> Time | None:
 
 @lru_cache(maxsize=256)
 def _nodes(groups: Groups, node: int) -> tuple[int, int]:
-    """Give over how many nodes a group lies at most, and how many of it a node holds at least."""
+    """Return the most nodes that a group spans, and the fewest members in one node."""
     nodes, members = 1, node
     for group in groups:
         held = Counter(position // node for position in group)
@@ -114,7 +115,7 @@ def _nodes(groups: Groups, node: int) -> tuple[int, int]:
 
 
 def _abroad(collective: Collective, nodes: int, members: int) -> float:
-    """Give the bytes that one GPU sends to other nodes, or takes from them."""
+    """Return the bytes that one GPU sends to other nodes or receives from them."""
     kind, size = collective.kind, collective.bytes
     share = (nodes - 1) / nodes
     match kind:

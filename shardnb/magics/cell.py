@@ -65,7 +65,7 @@ def _refuse_escapes(tree: ast.Module, lines: Sequence[str]) -> None:
         # A user may write get_ipython() too: that is Python.
         if "get_ipython" not in text:
             raise CellError(
-                f"line {number}: `{text}` is not Python, and %%shard compiles the cell as one  "
+                f"line {number}: `{text}` is not Python, and %%shard compiles the cell as one "
                 "program; put it into a cell of its own"
             )
 
@@ -77,7 +77,7 @@ def _refuse_outside_function(tree: ast.Module) -> None:
             word, node = "async for", node.target  # noqa: PLW2901
         if word is not None:
             raise CellError(
-                f"line {getattr(node, 'lineno', 0)}: `{word}` outside a function;  "
+                f"line {getattr(node, 'lineno', 0)}: `{word}` outside a function; "
                 "%%shard compiles the cell as one program, which cannot wait or return"
             )
 

@@ -33,7 +33,7 @@ from shardnb.report.types import ErrorReport
 from shardnb.sources.functions import code_of
 
 Tree = Any
-_NOT_RUN = "nothing ran, and no name was bound:  "
+_NOT_RUN = "nothing ran, and no name was bound: "
 _KNOWN = {"P": PartitionSpec, "PartitionSpec": PartitionSpec, "NamedSharding": NamedSharding}
 
 

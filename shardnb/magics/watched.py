@@ -26,7 +26,7 @@ from shardnb.report import Mesh, Report
 
 _NUMBERS = itertools.count(1)
 _NOTHING = (
-    "Nothing was compiled. A program that JAX has compiled before is not compiled again, so it  "
+    "Nothing was compiled. A program that JAX has compiled before is not compiled again, so it "
     "is not seen: jax.clear_caches() forgets them."
 )
 

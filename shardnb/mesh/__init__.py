@@ -1,4 +1,4 @@
-"""Meshes: their grammar, and the devices they are laid on."""
+"""Meshes: their grammar and their devices."""
 
 from shardnb.mesh.grammar import MeshSpec, axis_type, nearest_text, no_mesh, parse_mesh
 from shardnb.mesh.grid import Grid, follow, make_grid, mesh_of, retyped, unfollow

@@ -1,4 +1,4 @@
-"""The text of a mesh: `data=4,model=2`, with an axis type where one is given."""
+"""The text of a mesh: `data=4,model=2`, with optional axis types."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class MeshSpec:
 
     @property
     def manual(self) -> frozenset[str]:
-        """The axes over which a program is written for one device."""
+        """The axes over which the program is written for one device."""
         return frozenset(axis.name for axis in self.axes if axis.type == "manual")
 
     def __str__(self) -> str:
@@ -38,9 +38,9 @@ class MeshSpec:
 
 
 def parse_mesh(text: str, axes: str | None = None) -> MeshSpec:
-    """Read the text of a mesh; `axes` is the type of the axes that state none (default: auto).
+    """Read the text of a mesh; `axes` is the type of axes without one (default: auto).
 
-    Raises `ValueError` with the right form.
+    Raises `ValueError` that shows the right form.
 
     >>> str(parse_mesh("data=4, model=2:explicit"))
     'data=4,model=2:explicit'
@@ -56,7 +56,7 @@ def parse_mesh(text: str, axes: str | None = None) -> MeshSpec:
 def _axis(text: str, default: str) -> Axis:
     match = _AXIS.fullmatch(text)
     if match is None or not match[1].isidentifier():
-        raise ValueError(f"{text.strip()!r} is no mesh axis; {FORM}")
+        raise ValueError(f"{text.strip()!r} is not a mesh axis; {FORM}")
     name, size, kind = match.groups()
     if int(size) == 0:
         raise ValueError(f"the mesh axis {name!r} has size 0; {FORM}")
@@ -64,7 +64,7 @@ def _axis(text: str, default: str) -> Axis:
 
 
 def no_mesh(value: object) -> str:
-    """Say that a value is not a mesh, and which text may be meant.
+    """Return the message that a value is not a mesh, with the text that may be meant.
 
     >>> no_mesh(8)
     'expected a mesh such as data=4,model=2, got the int 8; did you mean data=8?'
@@ -103,8 +103,8 @@ def nearest_text(text: str) -> str | None:
 
 
 def axis_type(text: str) -> AxisType:
-    """Check the name of an axis type; raises `ValueError` with those that exist."""
+    """Check the name of an axis type; raises `ValueError` that lists the types."""
     for known in AXIS_TYPES:
         if text.lower() == known:
             return known
-    raise ValueError(f"{text!r} is no axis type; the types are {', '.join(AXIS_TYPES)}")
+    raise ValueError(f"{text!r} is not an axis type; the types are {', '.join(AXIS_TYPES)}")

@@ -1,4 +1,4 @@
-"""A mesh with its devices: what a program is compiled for."""
+"""A mesh with its devices, which a program is compiled for."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _notebooks: list[Notebook] = []
 
 
 def follow(notebook: Notebook) -> None:
-    """Take a notebook's mesh where none is given; `notebook` gives it for `axes` and `on`."""
+    """Use a notebook's mesh as the default; `notebook` returns it for `axes` and `on`."""
     _notebooks.append(notebook)
 
 
 def unfollow(notebook: Notebook) -> None:
-    """Take it no longer."""
+    """Stop using a notebook's mesh as the default."""
     _notebooks.remove(notebook)
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A mesh of JAX's, and the axes over which the program is the body of one device.
+    """A `jax.sharding.Mesh`, and the axes over which the program is written for one device.
 
-    JAX makes an axis manual only inside `shard_map`: `mesh` has these as Auto.
+    JAX makes an axis manual only inside `shard_map`, so `mesh` has these axes as Auto.
     """
 
     mesh: jax.sharding.Mesh
@@ -46,7 +46,7 @@ class Grid:
 
     @property
     def compile_only(self) -> bool:
-        """Whether its devices are a topology, where nothing runs."""
+        """Whether its devices can only be compiled for."""
         return compile_only(self.mesh.devices.flat[0])
 
     @property
@@ -61,7 +61,7 @@ class Grid:
         )
 
     def describe(self) -> model.Mesh:
-        """Give the mesh as a report holds it."""
+        """Return the mesh as a report holds it."""
         devices: Sequence[jax.Device] = list(self.mesh.devices.flat)
         coords = tuple(tuple(device.coords) for device in devices if hasattr(device, "coords"))
         cores = tuple(getattr(device, "core_on_chip", 0) for device in devices)
@@ -83,13 +83,12 @@ def make_grid(
     on: str | None = None,
     args: object = (),
 ) -> Grid:
-    """Give the grid that a user means.
+    """Return the grid for the arguments `mesh`, `axes` and `on` of the public functions.
 
-    `mesh` is a text such as `data=4,model=2`, a `jax.sharding.Mesh` (taken as it is; `axes`
-    retypes it), or None: the mesh in the shardings of `args`, else the one of `%mesh`, else the
-    one of `jax.set_mesh`. `on` names the devices of a text, and lays the axes of another mesh on a
-    TPU topology.
-    Raises `ValueError` where there is no mesh, with the form.
+    `mesh` is a text such as `data=4,model=2`, a `jax.sharding.Mesh` (`axes` changes its axis
+    types), or None: the mesh in the shardings of `args`, else the one of `%mesh`, else the one of
+    `jax.set_mesh`. `on` names the devices for a text, and moves the axes of another mesh to a TPU
+    topology. Raises `ValueError` that shows the right form if there is no mesh.
     """
     if isinstance(mesh, Grid):
         return mesh
@@ -104,11 +103,9 @@ def make_grid(
     if not isinstance(found, jax.sharding.Mesh | jax.sharding.AbstractMesh):
         raise ValueError(no_mesh(found))
     if found.empty:
-        raise ValueError(
-            "no mesh is given and the arguments are on none: say mesh='data=4,model=2'"
-        )
+        raise ValueError("no mesh is given and no argument is on one: pass mesh='data=4,model=2'")
     if isinstance(found, jax.sharding.AbstractMesh):
-        raise ValueError(f"{found} has no devices: say mesh='data=4,model=2', or give a Mesh")
+        raise ValueError(f"{found} has no devices: pass mesh='data=4,model=2', or a Mesh")
     target = "cpu" if found.devices.flat[0].platform == "cpu" else "attached"
     grid = Grid(found, target=target)
     if on is not None and is_topology(on):
@@ -127,7 +124,7 @@ def _laid(spec: MeshSpec, target: str) -> Grid:
 
 
 def retyped(grid: Grid, axes: str | None) -> Grid:
-    """Give the same grid with all its axes of one type (None: as they are)."""
+    """Return the grid with all axes of one type (None: unchanged)."""
     if axes is None:
         return grid
     kind = axis_type(axes)
@@ -138,7 +135,7 @@ def retyped(grid: Grid, axes: str | None) -> Grid:
 
 
 def mesh_of(values: object) -> jax.sharding.Mesh | None:
-    """Give the first mesh in the shardings of arrays, or among shardings."""
+    """Return the first mesh in the shardings of arrays, or among shardings."""
     for leaf in jax.tree_util.tree_leaves(values):
         sharding = leaf if isinstance(leaf, NamedSharding) else getattr(leaf, "sharding", None)
         if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, jax.sharding.Mesh):

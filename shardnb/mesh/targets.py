@@ -1,4 +1,4 @@
-"""The devices that a mesh is laid on: emulated, attached, or those of a TPU topology."""
+"""The devices of a mesh: emulated, attached, or those of a TPU topology."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from shardnb.mesh import topologies
 from shardnb.mesh.topologies import Devices
 
 TARGETS = ("cpu", "attached", *topologies.NAMES)
-"""Those that are there on every machine, and some TPU topologies."""
+"""The targets that every machine has, and some TPU topologies."""
 
 
 def devices_for(target: str, sizes: Sequence[int]) -> Devices:
-    """Give the devices of a target as an array of shape `sizes`.
+    """Return the devices of a target as an array of shape `sizes`.
 
-    `cpu` emulates any number beside the kernel's own backend; `attached` takes the first of
-    `jax.devices()`; a TPU topology such as `v5e:2x4` has devices that one can only compile for.
-    Raises `ValueError` for an unknown target, or where the number of devices does not fit.
+    `cpu` emulates any number, separate from the kernel's own backend; `attached` uses the first of
+    `jax.devices()`; the devices of a TPU topology such as `v5e:2x4` can only be compiled for.
+    Raises `ValueError` for an unknown target, or if the number of devices does not match.
     """
     if topologies.is_topology(target):
         try:
@@ -43,18 +43,18 @@ def devices_for(target: str, sizes: Sequence[int]) -> Devices:
             )
     else:
         raise ValueError(
-            f"{target!r} is no target; the targets are cpu, attached, "
+            f"{target!r} is not a target; the targets are cpu, attached, "
             "or a TPU topology such as v5e:2x4"
         )
     return np.array(devices[:count], dtype=object).reshape(tuple(sizes))
 
 
 def target_name(target: str) -> str:
-    """Give the one name of a target: a TPU topology by its chips."""
+    """Return the canonical name of a target: a TPU topology by its chips."""
     return topologies.canonical(target) if topologies.is_topology(target) else target
 
 
 @cache
 def _emulated(count: int) -> Sequence[jax.Device]:
-    """Emulate so many devices: meshes of one size share them, so arrays go from cell to cell."""
+    """Emulate devices; meshes of one size share them, so that arrays pass from cell to cell."""
     return emulated_devices(count)

@@ -1,4 +1,4 @@
-"""TPU topologies: devices that programs are compiled for, with no TPU attached."""
+"""TPU topologies: devices that programs are compiled for without a TPU."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _NUMBERED = re.compile(r"([a-z]\w*)-(\d+)")
 
 @dataclass(frozen=True)
 class Generation:
-    """A kind of TPU: its name, the dimensions of its torus, and what the number in `v4-8` counts.
+    """A TPU generation: its name, its torus dimensions, and what the number in `v4-8` counts.
 
-    `counted` is how many of what is counted one chip has: 2 where the number counts cores.
+    `counted` is how many of them one chip has: 2 if the number counts cores.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Generation:
     counted: int
 
     def grid(self, number: int) -> tuple[int, ...] | None:
-        """Give the chips of the machine type with this number, or None where there is none.
+        """Return the grid of chips of the machine type with this number, or None.
 
         >>> GENERATIONS["v4"].grid(32), GENERATIONS["v5e"].grid(8)
         ((2, 2, 4), (2, 4))
@@ -92,16 +92,16 @@ NAMES = (
     "tpu7x:2x2x2",
     "tpu7x:4x4x4",
 )
-"""Some topologies, for those who choose by Tab."""
+"""Some topologies, for tab completion."""
 
 
 def is_topology(text: str) -> bool:
-    """Whether a text is meant as a TPU topology: `v5e:2x4`, `v5e-8`, also one that is not there."""
+    """Whether a text is written as a TPU topology, `v5e:2x4` or `v5e-8`, even if none exists."""
     return bool(_GRID.fullmatch(text) or _NUMBERED.fullmatch(text))
 
 
 def canonical(text: str) -> str:
-    """Write a topology by its chips.
+    """Name a topology by its chips.
 
     Raises `ValueError` with the right form.
 
@@ -110,14 +110,14 @@ def canonical(text: str) -> str:
     """
     match = _GRID.fullmatch(text) or _NUMBERED.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no TPU topology; {FORM}")
+        raise ValueError(f"{text!r} is not a TPU topology; {FORM}")
     kind = GENERATIONS.get(_ALIASES.get(match[1], match[1]))
     if kind is None:
-        raise ValueError(f"{match[1]!r} is no TPU; there are {', '.join(GENERATIONS)}")
+        raise ValueError(f"{match[1]!r} is not a TPU; the TPUs are {', '.join(GENERATIONS)}")
     sizes = _sizes(match[2]) if "-" not in text else kind.grid(int(match[2]))
     if sizes is None:
         known = (f"{kind.name}-{kind.counted * 2**i}" for i in (2, 3, 5, 7))
-        raise ValueError(f"{text!r} is no TPU machine; there are {', '.join(known)} and others")
+        raise ValueError(f"{text!r} is not a TPU machine type; some are {', '.join(known)}")
     return f"{kind.name}:{'x'.join(map(str, sizes))}"
 
 
@@ -126,15 +126,15 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 
 def laid_out(name: str, sizes: Sequence[int]) -> Devices:
-    """Give the devices of a topology as an array of shape `sizes`, an axis on neighbouring chips.
+    """Return the devices of a topology as an array of shape `sizes`, axes on neighbouring chips.
 
-    JAX chooses the layout, as `jax.make_mesh` does on the machine itself. Where a chip has two
-    devices, these are neighbours too. Raises `ValueError` where the number of devices is another.
+    JAX chooses the layout, as `jax.make_mesh` does on the machine itself. The two devices of one
+    chip are neighbours too. Raises `ValueError` if the number of devices differs.
     """
     devices = topology(canonical(name))
     if len(devices) != math.prod(sizes):
         raise ValueError(_misfit(canonical(name), len(devices), sizes))
-    # JAX itself lays only whole v4 chips, and here the devices may be single cores of them.
+    # JAX arranges only full v4 chips, but here the devices may be single cores of them.
     if devices[0].device_kind == "TPU v4" and any(device.core_on_chip for device in devices):
         return _by_chip(devices, sizes)
     grid: Devices = laid_on_torus(devices, sizes)
@@ -142,7 +142,7 @@ def laid_out(name: str, sizes: Sequence[int]) -> Devices:
 
 
 def _by_chip(devices: Sequence[Any], sizes: Sequence[int]) -> Devices:
-    """Lay the chips; the second core of each comes beside the first, on the last even axis."""
+    """Arrange the chips; the second core of each is next to the first, on the last even axis."""
     axis = max(i for i, size in enumerate(sizes) if size % 2 == 0)
     halved = [size // 2 if i == axis else size for i, size in enumerate(sizes)]
     chips = laid_on_torus([device for device in devices if device.core_on_chip == 0], halved)
@@ -154,7 +154,7 @@ def _by_chip(devices: Sequence[Any], sizes: Sequence[int]) -> Devices:
 
 
 def _misfit(name: str, count: int, sizes: Sequence[int]) -> str:
-    """Say that a mesh has another number of devices than a topology, and what would fit."""
+    """Say that a mesh and a topology have different numbers of devices, and what would fit."""
     wanted = math.prod(sizes)
     fitting = " or ".join(_factorings(count, len(sizes)))
     kind = GENERATIONS[name.partition(":")[0]]
@@ -164,19 +164,19 @@ def _misfit(name: str, count: int, sizes: Sequence[int]) -> str:
     pairs = f" ({per_chip} on each chip)" if per_chip > 1 else ""
     return (
         f"a mesh of {' x '.join(map(str, sizes))} has {wanted} devices, and {name} has "
-        f"{count}{pairs}: {fitting} fits it{other}"
+        f"{count}{pairs}: {fitting} fits{other}"
     )
 
 
 def _factorings(count: int, parts: int, limit: int = 6) -> list[str]:
-    """Give the ways to write a number as a product of so many, those of even sizes first."""
+    """Return the ways to write a number as a product of `count` factors, even sizes first."""
     divisors = [d for d in range(1, count + 1) if count % d == 0]
     factorings = (
         (*first, count // math.prod(first))
         for first in itertools.product(divisors, repeat=parts - 1)
         if count % math.prod(first) == 0
     )
-    # Of many axes there are millions; some examples are all that the message needs.
+    # With many axes there are millions; the message needs only some examples.
     ordered = sorted(
         itertools.islice(factorings, 2000), key=lambda sizes: (max(sizes), sizes[::-1])
     )
@@ -185,9 +185,9 @@ def _factorings(count: int, parts: int, limit: int = 6) -> list[str]:
 
 @cache
 def topology(name: str) -> tuple[Any, ...]:
-    """Give the compile-only devices of a topology, such as `v5e:2x4`.
+    """Return the compile-only devices of a topology, such as `v5e:2x4`.
 
-    Raises `ValueError` where libtpu is not installed, or knows no such topology.
+    Raises `ValueError` if libtpu is not installed or does not know the topology.
     """
     try:
         with PROCESS_LOCK, _quiet_libtpu():
@@ -199,15 +199,15 @@ def topology(name: str) -> tuple[Any, ...]:
             raise ValueError(
                 f"{name} needs the TPU compiler: pip install 'shardnb[tpu]' (no TPU is needed)"
             ) from error
-        raise ValueError(f"the TPU compiler knows no {name}: {compilers_words(error)}") from error
+        raise ValueError(f"the TPU compiler rejects {name}: {compilers_words(error)}") from error
 
 
 _ENVIRONMENT = {
-    # No TPU is sought on this machine, or asked for over the network.
+    # libtpu looks for no TPU on this machine, and asks none over the network.
     "TPU_SKIP_MDS_QUERY": "1",
     "TPU_ACCELERATOR_TYPE": "v5litepod-8",
     "TPU_WORKER_HOSTNAMES": "localhost",
-    # Other processes may compile as well.
+    # Other processes may compile at the same time.
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "true",
     # Nothing is written to descriptor 2 or to files.
     "TPU_STDERR_LOG_LEVEL": "3",
@@ -218,7 +218,7 @@ _ENVIRONMENT = {
 
 @contextmanager
 def _quiet_libtpu() -> Iterator[None]:
-    """Set what libtpu reads from the environment as it is loaded; what was there comes back.
+    """Set the environment that libtpu reads as it is loaded, and restore it afterwards.
 
     A machine with a TPU keeps its own environment, and JAX starts its TPU first.
     """

@@ -1,4 +1,4 @@
-"""The report as plain data, its JSON, and what can be said of it without JAX."""
+"""The report as plain data, and its JSON; needs no JAX."""
 
 from shardnb.report.cost import Cost, Work
 from shardnb.report.model import (

@@ -1,4 +1,4 @@
-"""What a program computes on one device, and what that and its exchanges take on a hardware."""
+"""What a program computes per device, and the seconds of computing and communicating."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Bound = Literal["compute", "memory", "communication"]
 
 @dataclass(frozen=True)
 class Work:
-    """What one device does in one call, as the compiler's cost analysis counts it.
+    """The work of one device in one call, from the compiler's cost analysis.
 
-    Loops count as often as they run. `accessed_bytes` is what every operation reads and writes:
-    more than goes to memory where the chip keeps values to itself. `uncounted` is the number of
-    custom calls, of whose work the compiler knows nothing.
+    A loop counts as often as it runs. `accessed_bytes` is what every operation reads and writes:
+    more than the memory traffic, since values may stay on the chip. `uncounted` is the number of
+    custom calls, whose work the compiler does not know.
     """
 
     flops: float
@@ -25,15 +25,15 @@ class Work:
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of one call on a hardware, by formulas whose assumptions it holds as sentences.
+    """Seconds of one call on some hardware, by formulas; `assumptions` are sentences about them.
 
-    `communication_seconds`, and `by_axis` and `by_phase` with its parts, hold every collective
-    times its trips. `compute_seconds` is the work at the peak for bf16, a lower bound;
-    `memory_seconds` lets every operation read and write memory, an upper bound. Both are None where
-    the work or the hardware's figure is not known. `peak_flops` and `memory_bandwidth` are one
-    device's. `links` says by axis what its exchanges ride on. `assumed` says that the program was
-    compiled for another hardware; `unpriced` counts the collectives without seconds, `uncounted`
-    the custom calls of whose work nothing is known.
+    `communication_seconds`, and its parts `by_axis` and `by_phase`, count every collective times
+    its trips. `compute_seconds` is the work at the peak rate for bf16, a lower bound;
+    `memory_seconds` assumes that every operation reads and writes memory, an upper bound. Both are
+    None if the work or the hardware's figure is unknown. `peak_flops` and `memory_bandwidth` are
+    per device. `links` says which links each axis uses. `assumed` says that the program was
+    compiled for other hardware; `unpriced` counts the collectives without seconds, `uncounted` the
+    custom calls of unknown work.
     """
 
     hardware: str
@@ -53,7 +53,7 @@ class Cost:
 
     @property
     def parts(self) -> dict[Bound, float]:
-        """The seconds that are known, by what they are spent on."""
+        """The seconds that are known: compute, memory, communication."""
         found: dict[Bound, float | None] = {
             "compute": self.compute_seconds,
             "memory": self.memory_seconds,
@@ -63,9 +63,9 @@ class Cost:
 
     @property
     def may_bound(self) -> tuple[Bound, ...]:
-        """What may take longest; empty where a part of the step is not known.
+        """The parts that may take longest; empty if a part of the step is unknown.
 
-        Compute and communication are compared at full rates. Memory has an upper bound only: where
+        Compute and communication are compared at full rates. Memory has only an upper bound: if
         that is the largest of the three, memory may take longest, or the larger of the others.
         """
         if len(self.parts) < 3 or self.unpriced or self.uncounted:
@@ -76,10 +76,10 @@ class Cost:
 
     @property
     def bound(self) -> Bound | None:
-        """What takes longest, or None where the parts, or their bounds, do not determine it."""
+        """The part that takes longest, or None if the bounds do not determine it."""
         return self.may_bound[0] if len(self.may_bound) == 1 else None
 
     @property
     def seconds(self) -> tuple[float, float]:
-        """The step's least and most: all of it at the same time, and one after the other."""
+        """The bounds of the step: all parts at the same time, or one after the other."""
         return max(self.parts.values()), sum(self.parts.values())

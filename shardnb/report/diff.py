@@ -1,4 +1,4 @@
-"""What changed between two reports: what is sent, what is held, where values lie."""
+"""What changed between two reports: bytes sent, bytes held, shardings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shardnb.report.spec import type_text
 
 @dataclass(frozen=True)
 class Change:
-    """One figure or placement that differs; None where one of the reports has none."""
+    """One figure or sharding that differs; None if one of the reports does not have it."""
 
     name: str
     before: str | None
@@ -29,7 +29,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Diff:
-    """The changes from one report to another; empty where they say the same."""
+    """The changes from one report to another; empty if they agree."""
 
     changes: tuple[Change, ...]
 
@@ -43,15 +43,15 @@ class Diff:
 
 
 def diff(before: Report, after: Report) -> Diff:
-    """Compare two reports; ids, numbering, seconds and texts take no part."""
+    """Compare two reports; ids, numbering, seconds and texts are left out."""
     return Diff(
         (
             *_pair("mesh", _mesh(before), _mesh(after)),
             *_values("input", before.inputs, after.inputs),
             *_values("output", before.outputs, after.outputs),
             *_collectives(before.collectives, after.collectives),
-            *_pair("bytes sent by a device", str(before.wire_bytes), str(after.wire_bytes)),
-            *_pair("bytes held by a device", _memory(before), _memory(after)),
+            *_pair("bytes sent per device", str(before.wire_bytes), str(after.wire_bytes)),
+            *_pair("bytes held per device", _memory(before), _memory(after)),
         )
     )
 

@@ -1,4 +1,4 @@
-"""Element types by their HLO names, and what they weigh."""
+"""Element types by their HLO names, and their sizes."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _FIRST_NUMBER = re.compile(r"\d+")
 
 
 def bits(dtype: str) -> int:
-    """Give the bits of one element of an HLO element type, such as `f32`, `bf16`, `c64`, `s4`.
+    """Return the bits per element of an HLO element type, such as `f32`, `bf16`, `c64`, `s4`.
 
     >>> bits("f8e4m3fn"), bits("c64"), bits("pred")
     (8, 64, 8)
     """
     if dtype in NAMED:
         return NAMED[dtype]
-    # A key of a type that JAX does not have says its bits: `key<mine:96>`.
+    # A key type that JAX does not have names its bits: `key<mine:96>`.
     number = _FIRST_NUMBER.search(dtype.partition(":")[2] if dtype.startswith("key<") else dtype)
     if number is None:
-        raise ValueError(f"{dtype!r} is no HLO element type, such as f32, bf16 or s8")
+        raise ValueError(f"{dtype!r} is not an HLO element type, such as f32, bf16 or s8")
     return int(number.group())
 
 
 def size_in_bytes(dtype: str, shape: tuple[int, ...]) -> int:
-    """Give the bytes of an array, each element in its own bits, rounded up to a byte.
+    """Return the bytes of an array: its elements in their bits, rounded up to a byte.
 
     >>> size_in_bytes("f32", (64, 1024))
     262144

@@ -1,7 +1,7 @@
 """A report as JSON and back.
 
-The groups of collectives are kept once, in a table, and fields that hold their default are left
-out: a report of 5,000 collectives on 2048 devices stays below 3 MB.
+The groups of collectives are stored once, in a table, and fields with their default value are left
+out, so that a report of 5,000 collectives on 2048 devices stays below 3 MB.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def encoded(data: Any) -> str:
     try:
         return msgspec.json.encode(data).decode()
     except UnicodeEncodeError:
-        # A cell may hold half of a surrogate pair, which UTF-8 has no form for.
+        # A cell may hold half of a surrogate pair, which UTF-8 cannot encode.
         return msgspec.json.encode(_printable(data)).decode()
 
 
@@ -38,7 +38,7 @@ def _printable(data: Any) -> Any:
 
 
 def to_data(report: Report, *, texts: bool = True) -> dict[str, Any]:
-    """Give a report as the plain data that its JSON holds."""
+    """Return a report as the plain data of its JSON."""
     data: dict[str, Any] = _compact(report)
     data["version"] = report.version
     if not texts:
@@ -55,9 +55,9 @@ def decode(text: str | bytes) -> Report:
     try:
         data = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        raise ValueError(f"this is no JSON of a report: {error}") from error
+        raise ValueError(f"this is not the JSON of a report: {error}") from error
     if not isinstance(data, dict) or not isinstance(data.get("version"), int):
-        raise ValueError("this JSON is no report: it has no version number")
+        raise ValueError("this JSON is not a report: it has no version number")
     if data["version"] > SCHEMA_VERSION:
         raise ValueError(
             f"the report has version {data['version']}, and this shardnb reads up to "
@@ -74,11 +74,11 @@ def _from_data(data: dict[str, Any]) -> Report:
             collective["groups"] = groups[collective["groups"]]
         return _checked(msgspec.convert(data, Report))
     except (msgspec.ValidationError, LookupError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"this JSON is no report: {error}") from error
+        raise ValueError(f"this JSON is not a report: {error}") from error
 
 
 def _checked(report: Report) -> Report:
-    """Refuse a report whose placements do not fit its arrays or its mesh."""
+    """Refuse a report whose specs do not fit its arrays or its mesh."""
     for value in (*report.inputs, *report.outputs, *report.values):
         for spec in (value.spec, value.requested):
             if spec is not None and len(spec) != len(value.shape):
@@ -89,12 +89,14 @@ def _checked(report: Report) -> Report:
             raise ValueError(f"the block of {value.name} has another rank than {value.name}")
         axes = {axis.partition(":(")[0] for entry in value.spec or () for axis in entry}
         if unknown := axes - set(report.mesh.shape):
-            raise ValueError(f"{value.name} is split over {unknown}, which the mesh does not have")
+            raise ValueError(
+                f"{value.name} is sharded over {unknown}, which the mesh does not have"
+            )
     return report
 
 
 def schema() -> dict[str, Any]:
-    """Give the JSON Schema of what `to_json` writes."""
+    """Return the JSON Schema of what `to_json` writes."""
     result = msgspec.json.schema(Report)
     parts = result["$defs"]
     parts["Collective"]["properties"]["groups"] = {

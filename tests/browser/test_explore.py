@@ -162,7 +162,7 @@ def test_a_hostile_axis_is_refused_and_not_run(notebook):
     page.on("request", lambda request: asked.append(request.url))
     page.fill("input[aria-label='name of axis 1']", HOSTILE)
     page.press("input[aria-label='name of axis 1']", "Enter")
-    page.wait_for_selector("[role=alert]:has-text('is no mesh axis')")
+    page.wait_for_selector("[role=alert]:has-text('is not a mesh axis')")
     page.wait_for_timeout(300)
     assert page.evaluate("window.harmed ?? null") is None
     assert page.locator(".shardnb-widget img").count() == 0

@@ -235,7 +235,7 @@ def test_a_slice_within_a_pod_takes_the_same_mesh():
 
 
 def test_hardware_that_is_not_known_names_what_is():
-    with pytest.raises(ValueError, match="there are v2, v3, v4, v5e, v5p, v6e, tpu7x, a100"):
+    with pytest.raises(ValueError, match="known are v2, v3, v4, v5e, v5p, v6e, tpu7x, a100"):
         on_hardware(emulated(a=2), "mi300")
 
 
@@ -260,7 +260,7 @@ def test_how_chips_that_are_no_box_are_priced_is_said():
         for c in (corner, collective("all-gather", 16, HALF))
     ]
     assert [
-        any(a.startswith("chips that are no box") for a in cost.assumptions) for cost in said
+        any(a.startswith("chips that do not form a box") for a in cost.assumptions) for cost in said
     ] == [True, False]
 
 

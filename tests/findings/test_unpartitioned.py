@@ -46,7 +46,7 @@ def test_a_guard_fails(text, word, tmp_path, capsys):
     file = tmp_path / "step.txt"
     file.write_text(text)
     assert main(["read", str(file), "--forbid", word]) == 1
-    assert "are not known: it is not partitioned yet" in capsys.readouterr().err
+    assert "are unknown: it is not partitioned yet" in capsys.readouterr().err
     assert main(["read", str(file)]) == 0
 
 
@@ -80,7 +80,7 @@ def test_stablehlo_that_cannot_be_read_is_an_error():
 
 
 def test_a_text_is_not_a_function(lowered):
-    with pytest.raises(TypeError, match=r"sn.explain_hlo reads HLO and StableHLO"):
+    with pytest.raises(TypeError, match=r"sn.explain_hlo reads HLO text"):
         sn.explain(lowered.as_text())
 
 

@@ -129,7 +129,10 @@ def test_a_mesh_with_blanks_is_the_first_of_a_line_without_specs():
         ("--zzz", "there is no option --zzz; the options are --mesh, --axes, --on, --save"),
         ("--mesh", "--mesh needs a value: --mesh data=4,model=2"),
         ("--mesh --no-run", "--mesh needs a value"),
-        ("--axes automatic", "--axes: 'automatic' is no axis type; the types are auto, explicit"),
+        (
+            "--axes automatic",
+            "--axes: 'automatic' is not an axis type; the types are auto, explicit",
+        ),
         ("--view wide", "--view: 'wide' is not a view; the views are full, brief, none"),
         (
             "--forbid gather",

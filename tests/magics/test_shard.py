@@ -476,7 +476,7 @@ def test_without_a_mesh_the_error_shows_the_form(run):
             "%%shard --mesh x\ny = x",
             "expected a mesh such as data=4,model=2, got the ndarray array([[",
         ),
-        ("%%shard --on moon\ny = x", "'moon' is no target"),
+        ("%%shard --on moon\ny = x", "'moon' is not a target"),
         ("%%shard f(x)\ny = x", "'f(x)' is neither an option nor a spec"),
         ("%%shard\ny = x\n!ls -l", "line 3: `!ls -l` is not Python"),
         ("%%shard\ny = x\n%time 3", "line 3: `%time 3` is not Python"),
@@ -606,7 +606,7 @@ def test_the_last_report_is_shown_again(cell):
         ("%mesh {'data': 4}", "got the dict {'data': 4}; did you mean data=4?"),
         ("%mesh ('data', 'model')", "got the tuple ('data', 'model')"),
         ("%mesh data=0", "the mesh axis 'data' has size 0"),
-        ("%mesh data=4 --axes any", "'any' is no axis type"),
+        ("%mesh data=4 --axes any", "'any' is not an axis type"),
     ],
 )
 def test_bad_lines(run, text, says):

@@ -38,13 +38,13 @@ def test_axes_without_a_type_take_the_one_of_all():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "is no mesh axis"),
-        ("data", "'data' is no mesh axis; a mesh is written as data=4,model=2"),
+        ("", "is not a mesh axis"),
+        ("data", "'data' is not a mesh axis; a mesh is written as data=4,model=2"),
         ("data=0", "size 0"),
         ("data=2,data=4", "twice"),
-        ("data=2:magic", "'magic' is no axis type; the types are auto, explicit, manual"),
-        ("2=data", "is no mesh axis"),
-        ("data=-1", "is no mesh axis"),
+        ("data=2:magic", "'magic' is not an axis type; the types are auto, explicit, manual"),
+        ("2=data", "is not a mesh axis"),
+        ("data=-1", "is not a mesh axis"),
     ],
 )
 def test_a_bad_mesh_shows_the_right_form(text, message):
@@ -79,7 +79,7 @@ def test_without_a_mesh_the_one_of_the_arguments_is_taken():
 
 
 def test_without_any_mesh_the_form_is_shown():
-    with pytest.raises(ValueError, match="say mesh='data=4,model=2'"):
+    with pytest.raises(ValueError, match="pass mesh='data=4,model=2'"):
         make_grid(None)
 
 
@@ -90,7 +90,7 @@ def test_the_mesh_of_set_mesh_is_the_last_resort():
 
 
 def test_an_unknown_target_is_refused():
-    with pytest.raises(ValueError, match="'moon' is no target; the targets are cpu, attached"):
+    with pytest.raises(ValueError, match="'moon' is not a target; the targets are cpu, attached"):
         make_grid("data=4", on="moon")
 
 

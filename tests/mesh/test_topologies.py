@@ -47,9 +47,9 @@ def test_a_topology_has_one_name_by_its_chips(text, chips):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("v9:2x2", "'v9' is no TPU; there are v2, v3, v4, v5e, v5p, v6e, tpu7x"),
-        ("v5e-12", "'v5e-12' is no TPU machine; there are v5e-4, v5e-8"),
-        ("v4-0", "no TPU machine"),
+        ("v9:2x2", "'v9' is not a TPU; the TPUs are v2, v3, v4, v5e, v5p, v6e, tpu7x"),
+        ("v5e-12", "'v5e-12' is not a TPU machine type; some are v5e-4, v5e-8"),
+        ("v4-0", "not a TPU machine"),
     ],
 )
 def test_a_name_that_is_none_shows_those_that_are(text, message):
@@ -120,7 +120,7 @@ def test_chips_with_two_devices_are_said_to_have_them():
 
 @needs_libtpu
 def test_a_topology_that_the_compiler_does_not_know():
-    with pytest.raises(ValueError, match="the TPU compiler knows no v5e:3x5"):
+    with pytest.raises(ValueError, match="the TPU compiler rejects v5e:3x5"):
         make_grid("data=15", on="v5e:3x5")
 
 

@@ -34,8 +34,8 @@ def test_each_change_has_its_line():
     assert str(REPORT.diff(later)).splitlines() == [
         "  input x: f32[256@data, 512@model] -> f32[256@data, 512]",
         "- all-reduce[model] f32[64, 1024]: x1",
-        "  bytes sent by a device: 262144 -> 0",
-        "  bytes held by a device: 120 -> 140",
+        "  bytes sent per device: 262144 -> 0",
+        "  bytes held per device: 120 -> 140",
     ]
 
 

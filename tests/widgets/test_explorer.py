@@ -116,8 +116,8 @@ def test_a_program_that_does_not_fit_is_shown_with_what_it_needs():
         ({"x": [["model", "data"], ["model"]]}, "uses the mesh axis 'model' twice"),
         ({"x": [["nope"], []]}, "names the mesh axis 'nope'"),
         ({"axes": [("data", 3, "auto"), ("model", 2, "auto")]}, "does not divide"),
-        ({"axes": [("<b>", 4, "auto")]}, "is no mesh axis"),
-        ({"axes": [("data", 4, "odd")]}, "is no axis type"),
+        ({"axes": [("<b>", 4, "auto")]}, "is not a mesh axis"),
+        ({"axes": [("data", 4, "odd")]}, "is not an axis type"),
         ({"axes": [("data", 4, "auto"), ("data", 2, "auto")]}, "names the axis 'data' twice"),
     ],
 )
