@@ -1,4 +1,4 @@
-"""The command line: `shardnb demo`, `lab`, `explain`, `read` and `diff`.
+"""The command line: `shardnb demo`, `lab`, `explain`, `read`, `diff` and `targets`.
 
 Exit status: 0; 1 if the program has a collective that `--forbid` forbids; 2 for bad input.
 """
@@ -95,6 +95,13 @@ def _diff(given: argparse.Namespace) -> int:
     return _judged([after], given)
 
 
+def _targets(given: argparse.Namespace) -> int:
+    from shardnb.commands import targets
+
+    print(targets.add(given.compiler) if given.action == "add" else targets.listing())
+    return 0
+
+
 def _give(result: Report | Sequence[Report], given: argparse.Namespace) -> int:
     """Print reports, write them as a page if asked, and check them against `--forbid`."""
     from shardnb.commands import output
@@ -135,6 +142,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_explain(commands)
     _add_read(commands)
     _add_diff(commands)
+    _add_targets(commands)
     return parser
 
 
@@ -197,6 +205,17 @@ def _add_diff(commands: Commands) -> None:
     diff.add_argument("before", type=Path, metavar="A.json")
     diff.add_argument("after", type=Path, metavar="B.json")
     _add_output(diff, None)
+
+
+def _add_targets(commands: Commands) -> None:
+    text = "list what can be compiled for here, or fetch the compiler for GPUs or TPUs"
+    targets = commands.add_parser("targets", help=text, description=text)
+    targets.set_defaults(command=_targets, action="list")
+    actions = targets.add_subparsers(metavar="ACTION")
+    fetch = "fetch a compiler into a folder of its own, in the version that the installed JAX needs"
+    adding = actions.add_parser("add", help=fetch, description=fetch)
+    adding.set_defaults(action="add")
+    adding.add_argument("compiler", choices=("gpu", "tpu"))
 
 
 def _add_output(parser: argparse.ArgumentParser, page: Path | None) -> None:

@@ -50,7 +50,15 @@ _HOPS = _BOOK.replace("chapter 2 (ICI) and 3", "chapter 3")
 _PAPER = '"A Domain-Specific Supercomputer for Training Deep Neural Networks", CACM 2020'
 # A v3 pod has 340 TB/s in total over 1024 chips with 4 links: 83 GB/s per link, as in the paper.
 _V3 = f"{_CLOUD.format('v3')}; {_PAPER} (ICI); {_HOPS}"
-_DATASHEET = "NVIDIA's {} datasheet (flops without sparsity, HBM, NVLink), {} datasheet (network)"
+_MEMORY = "XLA's target configurations (memory)"
+_DATASHEET = (
+    "NVIDIA's {} datasheet (flops without sparsity, HBM, NVLink), {} datasheet (network), "
+    f"{_MEMORY}"
+)
+_RACK = (
+    "NVIDIA's {} NVL72 datasheet, a 72nd of it (flops without sparsity, HBM, NVLink, network), "
+    f"{_MEMORY}"
+)
 
 
 def _cloud(page: str) -> str:
@@ -90,24 +98,37 @@ HARDWARE: tuple[Hardware, ...] = (
     ),
     Hardware(
         "NVIDIA A100 40GB SXM", "a100-40gb", ("NVIDIA A100-SXM4-40GB",),
-        312e12, 40 * 10**9, 1555e9, 300e9, _DATASHEET.format("A100", "DGX A100"), network=25e9,
+        312e12, 42_331_013_120, 1555e9, 300e9, _DATASHEET.format("A100", "DGX A100"), network=25e9,
     ),
     Hardware(
         "NVIDIA A100 80GB SXM", "a100", ("NVIDIA A100-SXM4-80GB",),
-        312e12, 80 * 10**9, 2039e9, 300e9, _DATASHEET.format("A100", "DGX A100"), network=25e9,
+        312e12, 85_100_068_864, 2039e9, 300e9, _DATASHEET.format("A100", "DGX A100"), network=25e9,
     ),
     Hardware(
         "NVIDIA H100 SXM", "h100", ("NVIDIA H100 80GB HBM3",),
-        989e12, 80 * 10**9, 3350e9, 450e9, _DATASHEET.format("H100", "DGX H100"), network=50e9,
+        989e12, 84_942_979_072, 3350e9, 450e9, _DATASHEET.format("H100", "DGX H100"), network=50e9,
     ),
     Hardware(
         "NVIDIA H200 SXM", "h200", ("NVIDIA H200",),
-        989e12, 141 * 10**9, 4800e9, 450e9, _DATASHEET.format("H200", "DGX H200"), network=50e9,
+        989e12, 151_397_597_184, 4800e9, 450e9, _DATASHEET.format("H200", "DGX H200"), network=50e9,
     ),
     Hardware(
         "NVIDIA B200", "b200", ("NVIDIA B200",),
-        2250e12, 180 * 10**9, 8000e9, 900e9, _DATASHEET.format("HGX B200", "DGX B200"),
+        2250e12, 191_514_411_008, 8000e9, 900e9, _DATASHEET.format("HGX B200", "DGX B200"),
         network=50e9,
+    ),
+    Hardware(
+        "NVIDIA GB200", "gb200", ("NVIDIA GB200",),
+        2500e12, 197_897_748_480, 8000e9, 900e9, _RACK.format("GB200"), node=72, network=50e9,
+    ),
+    Hardware(
+        "NVIDIA B300", "b300", ("NVIDIA B300",),
+        2250e12, 297_021_865_984, 8000e9, 900e9, _DATASHEET.format("HGX B300", "DGX B300"),
+        network=100e9,
+    ),
+    Hardware(
+        "NVIDIA GB300", "gb300", ("NVIDIA GB300",),
+        2500e12, 297_021_079_552, 8000e9, 900e9, _RACK.format("GB300"), node=72, network=100e9,
     ),
 )  # fmt: skip
 

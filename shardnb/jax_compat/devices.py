@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import metadata
 from typing import Any
 
 import jax
@@ -53,3 +54,32 @@ def topology_devices(name: str) -> tuple[Any, ...]:
 def laid_on_torus(devices: Sequence[Any], sizes: Sequence[int]) -> Any:
     """Give devices as an array of shape `sizes`, as `jax.make_mesh` lays them."""
     return parts.DEVICE_MESH.call(tuple(sizes), list(devices), allow_split_physical_axes=True)
+
+
+def gpu_compiler_version() -> str:
+    """Give the version of XLA's GPU compiler that the installed JAX can load: jaxlib's own."""
+    return metadata.version("jaxlib")
+
+
+_plugins: dict[str, Any] = {}
+
+
+def gpu_devices(plugin: str, target_config: str, shape: str) -> tuple[Any, ...]:
+    """Give the compile-only devices of a GPU cluster of `shape`: slices x hosts x GPUs of each.
+
+    `plugin` is the path of XLA's GPU compiler, which is loaded once a process and becomes no
+    backend. Raises `RuntimeError` where it refuses the configuration.
+    """
+    xla_client = parts.GPU_TOPOLOGIES.get()
+    if plugin not in _plugins and xla_client.pjrt_plugin_loaded("cuda"):
+        # JAX has loaded the compiler itself, for a GPU that is attached.
+        options = {"platform": "cuda", "target_config": target_config}
+        return tuple(parts.TOPOLOGIES.call(shape, **options).devices)
+    if plugin not in _plugins:
+        _plugins[plugin] = xla_client.load_pjrt_plugin_dynamically("cuda", plugin)
+        if not xla_client.pjrt_plugin_initialized("cuda"):
+            xla_client.initialize_pjrt_plugin("cuda")
+    topology = xla_client.make_c_api_device_topology(
+        _plugins[plugin], "", target_config=target_config, topology=shape
+    )
+    return tuple(topology._make_compile_only_devices())

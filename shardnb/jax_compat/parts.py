@@ -113,6 +113,21 @@ DEVICE_MESH = Part(
     lost="meshes on TPU topologies",
 )
 
+GPU_TOPOLOGIES = Part(
+    "compiling for a GPU cluster",
+    "jax._src.lib",
+    "xla_client",
+    instead_of="jax_plugins, which start a GPU backend in this process",
+    lost="meshes on GPU clusters",
+    has=(
+        "load_pjrt_plugin_dynamically",
+        "pjrt_plugin_loaded",
+        "pjrt_plugin_initialized",
+        "initialize_pjrt_plugin",
+        "make_c_api_device_topology",
+    ),
+)
+
 # Lowering
 
 _CONSTANTS_LOST = (

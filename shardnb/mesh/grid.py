@@ -12,8 +12,7 @@ from jax.sharding import AxisType, NamedSharding
 
 from shardnb.jax_compat.devices import compile_only
 from shardnb.mesh.grammar import MeshSpec, axis_type, no_mesh, parse_mesh
-from shardnb.mesh.targets import devices_for, target_name
-from shardnb.mesh.topologies import is_topology
+from shardnb.mesh.targets import compiled_for, devices_for, target_name
 from shardnb.report import model
 from shardnb.terms.axis_types import AXIS_TYPES
 
@@ -108,7 +107,7 @@ def make_grid(
         raise ValueError(f"{found} has no devices: pass mesh='data=4,model=2', or a Mesh")
     target = "cpu" if found.devices.flat[0].platform == "cpu" else "attached"
     grid = Grid(found, target=target)
-    if on is not None and is_topology(on):
+    if on is not None and compiled_for(on):
         grid = _laid(MeshSpec(grid.axes), target_name(on))
     return retyped(grid, axes)
 

@@ -1,4 +1,4 @@
-"""The devices of a mesh: emulated, attached, or those of a TPU topology."""
+"""The devices of a mesh: emulated, attached, or those of a TPU topology or GPU cluster."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ import numpy as np
 
 from shardnb.jax_compat.devices import emulated_devices
 from shardnb.jax_compat.parts import NotAvailable
-from shardnb.mesh import topologies
+from shardnb.mesh import gpus, topologies
 from shardnb.mesh.topologies import Devices
 
-TARGETS = ("cpu", "attached", *topologies.NAMES)
-"""The targets that every machine has, and some TPU topologies."""
+TARGETS = ("cpu", "attached", *topologies.NAMES, *gpus.NAMES)
+"""Those of every machine, and some TPU topologies and GPU clusters."""
 
 
 def devices_for(target: str, sizes: Sequence[int]) -> Devices:
     """Return the devices of a target as an array of shape `sizes`.
 
     `cpu` emulates any number, separate from the kernel's own backend; `attached` uses the first of
-    `jax.devices()`; the devices of a TPU topology such as `v5e:2x4` can only be compiled for.
+    `jax.devices()`; the devices of a TPU topology such as `v5e:2x4` or of a
+    GPU cluster such as `h100:4x8` can only be compiled for.
     Raises `ValueError` for an unknown target, or if the number of devices does not match.
     """
-    if topologies.is_topology(target):
+    layout = gpus.laid_out if gpus.is_cluster(target) else topologies.laid_out
+    if compiled_for(target):
         try:
-            return topologies.laid_out(target, sizes)
+            return layout(target, sizes)
         except NotAvailable as error:
             raise ValueError(f"{target} cannot be compiled for: {error}") from error
     count = math.prod(sizes)
@@ -43,14 +45,21 @@ def devices_for(target: str, sizes: Sequence[int]) -> Devices:
             )
     else:
         raise ValueError(
-            f"{target!r} is not a target; the targets are cpu, attached, "
-            "or a TPU topology such as v5e:2x4"
+            f"{target!r} is not a target; the targets are cpu, attached, a TPU topology such as "
+            "v5e:2x4, or a GPU cluster such as h100:4x8"
         )
     return np.array(devices[:count], dtype=object).reshape(tuple(sizes))
 
 
+def compiled_for(target: str) -> bool:
+    """Whether a target is a TPU topology or a GPU cluster, for which nothing runs here."""
+    return gpus.is_cluster(target) or topologies.is_topology(target)
+
+
 def target_name(target: str) -> str:
     """Return the canonical name of a target: a TPU topology by its chips."""
+    if gpus.is_cluster(target):
+        return str(gpus.parse(target))
     return topologies.canonical(target) if topologies.is_topology(target) else target
 
 

@@ -21,6 +21,7 @@ from shardnb.jax_compat.devices import laid_on_torus, topology_devices
 from shardnb.jax_compat.error_wordings import NO_LIBTPU, compilers_words
 from shardnb.jax_compat.parts import NotAvailable
 from shardnb.jax_compat.process_lock import PROCESS_LOCK
+from shardnb.mesh import compilers
 
 Devices = NDArray[np.object_]
 
@@ -156,7 +157,7 @@ def _by_chip(devices: Sequence[Any], sizes: Sequence[int]) -> Devices:
 def _misfit(name: str, count: int, sizes: Sequence[int]) -> str:
     """Say that a mesh and a topology have different numbers of devices, and what would fit."""
     wanted = math.prod(sizes)
-    fitting = " or ".join(_factorings(count, len(sizes)))
+    fitting = " or ".join(factorings(count, len(sizes)))
     kind = GENERATIONS[name.partition(":")[0]]
     per_chip = count // math.prod(_sizes(name.partition(":")[2]))
     grid = kind.grid(wanted * kind.counted // per_chip) if wanted % per_chip == 0 else None
@@ -168,7 +169,7 @@ def _misfit(name: str, count: int, sizes: Sequence[int]) -> str:
     )
 
 
-def _factorings(count: int, parts: int, limit: int = 6) -> list[str]:
+def factorings(count: int, parts: int, limit: int = 6) -> list[str]:
     """Return the ways to write a number as a product of `count` factors, even sizes first."""
     divisors = [d for d in range(1, count + 1) if count % d == 0]
     factorings = (
@@ -197,7 +198,8 @@ def topology(name: str) -> tuple[Any, ...]:
     except RuntimeError as error:
         if NO_LIBTPU.search(str(error)):
             raise ValueError(
-                f"{name} needs the TPU compiler: pip install 'shardnb[tpu]' (no TPU is needed)"
+                f"{name} needs the TPU compiler: run `shardnb targets add tpu`, or pip install "
+                "'shardnb[tpu]' (no TPU is needed)"
             ) from error
         raise ValueError(f"the TPU compiler rejects {name}: {compilers_words(error)}") from error
 
@@ -226,8 +228,11 @@ def _quiet_libtpu() -> Iterator[None]:
         jax.devices()
         yield
         return
-    saved = {name: os.environ.get(name) for name in _ENVIRONMENT}
-    os.environ.update(_ENVIRONMENT)
+    environment = dict(_ENVIRONMENT)
+    if "TPU_LIBRARY_PATH" not in os.environ and (library := compilers.tpu_library()):
+        environment["TPU_LIBRARY_PATH"] = str(library)
+    saved = {name: os.environ.get(name) for name in environment}
+    os.environ.update(environment)
     try:
         yield
     finally:
