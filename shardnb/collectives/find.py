@@ -302,9 +302,10 @@ def _results(
     instruction: Instruction, kind: str, shapes: Mapping[int, list[Array]]
 ) -> tuple[Array, ...]:
     arrays = instruction.arrays
-    if instruction.opcode.endswith("-start") and kind != "all-reduce":
-        count = len(instruction.operands)
-        arrays = arrays[count : 2 * count] or arrays
+    count = len(instruction.operands)
+    # A start gives its operands, its results and more; an all-reduce's may give its results only.
+    if instruction.opcode.endswith("-start") and len(arrays) >= 2 * count:
+        arrays = arrays[count : 2 * count]
     in_pieces = instruction.is_tuple and "dimensions=" not in instruction.attributes
     if kind == "all-to-all" and in_pieces:
         dtype, shape = arrays[0]

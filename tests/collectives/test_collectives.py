@@ -49,6 +49,25 @@ def test_an_async_pair_counts_once_with_the_shape_of_its_result():
     assert (found.kind, found.shape) == ("all-gather", (8,))
 
 
+def test_an_async_all_reduce_may_give_its_operands_as_well():
+    """As GPUs do: once with its results only, once with its operands before them."""
+    for shape, operands in (
+        ("(f32[8]{0}, f32[4]{0})", "%p, %q"),
+        ("((f32[8]{0}, f32[4]{0}), (f32[8]{0}, f32[4]{0}))", "%p, %q"),
+    ):
+        eight, four = collectives(
+            f"  %q = f32[4]{{0}} slice(%p)\n"
+            f"  %s = {shape} all-reduce-start({operands}), channel_id=1, replica_groups={PAIRS}\n"
+            "  ROOT %d = (f32[8]{0}, f32[4]{0}) all-reduce-done(%s)"
+        )
+        assert (eight.shape, four.shape) == ((8,), (4,))
+    (alone,) = collectives(
+        f"  %s = ((f32[8]{{0}}), f32[8]{{0}}) all-reduce-start(%p), replica_groups={PAIRS}\n"
+        "  ROOT %d = f32[8]{0} all-reduce-done(%s)"
+    )
+    assert (alone.shape, alone.combined_with) == ((8,), ())
+
+
 def test_an_async_permute_has_its_result_behind_its_operand():
     (found,) = collectives(
         "  %s = (f32[8]{0}, f32[8]{0}, u32[], u32[]) collective-permute-start(%p), channel_id=1, source_target_pairs={{0,2},{2,0}}\n"
