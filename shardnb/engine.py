@@ -34,6 +34,7 @@ def explain(
     run: bool = False,
     fixes: bool | float = False,
     origins: bool | None = None,
+    isolate: bool = False,
     **options: Any,
 ) -> Report:
     """Compile a function for a mesh and report what it sends and holds.
@@ -59,6 +60,9 @@ def explain(
             (see `Collective.fixes`). True searches for 20 seconds, a number for that many.
         origins: whether to trace where each sharding came from, for which Shardy runs once more.
             None: only if the program is not large.
+        isolate: whether another process compiles it, so that an interrupt, or an error that ends
+            XLA, ends only that process. Large programs and those for a TPU topology are always
+            compiled there.
         options: options of `jax.jit`, such as `donate_argnums`; any other name is passed to the
             function as a keyword argument.
 
@@ -85,9 +89,10 @@ def explain(
     if stage := stage_of(fn):
         if args or options or axes or on or fixes or in_specs is not None or out_specs is not None:
             raise ValueError(_ONLY_A_MESH.format(type(stage).__name__.lower()))
-        return report_of_program(program_of_stage(stage, mesh), origins=origins)
+        return report_of_program(program_of_stage(stage, mesh, apart=isolate), origins=origins)
     call = read_call(fn, args, options)
-    request = call.request(make_grid(mesh, axes, on, call.placed), in_specs, out_specs)
+    grid = make_grid(mesh, axes, on, call.placed)
+    request = replace(call.request(grid, in_specs, out_specs), apart=isolate)
     try:
         program, report = compile_and_analyse(request, origins=origins)
     except Exception as error:  # of any class: it is raised again

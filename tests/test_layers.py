@@ -22,6 +22,7 @@ ROOMS = [
     "views",
     "cost",
     "jax_compat",
+    "worker",
     "texts",
     "mesh",
     "torch",

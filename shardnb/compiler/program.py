@@ -14,15 +14,16 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from shardnb.compiler.collector import collector_paused
-from shardnb.compiler.dumps import Dumps, pass_on, recording
+from shardnb.compiler.compiling import Compiled, compile_lowered
+from shardnb.compiler.dumps import Dumps, recording
 from shardnb.compiler.inner_call import with_jitted_calls
 from shardnb.compiler.request import Request
-from shardnb.jax_compat.compilation_cache import without_compilation_cache
 from shardnb.jax_compat.devices import compile_only
 from shardnb.jax_compat.error_wordings import OUT_OF_MEMORY
 from shardnb.jax_compat.lowering import closed_over, kept_arguments
 from shardnb.terms.collectives import KINDS
 from shardnb.texts import hlo
+from shardnb.worker.process import WORKER
 
 Tree = Any
 
@@ -39,7 +40,8 @@ class Program:
 
     `traced`, `lowered` and `compiled` are JAX's stages. `traced` is None where the user lowered it,
     and `lowered` is `compiled` where the user compiled it. `compiled` is None where the program
-    does not fit into the memory of a device; `failure` then has the compiler's words.
+    does not fit into the memory of a device; `failure` then has the compiler's words. `load` gives
+    the stage that can run where another process compiled it.
     """
 
     request: Request
@@ -51,6 +53,7 @@ class Program:
     compile_seconds: float
     closed_over: tuple[Any, ...] = field(default=())
     failure: str = ""
+    load: Callable[[], Any] | None = field(default=None, repr=False)
 
     @property
     def mesh(self) -> jax.sharding.Mesh:
@@ -143,8 +146,11 @@ class Program:
     @property
     def abstract(self) -> bool:
         """Whether an argument has a shape only, so that the program cannot run."""
-        leaves = jax.tree_util.tree_leaves(self.arguments)
-        return any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves)
+        return _abstract(self.arguments)
+
+    @cached_property
+    def _runnable(self) -> Any:
+        return self.load() if self.load else self.compiled
 
     def run(self) -> Tree:
         """Place the arguments on the mesh and run; gives the function's result.
@@ -159,7 +165,7 @@ class Program:
         if not self.compiled:
             raise ValueError(self.failure)
         placed = jax.tree_util.tree_map(_placed, self.arguments, self.shardings)
-        return self.compiled(*(placed[name] for name in self.arguments))
+        return self._runnable(*(placed[name] for name in self.arguments))
 
 
 def build(request: Request, trace: Callable[[], Any] | None = None) -> Program:
@@ -170,19 +176,23 @@ def build(request: Request, trace: Callable[[], Any] | None = None) -> Program:
     raises.
     """
     start = time.perf_counter()
+    if request.apart or request.grid.compile_only:
+        WORKER.prepare()
     with collector_paused():
         traced = (trace or request.trace)()
     if not request.in_jit:
         request, traced = with_jitted_calls(request, traced)
     traced_at = time.perf_counter()
     lowered = request.lower(traced)
+    runs = not request.grid.compile_only and not _abstract(request.arguments)
     with jax.set_mesh(request.mesh):
-        compiled, dumps, failure = compiled_with_dumps(lowered)
+        compiled, dumps, failure = compiled_with_dumps(lowered, apart=request.apart, runs=runs)
     return Program(
         request=request,
         traced=traced,
         lowered=lowered,
-        compiled=compiled,
+        compiled=compiled.stage,
+        load=compiled.load,
         dumps=dumps,
         trace_seconds=traced_at - start,
         compile_seconds=time.perf_counter() - traced_at,
@@ -191,20 +201,33 @@ def build(request: Request, trace: Callable[[], Any] | None = None) -> Program:
     )
 
 
-def compiled_with_dumps(lowered: Any) -> tuple[Any, Dumps, jax.errors.JaxRuntimeError | None]:
-    """Compile, with what XLA writes; or give the error of a program too large for a device."""
-    compiled, failure = None, None
-    with without_compilation_cache(), recording() as recorder:
+def compiled_with_dumps(
+    lowered: Any, *, apart: bool = False, runs: bool = False
+) -> tuple[Compiled, Dumps, jax.errors.JaxRuntimeError | None]:
+    """Compile, with what XLA writes; or give the error of a program too large for a device.
+
+    `apart` and `runs` are those of `compile_lowered`.
+    """
+    compiled, failure = Compiled(None), None
+    with recording() as recorder:
         try:
-            compiled = lowered.compile(compiler_options=recorder.options)
+            compiled = compile_lowered(lowered, recorder.options, apart=apart, runs=runs)
         except jax.errors.JaxRuntimeError as error:
             if not OUT_OF_MEMORY.search(str(error)):
                 raise
             failure = error
     if failure and not recorder.dumps.optimized:
-        pass_on(recorder.dumps.warnings)
         raise failure
+    recorder.dumps.warnings = compiled.warnings
+    if compiled.problem:
+        recorder.dumps.problems.append(compiled.problem)
     return compiled, recorder.dumps, failure
+
+
+def _abstract(arguments: Tree) -> bool:
+    """Whether an argument has a shape only."""
+    leaves = jax.tree_util.tree_leaves(arguments)
+    return any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves)
 
 
 def _placed(leaf: Any, sharding: NamedSharding) -> jax.Array:

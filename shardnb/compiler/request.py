@@ -50,6 +50,7 @@ class Request:
     `function` is the body of one device and they are `shard_map`'s. `jit_options` are the other
     options of `jax.jit`, such as `donate_argnums`. `in_jit` says that the user's own `jax.jit` is
     around the function: a cell has none, and the jitted functions that it calls run by themselves.
+    `apart` has it compiled by another process, whatever its size (see `compiling`).
     """
 
     function: Callable[..., Tree]
@@ -60,6 +61,7 @@ class Request:
     jit_options: Mapping[str, Any] = field(default_factory=dict)
     texts: SourceTexts = field(default_factory=SourceTexts)
     in_jit: bool = True
+    apart: bool = False
 
     @property
     def mesh(self) -> jax.sharding.Mesh:

@@ -31,9 +31,12 @@ def stage_of(given: object) -> Stage | None:
     return None
 
 
-def program_of_stage(stage: Stage, mesh: str | Mesh | Grid | None = None) -> Program:
+def program_of_stage(
+    stage: Stage, mesh: str | Mesh | Grid | None = None, *, apart: bool = False
+) -> Program:
     """Compile what the user has traced or lowered; of a compiled program there are no dumps.
 
+    With `apart`, another process compiles it.
     `mesh` is needed where no sharding of an argument or result names one. Raises `ValueError`
     where it has another number of devices.
     """
@@ -43,7 +46,8 @@ def program_of_stage(stage: Stage, mesh: str | Mesh | Grid | None = None) -> Pro
     lowered_at = time.perf_counter()
     compiled, dumps, failure = lowered, Dumps(), None
     if not isinstance(lowered, jax.stages.Compiled):
-        compiled, dumps, failure = compiled_with_dumps(lowered)
+        result, dumps, failure = compiled_with_dumps(lowered, apart=apart)
+        compiled = result.stage
     if compiled is None:
         raise failure or ValueError("the program was not compiled")
     grid = _grid(compiled, mesh)

@@ -14,12 +14,10 @@ import jax
 from shardnb.bugs import Inconclusive, refusable
 from shardnb.compiler import placement
 from shardnb.compiler.divisibility import text as spec_text
-from shardnb.compiler.dumps import captured_fd2
 from shardnb.errors.error_draft import Draft, listed, mesh_of, value_on
 from shardnb.errors.evidence import ErrorEvidence
 from shardnb.errors.reshard_candidates import collectives_of
 from shardnb.jax_compat import error_wordings as wordings
-from shardnb.jax_compat.compilation_cache import without_compilation_cache
 from shardnb.jax_compat.error_wordings import spec_in_type, varying_in_type
 from shardnb.jax_compat.frames import SHARD_MAP_BODY, is_jaxs_own
 from shardnb.jax_compat.jaxprs import as_function
@@ -146,7 +144,7 @@ def _candidates(
     in_specs, out_specs = tuple(names["in_specs"]), tuple(names["out_specs"])
     mapped = jax.shard_map(body, mesh=grid.mesh, in_specs=in_specs, out_specs=out_specs)
     shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in names["in_avals"]]
-    with suppress(Inconclusive), captured_fd2(), without_compilation_cache():
+    with suppress(Inconclusive):
         with refusable(), jax.set_mesh(grid.mesh), traced_apart():
             traced = jax.jit(mapped).trace(*shapes)
         collectives = collectives_of(traced, grid)

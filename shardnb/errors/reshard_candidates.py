@@ -18,9 +18,9 @@ from jax.sharding import NamedSharding, PartitionSpec
 from shardnb.bugs import Inconclusive, refusable
 from shardnb.collectives.find import find_collectives
 from shardnb.compiler.arrays import spec_of
+from shardnb.compiler.compiling import compile_candidate, optimized_text
 from shardnb.compiler.dumps import captured_fd2
 from shardnb.errors.evidence import Operation
-from shardnb.jax_compat.compilation_cache import without_compilation_cache
 from shardnb.jax_compat.tracing import traced_apart
 from shardnb.mesh import Grid, make_grid, retyped
 from shardnb.report.model import Collective
@@ -96,21 +96,20 @@ class OperationTrial:
 
     def compiled(self, remedies: Sequence[Remedy]) -> list[CompiledRemedy]:
         """Compile remedies, and give those that send least first."""
-        with captured_fd2(), without_compilation_cache():
-            auto = self._chosen_by_auto()
-            compiled = [
-                CompiledRemedy(
-                    remedy,
-                    collectives_of(self._trace(self._call(remedy), self.grid), self.grid),
-                    chosen=auto is not None and remedy.result == auto,
-                )
-                for remedy in remedies
-            ]
+        auto = self._chosen_by_auto()
+        compiled = [
+            CompiledRemedy(
+                remedy,
+                collectives_of(self._trace(self._call(remedy), self.grid), self.grid),
+                chosen=auto is not None and remedy.result == auto,
+            )
+            for remedy in remedies
+        ]
         return sorted(compiled, key=lambda each: (each.wire_bytes, len(each.collectives)))
 
     def sent_by_auto(self) -> tuple[Collective, ...] | None:
         """Give what the operation alone compiles to with Auto axes, where it compiles."""
-        with suppress(Inconclusive), captured_fd2(), without_compilation_cache():
+        with suppress(Inconclusive):
             auto = retyped(self.grid, "auto")
             return collectives_of(self._trace(self._without_result_sharding, auto), auto)
         return None
@@ -184,7 +183,7 @@ class OperationTrial:
         auto = retyped(self.grid, "auto")
         with suppress(Inconclusive), refusable(), jax.set_mesh(auto.mesh):
             traced = self._trace(self._without_result_sharding, auto)
-            shardings = traced.lower().compile().output_shardings
+            shardings = compile_candidate(traced.lower()).output_shardings
             leaf = jax.tree_util.tree_leaves(shardings)[0]
             spec = spec_of(leaf, len(self.result_shape()))
             return as_spec(spec) if spec is not None else None
@@ -194,7 +193,7 @@ class OperationTrial:
 def collectives_of(traced: Any, grid: Grid) -> tuple[Collective, ...]:
     """Compile what was traced for a mesh, and give what it sends; `Inconclusive` if refused."""
     with refusable(), jax.set_mesh(grid.mesh), traced_apart():
-        text = traced.lower().compile().as_text()
+        text = optimized_text(traced.lower())
     return find_collectives(hlo.parse(text), grid.describe(), lambda _: ())
 
 

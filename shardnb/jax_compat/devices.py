@@ -12,6 +12,20 @@ import jax
 from shardnb.jax_compat import parts
 from shardnb.jax_compat.parts import NotAvailable
 
+QUIET_LIBTPU = {
+    # No TPU is sought on this machine, or asked for over the network.
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-8",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    # Other processes may compile as well.
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "true",
+    # Nothing is written to descriptor 2 or to files.
+    "TPU_STDERR_LOG_LEVEL": "3",
+    "TPU_MIN_LOG_LEVEL": "3",
+    "TPU_LOG_DIR": "disabled",
+}
+"""What libtpu reads from the environment as it is loaded, on a machine without a TPU."""
+
 
 def emulated_devices(count: int) -> Sequence[jax.Device]:
     """Give the devices of a new CPU client, beside the notebook's own backend.
@@ -48,7 +62,17 @@ def topology_devices(name: str) -> tuple[Any, ...]:
 
     Raises `RuntimeError` where libtpu is missing or does not know the topology.
     """
-    return tuple(parts.TOPOLOGIES.call(name, platform="tpu").devices)
+    devices = tuple(parts.TOPOLOGIES.call(name, platform="tpu").devices)
+    _topologies[name] = devices
+    return devices
+
+
+_topologies: dict[str, tuple[Any, ...]] = {}
+
+
+def topology_name(device: Any) -> str | None:
+    """Give the name of the topology that a device is of, where `topology_devices` gave it."""
+    return next((name for name, devices in _topologies.items() if device in devices), None)
 
 
 def laid_on_torus(devices: Sequence[Any], sizes: Sequence[int]) -> Any:

@@ -271,3 +271,20 @@ def first_sentence(message: str) -> str:
 def compilers_words(error: BaseException) -> str:
     """Give the first line of an error of XLA's, without its status."""
     return str(error).partition("\n")[0].removeprefix("INVALID_ARGUMENT: ").strip()
+
+
+_PREFIX = re.compile(r"^(?:LLVM ERROR: )?(?:[FE]\d{4} [\d:.]+ +\d+ )?")
+_FATAL = re.compile(r"^F\d{4} |LLVM ERROR|Check failed|Fatal|Assertion")
+_STACK = re.compile(r"^\s*(?:\*\*\* |@ +0x|#\d+ +0x|PC: @|\[[\w-]+:\d+\])")
+
+
+def last_words(text: str) -> str:
+    """Give what XLA wrote as it ended its process: what failed, without stacks and time stamps.
+
+    >>> last_words("F1201 02:29:17.5 2718 util.cc:771] Check failed: x == y")
+    'util.cc:771] Check failed: x == y'
+    """
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not _STACK.match(line)]
+    fatal = [at for at, line in enumerate(lines) if _FATAL.search(line)]
+    chosen = lines[fatal[0] : fatal[0] + 3] if fatal else lines[-3:]
+    return " ".join(_PREFIX.sub("", line) for line in chosen)[:2000] or "it wrote nothing"

@@ -128,6 +128,43 @@ GPU_TOPOLOGIES = Part(
     ),
 )
 
+# Compiling
+
+_ALONE = "a compile can end the kernel, and an interrupt waits for its end"
+_IN_KERNEL = "programs are compiled in the notebook's own process"
+LOWERING = Part(
+    "the lowered program inside of JAX's stage",
+    "",
+    "_lowering",
+    instead_of="nothing: lowered.compile() does all of a compile, in this process",
+    fallback=_IN_KERNEL,
+    lost=_ALONE,
+)
+COMPILE_CLIENT = Part(
+    "the client that a program is compiled by",
+    "",
+    "compile_args",
+    instead_of="nothing: lowered.compile() does all of a compile, in this process",
+    fallback=_IN_KERNEL,
+    lost=_ALONE,
+)
+COMPILE_OPTIONS = Part(
+    "reading the options of a compile",
+    "jaxlib.xla_client",
+    "CompileOptions",
+    instead_of="compiler_options of lowered.compile(), which are a part of these",
+    fallback=_IN_KERNEL,
+    lost=_ALONE,
+)
+DEVICE_LIST = Part(
+    "the devices of a compile",
+    "jaxlib.xla_client",
+    "DeviceList",
+    instead_of="nothing: a client compiles for these alone",
+    fallback=_IN_KERNEL,
+    lost=_ALONE,
+)
+
 # Lowering
 
 _CONSTANTS_LOST = (

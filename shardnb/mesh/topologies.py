@@ -17,7 +17,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from shardnb.jax_compat.devices import laid_on_torus, topology_devices
+from shardnb.jax_compat.devices import QUIET_LIBTPU, laid_on_torus, topology_devices
 from shardnb.jax_compat.error_wordings import NO_LIBTPU, compilers_words
 from shardnb.jax_compat.parts import NotAvailable
 from shardnb.jax_compat.process_lock import PROCESS_LOCK
@@ -204,20 +204,6 @@ def topology(name: str) -> tuple[Any, ...]:
         raise ValueError(f"the TPU compiler rejects {name}: {compilers_words(error)}") from error
 
 
-_ENVIRONMENT = {
-    # libtpu looks for no TPU on this machine, and asks none over the network.
-    "TPU_SKIP_MDS_QUERY": "1",
-    "TPU_ACCELERATOR_TYPE": "v5litepod-8",
-    "TPU_WORKER_HOSTNAMES": "localhost",
-    # Other processes may compile at the same time.
-    "ALLOW_MULTIPLE_LIBTPU_LOAD": "true",
-    # Nothing is written to descriptor 2 or to files.
-    "TPU_STDERR_LOG_LEVEL": "3",
-    "TPU_MIN_LOG_LEVEL": "3",
-    "TPU_LOG_DIR": "disabled",
-}
-
-
 @contextmanager
 def _quiet_libtpu() -> Iterator[None]:
     """Set the environment that libtpu reads as it is loaded, and restore it afterwards.
@@ -228,7 +214,7 @@ def _quiet_libtpu() -> Iterator[None]:
         jax.devices()
         yield
         return
-    environment = dict(_ENVIRONMENT)
+    environment = dict(QUIET_LIBTPU)
     if "TPU_LIBRARY_PATH" not in os.environ and (library := compilers.tpu_library()):
         environment["TPU_LIBRARY_PATH"] = str(library)
     saved = {name: os.environ.get(name) for name in environment}

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import threading
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from shardnb.bugs import Inconclusive, refusable
+from shardnb.bugs import Inconclusive
 from shardnb.collectives.find import find_collectives
-from shardnb.compiler.dumps import captured_fd2
+from shardnb.compiler.compiling import compile_candidate, optimized_text
 from shardnb.findings.memory import memory_of_compiled
 from shardnb.findings.work import work_of
-from shardnb.jax_compat.compilation_cache import without_compilation_cache
-from shardnb.jax_compat.error_wordings import INTERRUPTED
-from shardnb.jax_compat.parts import NotAvailable
-from shardnb.jax_compat.xla import hlo_text, optimized_modules
 from shardnb.report.cost import Work
 from shardnb.report.model import Collective, Memory, Mesh
 from shardnb.texts import hlo
-
-_HOOK = "shardnb: the optimized program"
+from shardnb.worker.process import CompilerAborted
 
 
 @dataclass(frozen=True)
@@ -61,12 +56,13 @@ class Outcome:
 def compile_trial(lowered: Any, mesh: Mesh, *, whole: bool) -> Outcome:
     """Compile a lowered candidate for a mesh; raises `Inconclusive` where it is refused.
 
+    Another process compiles it; `CompilerAborted` says that it ended XLA there.
     Unless the `whole` compile is wanted, it stops on CPU at the optimized program: most of the
     time goes into the machine code that is made of it afterwards.
     """
     if whole:
-        return outcome_of(_compile(lowered), mesh)
-    module = hlo.parse(_optimized_text(lowered, mesh.platform))
+        return outcome_of(compile_candidate(lowered), mesh)
+    module = hlo.parse(optimized_text(lowered))
     return Outcome(find_collectives(module, mesh, lambda _: ()))
 
 
@@ -81,49 +77,11 @@ def outcome_of(compiled: Any, mesh: Mesh) -> Outcome:
     )
 
 
-def _compile(lowered: Any) -> Any:
-    """Compile beside the persistent cache; what the compiler writes to descriptor 2 is dropped."""
-    with without_compilation_cache(), captured_fd2():
-        try:
-            with refusable():
-                return lowered.compile()
-        except Inconclusive as error:
-            refusal = (
-                error  # raised below: `captured_fd2` passes on what was written before a raise
-            )
-    # An interrupt that arrives in C++ is raised in the callback, and comes back as text.
-    if INTERRUPTED.search(str(refusal)):
-        raise KeyboardInterrupt from refusal
-    raise refusal
-
-
-class _Enough(Exception):
-    """Ends a compile whose optimized program is known."""
-
-
-@dataclass
-class _Catcher:
-    """Takes the first optimized module that its own thread compiles, and ends that compile."""
-
-    thread: int = field(default_factory=threading.get_ident)
-    proto: bytes | None = None
-
-    def __call__(self, proto: bytes) -> bytes | None:
-        if threading.get_ident() != self.thread:
-            return None
-        self.proto = proto
-        raise _Enough
-
-
-def _optimized_text(lowered: Any, platform: str) -> str:
-    catcher = _Catcher()
-    with ExitStack() as stack:
-        if platform == "cpu":
-            with suppress(NotAvailable):  # else the compile goes on to its end
-                stack.enter_context(optimized_modules(_HOOK, catcher))
-        try:
-            compiled = _compile(lowered)
-        except Inconclusive:
-            if catcher.proto is None:
-                raise
-    return hlo_text(catcher.proto) if catcher.proto is not None else str(compiled.as_text())
+@contextmanager
+def aborts_noted(notes: list[str], candidate: str) -> Iterator[None]:
+    """Leave out a candidate at which XLA ends its process, with a note that names it."""
+    try:
+        yield
+    except CompilerAborted as error:
+        notes.append(f"{candidate} was left out: XLA fails at it ({error.words})")
+        raise Inconclusive(str(error)) from error

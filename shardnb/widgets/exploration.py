@@ -49,7 +49,8 @@ class Subject:
         """Give what a plan's program is made of; raises `ValueError` that names what is wrong."""
         self.check(plan)
         specs = in_specs(plan, self.shapes)
-        return replace(self.request, grid=self.grid_of(plan), in_specs=specs)
+        apart = self.request.apart or plan != self.first
+        return replace(self.request, grid=self.grid_of(plan), in_specs=specs, apart=apart)
 
     def arrays(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
         """Give the name, dtype and shape of each array of the arguments."""

@@ -19,6 +19,7 @@ from shardnb.rewrite.source_units import units_of
 from shardnb.search.fixes import find_fixes
 from shardnb.search.fixes.candidates import constraint_edits, seen_points
 from shardnb.search.trial import compile_trial
+from shardnb.worker.process import WORKER
 from tests.causes import training
 from tests.causes.cases import CASES
 from tests.search.fixing import (
@@ -284,7 +285,8 @@ def test_a_whole_compile_stands_in_for_what_is_gone(monkeypatch):
         raise NotAvailable("the optimized program before machine code")
 
     program, report = case_3()
-    monkeypatch.setattr("shardnb.search.trial.optimized_modules", gone)
+    monkeypatch.setattr("shardnb.jax_compat.executables.optimized_modules", gone)
+    monkeypatch.setattr(WORKER, "ask", lambda job: (job.answer(), ""))
     outcome = compile_trial(program.lowered, report.mesh, whole=False)
     assert outcome.wire_bytes == report.wire_bytes
 

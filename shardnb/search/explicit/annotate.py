@@ -50,6 +50,7 @@ def to_explicit(request: Request) -> ExplicitPlan:
     into the text. Nothing runs, and what the tracing prints is dropped. The user's functions have
     the edited code while they are traced, and their own afterwards.
     """
+    request = replace(request, apart=True)
     auto = build(replace(request, grid=retyped(request.grid, "auto")))
     explicit = replace(request, grid=retyped(request.grid, "explicit"))
     return _Pass(explicit, auto, report_of_program(auto)).run()

@@ -14,8 +14,8 @@ from typing import Any
 import jax
 
 from shardnb.compiler import Program, placement
+from shardnb.compiler.compiling import compile_lowered
 from shardnb.compiler.dumps import recording
-from shardnb.jax_compat.compilation_cache import without_compilation_cache
 from shardnb.jax_compat.frames import is_jaxs_own
 from shardnb.jax_compat.jaxprs import as_function, bare, is_jaxpr
 from shardnb.report.model import Mesh, Spec
@@ -129,8 +129,8 @@ def _before(program: Program, jaxpr: Any) -> str:
 
     request = replace(program.request, function=call)
     lowered = request.lower(request.trace())
-    with jax.set_mesh(request.mesh), without_compilation_cache(), recording() as recorder:
-        lowered.compile(compiler_options=recorder.options)
+    with jax.set_mesh(request.mesh), recording() as recorder:
+        compile_lowered(lowered, recorder.options, apart=True)
     return recorder.dumps.before
 
 

@@ -6,6 +6,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,7 +26,8 @@ from shardnb.search.fixes.candidates import (
     seen_points,
 )
 from shardnb.search.progress import Progress
-from shardnb.search.trial import Outcome, compile_trial
+from shardnb.search.trial import Outcome, aborts_noted, compile_trial
+from shardnb.worker.process import WORKER
 
 # As long as one waits for a cell that shows how far it is; a note says what was not tried
 # (test_a_time_limit_is_kept_and_said).
@@ -72,6 +74,7 @@ def find_fixes(
     wanted = [c for c in report.collectives if _is_wanted(c, collectives)]
     if not wanted or report.memory is None:
         return report
+    WORKER.prepare()
     search = Search(program, report, wanted, time.perf_counter() + seconds, progress)
     with contained("what the search for fixes would have found"):
         search.run()
@@ -181,7 +184,7 @@ class Search:
         return known
 
     def _look(self, edit: Edit) -> None:
-        with contained(f"whether this edit is a fix: {edit.text}"):
+        with contained(f"whether this edit is a fix: {edit.text}"), self._noted(edit):
             lowered = edit.lowered(self.program)
             outcome = compile_trial(lowered, self.report.mesh, whole=False)
             better = outcome.beats(self.before)
@@ -192,9 +195,13 @@ class Search:
 
     def _weigh(self, trial: Trial) -> None:
         lowered, trial.lowered = trial.lowered, None
-        with contained(f"whether this edit is a fix: {trial.edit.text}"):
+        edit = trial.edit
+        with contained(f"whether this edit is a fix: {edit.text}"), self._noted(edit):
             outcome = compile_trial(lowered, self.report.mesh, whole=True)
-            self.weighed.append(Trial(trial.edit, outcome, None))
+            self.weighed.append(Trial(edit, outcome, None))
+
+    def _noted(self, edit: Edit) -> AbstractContextManager[None]:
+        return aborts_noted(self.notes, f"the edit {edit.text}")
 
     def _weigh_rest(self) -> bool:
         rest = [trial for trial in self.looked if trial.lowered is not None]

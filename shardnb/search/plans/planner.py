@@ -155,7 +155,7 @@ def _field(request: Request, hardware: str | None) -> Field:
     mesh, arguments = request.grid.describe(), request.arguments
     patterns = patterns_of(arguments, request.in_specs)
     space = Space(patterns, tuple(mesh.shape.items()))
-    program = build(replace(request, in_specs=trees(arguments, patterns, space.start)))
+    program = build(replace(request, in_specs=trees(arguments, patterns, space.start), apart=True))
     names = tuple(name for name, _ in placement.named_leaves(arguments))
     field = Field(program, mesh, space, names, hardware)
     # Like axes may change names, unless the program or the hardware tells them apart.
@@ -214,7 +214,7 @@ class _PlannedRequest:
     def explain(self, plan: Plan) -> Report:
         """Give a plan's report."""
         field = self._field(plan)
-        request = replace(field.program.request, in_specs=self.trees(plan))
+        request = replace(field.program.request, in_specs=self.trees(plan), apart=True)
         report = report_of_program(build(request))
         return report.on_hardware(field.hardware) if field.hardware else report
 

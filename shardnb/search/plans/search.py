@@ -15,12 +15,13 @@ from shardnb.cost import on_hardware, priced
 from shardnb.report.cost import Cost, Work
 from shardnb.report.model import Mesh, Report, Spec
 from shardnb.report.plans import Plan
+from shardnb.report.spec import spec_text
 from shardnb.rewrite.program_edits import InputEdit
 from shardnb.search.plans.estimate import Estimator
 from shardnb.search.plans.front import Point, crowding, front, gain
 from shardnb.search.plans.space import Space, State
 from shardnb.search.progress import Progress
-from shardnb.search.trial import Outcome, compile_trial, outcome_of
+from shardnb.search.trial import Outcome, aborts_noted, compile_trial, outcome_of
 from shardnb.views.words import over
 
 _ALIKE = 3
@@ -123,10 +124,19 @@ class Field:
             return self.space.carried(state, axis, by_pattern)
         return None
 
+    def written(self, state: State) -> str:
+        """Write a state with the axes of its mesh, such as `x=P('data'), w=P() on data=4`."""
+        specs = ", ".join(f"{name}={spec_text(spec)}" for name, spec in self._placed(state).items())
+        mesh = ",".join(f"{name}={size}" for name, size in self.mesh.shape.items())
+        return f"{specs} on {mesh}"
+
+    def _placed(self, state: State) -> dict[str, Spec]:
+        return {self.names[number]: spec for number, spec in self._specs(state)}
+
     def compiled(self, state: State) -> Plan:
         """Compile a state, and give what the compiler says of it."""
-        specs = {self.names[number]: spec for number, spec in self._specs(state)}
-        edit = InputEdit(tuple((name, (name,), spec) for name, spec in specs.items()))
+        placed = self._placed(state).items()
+        edit = InputEdit(tuple((name, (name,), spec) for name, spec in placed))
         lowered = edit.lowered(self.program)
         return self.plan(compile_trial(lowered, self.mesh, whole=True), state)
 
@@ -220,7 +230,8 @@ class PlanSearch:
                 return
             self.progress("plans compiled", done, most)
             mesh_field, plan = self.fields[candidate.field], None
-            with contained("a plan"):
+            named = f"the placement {mesh_field.written(candidate.state)}"
+            with contained("a plan"), aborts_noted(self.notes, named):
                 plan = mesh_field.compiled(candidate.state)
             if plan is None:
                 del mesh_field.seen[candidate.state]

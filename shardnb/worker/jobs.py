@@ -1,0 +1,79 @@
+"""What passes between this process and the one that compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+
+from shardnb.jax_compat import executables
+from shardnb.jax_compat.devices import topology_devices
+from shardnb.jax_compat.executables import Compilation, Description
+
+READY = Description("ready")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An error that was raised there: the name of its class, and its text."""
+
+    kind: str
+    text: str
+
+    def error(self) -> Exception:
+        """Give it as the error to raise here."""
+        if self.kind == "ValueError":
+            return ValueError(self.text)
+        error: Exception = jax.errors.JaxRuntimeError(self.text)
+        return error
+
+
+Answer = Description | Refusal
+
+
+@dataclass(frozen=True)
+class Compile:
+    """Compile a program; with `load` the answer holds the executable, so that it can run."""
+
+    compilation: Compilation
+    load: bool = False
+
+    def answer(self) -> Description:
+        """Compile."""
+        return executables.compiled(self.compilation, load=self.load)
+
+
+@dataclass(frozen=True)
+class Optimize:
+    """Compile a program as far as its optimized text is known."""
+
+    compilation: Compilation
+
+    def answer(self) -> Description:
+        """Compile as far as that."""
+        return executables.optimized(self.compilation)
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Ask whether the TPU compiler knows a topology: at some names it ends its process."""
+
+    name: str
+
+    def answer(self) -> Description:
+        """Ask it."""
+        topology_devices(self.name)
+        return READY
+
+
+Job = Compile | Optimize | Topology
+
+
+def answered(work: Callable[[], Description]) -> Answer:
+    """Give what a job answers, or its error."""
+    try:
+        return work()
+    # XLA refuses a program with errors of several classes; each goes back to who asked.
+    except Exception as error:  # noqa: BLE001
+        return Refusal(type(error).__name__, str(error))

@@ -1,0 +1,211 @@
+"""The other process, seen from here: started when it is first needed, and again after it ended."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import IO
+
+from shardnb.jax_compat.devices import QUIET_LIBTPU
+from shardnb.jax_compat.error_wordings import last_words
+from shardnb.jax_compat.executables import Description
+from shardnb.worker.jobs import Answer, Job, Refusal
+
+# What this process imports it imports, too, but for files of the folder that the user works in.
+_START = (
+    "import sys; sys.path[:] = sys.argv[2:]; "
+    "from shardnb.worker.__main__ import main; main(int(sys.argv[1]))"
+)
+_TO_DIE = 10.0  # seconds that a process which crashed may take to write what it had in memory
+# No accelerator is taken from the kernel, and no TPU is sought.
+_ENVIRONMENT = {"JAX_PLATFORMS": "cpu", **QUIET_LIBTPU}
+
+
+class CompilerAborted(RuntimeError):
+    """XLA ended the process that compiled; `words` are what it wrote last."""
+
+    def __init__(self, end: str, words: str) -> None:
+        """Say how it ended."""
+        super().__init__(f"XLA ended the process that compiled it ({end}): {words}")
+        self.words = words
+
+
+class Cancelled(RuntimeError):
+    """Another thread no longer wants the answer."""
+
+
+class Refused(Exception):
+    """A job raised an error there; `written` is what the compiler wrote to descriptor 2."""
+
+    def __init__(self, error: Exception, written: str) -> None:
+        """Keep the error, to be raised here."""
+        super().__init__(str(error))
+        self.error, self.written = error, written
+
+
+class NotStarted(RuntimeError):
+    """The process does not start on this machine; the message has what it wrote."""
+
+
+class _Process:
+    """A running process, its socket, and the file that it writes its descriptor 2 to."""
+
+    def __init__(self) -> None:
+        """Start it in a session of its own, so that interrupts of the kernel's group pass it by."""
+        self.written: IO[bytes] = tempfile.TemporaryFile("a+b")  # noqa: SIM115 - closed by `end`
+        here, there = socket.socketpair()
+        self.socket = Connection(here.detach())
+        with there:
+            self._popen = subprocess.Popen(  # noqa: S603 - our own module
+                [sys.executable, "-P", "-c", _START, str(os.getpid()), *_path()],
+                stdin=there.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=self.written,
+                env={**os.environ, **_ENVIRONMENT},
+                start_new_session=True,
+            )
+        self.ready = False
+
+    def ask(self, job: Job) -> Answer:
+        """Send a job and wait for its answer; raises `EOFError` or `OSError` where it ended."""
+        if not self.ready:
+            self.socket.recv()
+            self.ready = True
+        self.written.truncate(0)
+        self.socket.send(job)
+        answer: Answer = self.socket.recv()
+        return answer
+
+    def runs(self) -> bool:
+        """Whether it has not ended."""
+        return self._popen.poll() is None
+
+    def words(self) -> str:
+        """Give what it wrote since the last job was sent."""
+        self.written.seek(0)
+        return self.written.read().decode(errors="replace")
+
+    def stop(self) -> None:
+        """End it; who waits for its answer hears of it."""
+        self._popen.kill()
+
+    def end(self, *, crashed: bool = False) -> str:
+        """End it, and let go of all that belongs to it; says how one that `crashed` ended."""
+        if crashed:
+            with suppress(subprocess.TimeoutExpired):
+                self._popen.wait(_TO_DIE)
+        self._popen.kill()
+        code = self._popen.wait()
+        self.socket.close()
+        self.written.close()
+        return signal.Signals(-code).name if code < 0 else f"exit status {code}"
+
+    def forget(self) -> None:
+        """Let go of it in a process that was forked from this one."""
+        self.socket.close()
+        self.written.close()
+
+
+class Worker:
+    """The process of this kernel, or none yet; threads take turns."""
+
+    def __init__(self) -> None:
+        """Begin without a process."""
+        self._lock = threading.Lock()
+        self._process: _Process | None = None
+        self._asking: int | None = None
+        self._cancelled = False
+
+    def ask(self, job: Job) -> tuple[Description, str]:
+        """Give what a job answers, and what the compiler wrote to descriptor 2.
+
+        An interrupt ends the process at once, and the next job starts another. Raises `Refused`
+        where the job raised an error, `CompilerAborted` where it ended the process, `NotStarted`,
+        and `Cancelled`.
+        """
+        with self._lock:
+            self._asking, self._cancelled = threading.get_ident(), False
+            try:
+                answer, written = self._answer(job)
+            finally:
+                self._asking = None
+        if isinstance(answer, Refusal):
+            raise Refused(answer.error(), written)
+        return answer, written
+
+    def _answer(self, job: Job) -> tuple[Answer, str]:
+        process = self._started()
+        try:
+            return process.ask(job), process.words()
+        except (EOFError, OSError):
+            words = last_words(process.words())
+            self._process, end = None, process.end(crashed=True)
+            if self._cancelled:
+                raise Cancelled from None
+            if not process.ready:
+                raise NotStarted(f"the process that compiles does not start: {words}") from None
+            raise CompilerAborted(end, words) from None
+        except BaseException:  # an interrupt: the answer that it would still give is nobody's
+            self.end()
+            raise
+
+    def _started(self) -> _Process:
+        if self._process is None or not self._process.runs():
+            self.end()
+            try:
+                self._process = _Process()
+            except OSError as error:
+                raise NotStarted(f"the process that compiles does not start: {error}") from error
+        return self._process
+
+    def prepare(self) -> None:
+        """Start the process, where it does not run, and go on while it gets ready."""
+        if self._lock.acquire(blocking=False):
+            try:
+                with suppress(NotStarted):
+                    self._started()
+            finally:
+                self._lock.release()
+
+    def cancel(self, thread: int | None) -> None:
+        """End what a thread, by its `threading.get_ident`, waits for: it gets `Cancelled`."""
+        process = self._process
+        if process is not None and thread is not None and self._asking == thread:
+            self._cancelled = True
+            process.stop()
+
+    def end(self) -> None:
+        """End the process, if there is one."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.end()
+
+    def forget(self) -> None:
+        """Be new in a process that was forked from this one: the other process is not its own."""
+        process = self._process
+        self.__init__()  # type: ignore[misc]
+        if process is not None:
+            process.forget()
+
+
+WORKER = Worker()
+atexit.register(WORKER.end)
+os.register_at_fork(after_in_child=WORKER.forget)
+
+
+def _path() -> list[str]:
+    """Give where modules are imported from, but for the folder that the user works in."""
+    root, here = str(Path(__file__).parents[2]), ""
+    with suppress(FileNotFoundError):
+        here = str(Path.cwd())
+    path = [p for p in sys.path if p == root or p not in ("", here)]
+    return path if root in path else [root, *path]
