@@ -10,6 +10,7 @@ from shardnb.bugs import contained
 from shardnb.causes.alignment import Alignment, align
 from shardnb.causes.channel_matching import Matcher
 from shardnb.causes.data_movement import Movement, walk
+from shardnb.causes.dataflow import Dataflow
 from shardnb.causes.entry_parameters import EntryParameters
 from shardnb.causes.expanded import Expanded
 from shardnb.causes.flows import Flows
@@ -69,13 +70,14 @@ class Counts:
 class Causes:
     """Collectives with their causes; counts along the way; warnings that are not about them.
 
-    `training` is what the program trains, None where its dataflow is not known.
+    `dataflow` is what the program trains and what its collectives move, None where the compiler's
+    texts do not tell.
     """
 
     collectives: tuple[Collective, ...]
     counts: Counts | None = None
     warnings_left: str = ""
-    training: Training | None = None
+    dataflow: Dataflow | None = None
 
 
 def explain_causes(
@@ -118,7 +120,7 @@ def explain_causes(
             windowed=Windowed(judge.factors, entering),
             expanded=Expanded(program),
             names=ValueNames(program, input_names),
-            roles=Roles(program, training),
+            roles=Roles(program, Dataflow(training, judge.factors)),
             finder=AxisFinder(mesh),
             remat=warnings.keys,
             locate=locate or (lambda _: ()),
@@ -128,7 +130,7 @@ def explain_causes(
         matched = matcher.match(collectives)
         found = tuple(explainer.explained(one, matched.get(one.id)) for one in collectives)
         counts = _counts(matcher, collectives, matched)
-        return Causes(found, counts, warnings.left, training)
+        return Causes(found, counts, warnings.left, explainer.roles.dataflow)
     return unexplained
 
 

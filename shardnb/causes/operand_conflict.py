@@ -15,8 +15,7 @@ from shardnb.report.model import Spec
 from shardnb.terms.causes import Detail
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
-from shardnb.texts.opcodes import WINDOWS
-from shardnb.texts.sharding_rules import ELEMENTWISE
+from shardnb.texts.opcodes import ELEMENTWISE, WINDOWS
 from shardnb.texts.shardings import Layout
 from shardnb.texts.shardy_attributes import Rule
 

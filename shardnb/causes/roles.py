@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from shardnb.causes.data_movement import Movement
+from shardnb.causes.dataflow import Dataflow, Moved
 from shardnb.causes.training import Training
 from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.causes.verdict import Verdict
@@ -32,13 +33,20 @@ class Roles:
     """Reads what collectives do off the program before partitioning."""
 
     program: Unpartitioned
-    training: Training
+    dataflow: Dataflow
+
+    @property
+    def training(self) -> Training:
+        """What the program trains."""
+        return self.dataflow.training
 
     def inserted(self, collective: Collective, move: Movement, verdict: Verdict) -> Purpose:
         """Give what a collective does that the partitioner made."""
         producer, graph, flows = move.producer, move.graph, self.training.flows
         if producer is None:
             return Purpose()
+        consumer = graph.nodes.get(verdict.consumer or move.consumer or "")
+        self.dataflow.moved[collective.id] = Moved(graph, producer, consumer, verdict.needed)
         if verdict.reason == "partial-sum":
             found = self.sum(collective, graph, producer)
         else:

@@ -19,12 +19,15 @@ from shardnb.compiler.dumps import Dumps, pass_on
 from shardnb.cost import priced
 from shardnb.findings import (
     accumulated_in_loop,
+    activation_gather,
     collective_reasons,
     full_rematerialisation,
     lost_donation,
+    lost_sharding,
     moved_arguments,
     out_of_memory,
     padded_constraints,
+    repeated_gather,
     replicated_inputs,
     returned_otherwise,
     silent_replication,
@@ -47,8 +50,11 @@ Find = Callable[[Evidence], Iterable[Finding]]
 
 FINDINGS: tuple[Find, ...] = (
     out_of_memory.find,
+    lost_sharding.find,
     silent_replication.find,
     full_rematerialisation.find,
+    activation_gather.find,
+    repeated_gather.find,
     collective_reasons.find,
     padded_constraints.find,
     accumulated_in_loop.find,

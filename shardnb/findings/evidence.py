@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from shardnb.causes import Causes, UserShardings, explain_causes
+from shardnb.causes.training import Training
 from shardnb.collectives.find import find_collectives
 from shardnb.compiler.dumps import Dumps
 from shardnb.report.model import Collective, Location, Mesh, Run, Value
@@ -94,6 +95,12 @@ class Evidence:
     def collectives(self) -> tuple[Collective, ...]:
         """The collectives with their causes."""
         return self.causes.collectives
+
+    @property
+    def training(self) -> Training | None:
+        """What the program trains, None where its dataflow is not known."""
+        dataflow = self.causes.dataflow
+        return None if dataflow is None else dataflow.training
 
 
 def _is_made(collective: Collective, *, of_jax: bool) -> bool | None:

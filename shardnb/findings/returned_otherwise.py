@@ -28,7 +28,7 @@ def find(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _pairs(evidence: Evidence) -> Iterator[Pair]:
-    training, outputs = evidence.causes.training, evidence.outputs
+    training, outputs = evidence.training, evidence.outputs
     if training is None or len(outputs) != len(training.flows.results):
         return
     inputs = {value.name: value for value in evidence.inputs}

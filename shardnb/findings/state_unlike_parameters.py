@@ -49,7 +49,7 @@ def find(evidence: Evidence) -> Iterator[Finding]:
 
 def unlike(evidence: Evidence) -> Iterator[_Unlike]:
     """Give the arrays that lack an axis which shards their parameter."""
-    training = evidence.causes.training
+    training = evidence.training
     if training is None:
         return
     inputs = {value.name: value for value in evidence.inputs}

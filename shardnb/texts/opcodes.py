@@ -76,9 +76,9 @@ So what reaches an operand element by element reaches the result (`causes/flows.
 """
 
 _ARITHMETIC = (
-    "abs add atan2 cbrt cosine divide erf exponential exponential-minus-one imag log log-plus-one "
-    "logistic maximum minimum multiply negate power real remainder rsqrt sine sqrt subtract tan "
-    "tanh"
+    "abs add atan2 cbrt complex cosine divide erf exponential exponential-minus-one imag log "
+    "log-plus-one logistic maximum minimum multiply negate power real remainder rsqrt sine sqrt "
+    "subtract tan tanh"
 )
 _ROUNDING = (
     "bitcast-convert ceil convert copy floor reduce-precision round-nearest-afz "

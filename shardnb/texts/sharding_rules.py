@@ -7,6 +7,7 @@ from itertools import accumulate
 from operator import mul
 
 from shardnb.texts.instruction import Instruction
+from shardnb.texts.opcodes import ELEMENTWISE
 from shardnb.texts.shardy_attributes import Dims, Numbers, Rule
 from shardnb.texts.shardy_results import RulesBySignature, Shape
 
@@ -59,17 +60,6 @@ _WITH_DIMENSIONS = ("transpose", "broadcast", "reverse", "reduce", "concatenate"
 
 def _listed(instruction: Instruction, name: str) -> tuple[int, ...]:
     return tuple(map(int, _DIGITS.findall(instruction.attribute(name) or "")))
-
-
-_ELEMENTWISE = (
-    "abs add and atan2 bitcast-convert cbrt ceil clamp compare complex convert copy "
-    "cosine divide erf exponential exponential-minus-one floor imag is-finite log "
-    "log-plus-one logistic maximum minimum multiply negate not or popcnt power real "
-    "reduce-precision remainder round-nearest-afz round-nearest-even rsqrt select shift-left "
-    "shift-right-arithmetic shift-right-logical sign sine sqrt subtract tan tanh xor"
-)
-ELEMENTWISE = frozenset(_ELEMENTWISE.split())
-"""The operations that work element by element."""
 
 
 def _plain(

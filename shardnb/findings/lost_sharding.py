@@ -1,0 +1,103 @@
+"""A batch that a mesh axis shards, until a parameter takes the axis for another dimension."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from shardnb.causes.batch_dimensions import BatchDimensions, Loss, lies
+from shardnb.causes.dataflow import Dataflow
+from shardnb.causes.phase import phase_of
+from shardnb.causes.stated_shardings import primitive
+from shardnb.findings.evidence import Evidence
+from shardnb.propagation.named import Lines, named_values
+from shardnb.report.model import Collective, Finding
+from shardnb.report.spec import spec_text
+from shardnb.views.formatting import names
+
+
+def find(evidence: Evidence) -> Iterator[Finding]:
+    """Find the axes that the batch loses to a parameter, with the collectives that follow from it.
+
+    Each axis is said once, with all its lines; those of the forward pass come first.
+    """
+    dataflow = evidence.causes.dataflow
+    if dataflow is None or evidence.before is None or not any(map(_is_moved, evidence.collectives)):
+        return
+    groups: dict[str, list[Loss]] = defaultdict(list)
+    for loss in dataflow.batch.losses:
+        groups[loss.axis].append(loss)
+    for axis, losses in groups.items():
+        due = [one for one in evidence.collectives if is_due(dataflow, one, axis)]
+        if due:
+            losses.sort(key=_is_later)
+            yield _finding(evidence, dataflow, losses, due)
+
+
+def is_due(dataflow: Dataflow, one: Collective, axis: str) -> bool:
+    """Whether a collective moves the batch along an axis to where the axis does not shard it.
+
+    Or from there; or it adds up partial products of a batch that the axis should shard.
+    """
+    moved = dataflow.moved.get(one.id)
+    if moved is None or not _is_moved(one) or axis not in (one.axes or ()):
+        return False
+    graph, value, needed = moved.graph, moved.value, moved.needed
+    batch = dataflow.batch.of(graph, value)
+    at_start = [dim for dim, axes in batch.items() if axis in axes]
+    if not at_start:
+        return False
+    leaves = needed is not None and all(axis not in needed[dim] for dim in at_start)
+    return leaves or not lies(dataflow.batch, (graph, value), axis)
+
+
+def _is_moved(one: Collective) -> bool:
+    """Whether a collective is the compiler's, and none that the strategy in use needs."""
+    return one.asked_by == "inferred" and one.role in (None, "tensor-parallel-sum")
+
+
+def _is_later(loss: Loss) -> bool:
+    return phase_of(loss.node.op_name, differentiated=False) != "forward"
+
+
+def _finding(
+    evidence: Evidence, dataflow: Dataflow, losses: list[Loss], due: list[Collective]
+) -> Finding:
+    loss, lines = losses[0], Lines(evidence.before or evidence.module, evidence.sources)
+    places = [place for place in (lines.location(one.node) for one in losses) if place]
+    spec = dataflow.batch.spec(loss.graph, loss.node.value)
+    parameters = dict.fromkeys(dataflow.training.name(one.kept_by) for one in losses)
+    operation = primitive(loss.node.op_name) or loss.node.opcode
+    has = "has" if len(parameters) == 1 else "have"
+    return Finding(
+        "lost sharding",
+        f"the batch is sharded over {loss.axis} before {operation} and not after it: "
+        f"{names(list(parameters))} {has} {loss.axis} for dimension {loss.dimension} of the "
+        f"result, which is {spec_text(spec)}, as an axis shards one dimension only",
+        location=places[0] if places else None,
+        locations=tuple(dict.fromkeys(places)),
+        wire_bytes=sum(one.least_wire_bytes for one in due),
+        collectives=tuple(one.id for one in due),
+        edit=_edit(dataflow.batch, loss, lines) or "",
+    )
+
+
+def _edit(batch: BatchDimensions, loss: Loss, lines: Lines) -> str | None:
+    """Give a constraint that keeps the axis for the batch of what the line of a loss assigns."""
+    if phase_of(loss.node.op_name, differentiated=False) != "forward":
+        return None
+    place, graph = lines.location(loss.node), loss.graph
+    for value in named_values(lines):
+        maker = value.instruction
+        known = batch.of(graph, maker.value) if maker.computation == graph.name else {}
+        if value.location != place or not known or not value.name.isidentifier():
+            continue
+        axes = {axis for kept in known.values() for axis in kept}
+        spec = [
+            [axis for axis in held if axis not in axes] for held in batch.spec(graph, maker.value)
+        ]
+        for dim, kept in known.items():
+            spec[dim] = [axis for axis in batch.order if axis in kept]
+        text = spec_text(tuple(map(tuple, spec)))
+        return f"{value.name} = jax.lax.with_sharding_constraint({value.name}, {text})"
+    return None

@@ -1,0 +1,47 @@
+"""Parameters that the forward pass gathers more than once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from shardnb.findings.evidence import Evidence, location_of
+from shardnb.report.model import Collective, Finding
+from shardnb.texts.opcodes import VIEWS
+from shardnb.views.formatting import size
+
+
+def find(evidence: Evidence) -> Iterator[Finding]:
+    """Find the gathers of one array of a parameter of which the first would do.
+
+    A gather more in the backward pass, or where the forward pass is computed again, is what FSDP
+    saves memory by, and slices of a parameter are not the same array.
+    """
+    dataflow = evidence.causes.dataflow
+    groups: dict[object, list[Collective]] = defaultdict(list)
+    for one in evidence.collectives if dataflow is not None else ():
+        moved = dataflow.moved.get(one.id) if dataflow is not None else None
+        if one.role == "parameter-gather" and one.phase == "forward" and moved is not None:
+            source = moved.graph.source(moved.value, VIEWS)
+            groups[moved.graph.name, source, one.axes, one.role_of].append(one)
+    for members in groups.values():
+        if len(members) > 1:
+            yield _finding(members)
+
+
+def _finding(members: list[Collective]) -> Finding:
+    sent = [one.least_wire_bytes for one in members]
+    of, axes = members[0].role_of, members[0].axes or ()
+    dtypes = dict.fromkeys(one.dtype for one in members)
+    as_types = f", as {' and '.join(dtypes)}," if len(dtypes) > 1 else ""
+    places = [place for place in map(location_of, members) if place is not None]
+    return Finding(
+        "repeated gather",
+        f"{of} is gathered over {' and '.join(axes)} {len(members)} times in the forward pass"
+        f"{as_types} and once would do: each device sends {size(sum(sent))} for it per run",
+        location=places[0] if places else None,
+        locations=tuple(dict.fromkeys(places)),
+        wasted_bytes=sum(sent) - max(sent),
+        wire_bytes=sum(sent),
+        collectives=tuple(one.id for one in members),
+    )

@@ -1,0 +1,192 @@
+"""Where the batch loses its sharding, what follows, and parameters that are gathered again."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.sharding import PartitionSpec as P
+
+import shardnb as sn
+from shardnb.findings import assemble
+from tests.causes.cases import f32
+from tests.causes.test_roles import (
+    ADAM,
+    BATCH,
+    MEGATRON,
+    PARAMS,
+    constrained_loss,
+    state_specs,
+    trainer,
+)
+from tests.causes.test_roles import loss as mlp_loss
+
+KINDS = ("lost sharding", "activation gather", "repeated gather")
+TOKENS = jax.ShapeDtypeStruct((64, 16), "int32")
+
+
+def explained(fn, *args, **options):
+    report = sn.explain(fn, *args, origins=False, **options)
+    return report, {one.kind: one for one in report.findings if one.kind in KINDS}
+
+
+def embedding_loss(params, tokens):
+    x = params["table"][tokens]
+    h = jax.nn.relu(x @ params["w1"])
+    return jnp.mean((h @ params["w2"]) ** 2)
+
+
+def constrained_embedding_loss(params, tokens):
+    x = params["table"][tokens]
+    x = jax.lax.with_sharding_constraint(x, P("fsdp"))
+    h = jax.lax.with_sharding_constraint(jax.nn.relu(x @ params["w1"]), P("fsdp"))
+    return jnp.mean((h @ params["w2"]) ** 2)
+
+
+MODEL = {"table": f32(512, 64), "w1": f32(64, 256), "w2": f32(256, 64)}
+SHARDED = {"table": P(None, "fsdp"), "w1": P("fsdp"), "w2": P("fsdp")}
+
+
+def sgd(loss):
+    def step(params, tokens):
+        grads = jax.grad(loss)(params, tokens)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+
+    return step
+
+
+def of_step(loss, specs=SHARDED, mesh="fsdp=8"):
+    options = {"in_specs": (specs, P("fsdp")), "out_specs": specs, "mesh": mesh}
+    return explained(sgd(loss), MODEL, TOKENS, **options)
+
+
+def test_the_batch_loses_its_axis_to_the_features_of_an_embedding():
+    report, findings = of_step(embedding_loss)
+    finding = findings["lost sharding"]
+    start = embedding_loss.__code__.co_firstlineno
+    assert finding.location.line == start + 1
+    assert "before gather and not after it: params['table'] has fsdp for dimension 2" in (
+        finding.message
+    )
+    assert finding.edit == "x = jax.lax.with_sharding_constraint(x, P('fsdp'))"
+    due = [one for one in report.collectives if one.id in finding.collectives]
+    assert finding.wire_bytes == sum(one.wire_bytes for one in due) > 0
+    assert {one.axes for one in due} == {("fsdp",)}
+    assert not [one for one in due if one.role in ("gradient", "gradient-scatter", "loss")]
+
+
+def test_the_constraint_that_is_named_mends_it():
+    report, findings = of_step(constrained_embedding_loss)
+    assert findings == {}
+    lost, _ = of_step(embedding_loss)
+    assert report.wire_bytes < lost.wire_bytes
+
+
+def test_a_batch_that_keeps_its_axis_is_nothing_to_say():
+    """Data parallelism, FSDP with constraints, and megatron."""
+    args = PARAMS, jax.eval_shape(ADAM.init, PARAMS), *BATCH
+    fsdp = {"w1": P("data"), "b1": P(), "w2": P("data")}
+    for loss, specs in [
+        (mlp_loss, dict.fromkeys(PARAMS, P())),
+        (constrained_loss, fsdp),
+        (mlp_loss, MEGATRON),
+    ]:
+        placed = specs, state_specs(ADAM, specs), P("data"), P("data")
+        _, findings = explained(
+            trainer(ADAM, loss),
+            *args,
+            mesh="data=4,model=2",
+            in_specs=placed,
+            out_specs=(*placed[:2], P()),
+        )
+        assert findings == {}
+
+
+def test_two_batches_that_are_compared_need_one_of_them_whole():
+    def clip(params, images, texts):
+        a, b = images @ params["image"], texts @ params["text"]
+        return -jnp.mean(jnp.diagonal(jax.nn.log_softmax(a @ b.T)))
+
+    params = {"image": f32(32, 16), "text": f32(32, 16)}
+    args = params, f32(64, 32), f32(64, 32)
+    report, findings = explained(
+        jax.grad(clip), *args, mesh="data=8", in_specs=(P(), P("data"), P("data")), out_specs=P()
+    )
+    assert "all-gather" in {one.kind for one in report.collectives}
+    assert findings == {}
+
+
+def test_a_parameter_that_is_gathered_in_two_types_is_gathered_twice():
+    """The CPU compiler sends both as floats: 7/8 of 64 x 256 of them, of 8 devices."""
+
+    def loss(params, x):
+        h = jax.lax.with_sharding_constraint(x @ params["w"], P("data"))
+        low = x.astype("bfloat16") @ params["w"].astype("bfloat16")
+        low = jax.lax.with_sharding_constraint(low, P("data"))
+        return jnp.mean(h * low.astype("float32"))
+
+    specs = {"w": P("data")}
+    _, findings = explained(
+        jax.grad(loss),
+        {"w": f32(64, 256)},
+        f32(32, 64),
+        mesh="data=8",
+        in_specs=(specs, P("data")),
+        out_specs=specs,
+    )
+    assert list(findings) == ["repeated gather"]
+    finding = findings["repeated gather"]
+    assert finding.wire_bytes == 2 * 64 * 256 * 4 * 7 // 8
+    assert finding.wasted_bytes == 64 * 256 * 4 * 7 // 8
+    assert "params['w'] is gathered over data 2 times in the forward pass" in finding.message
+
+
+def test_slices_of_a_parameter_are_gathered_once_each():
+    def loss(params, x):
+        gate, up = params["w"][0], params["w"][1]
+        h = jax.lax.with_sharding_constraint(x @ gate, P("data"))
+        return jnp.mean(h * jax.lax.with_sharding_constraint(x @ up, P("data")))
+
+    specs = {"w": P(None, "data")}
+    report, findings = explained(
+        jax.grad(loss),
+        {"w": f32(2, 64, 256)},
+        f32(32, 64),
+        mesh="data=8",
+        in_specs=(specs, P("data")),
+        out_specs=specs,
+    )
+    assert [one.role for one in report.collectives].count("parameter-gather") >= 1
+    assert findings == {}
+
+
+def test_a_batch_that_is_shuffled_is_gathered_in_full():
+    """7/8 of 128 x 256 floats, of 8 devices."""
+
+    def loss(params, x, order):
+        h = jnp.tanh(x @ params["w"])[order]
+        return jnp.mean((h @ params["v"]) ** 2)
+
+    params = {"w": f32(64, 256), "v": f32(256, 64)}
+    order = jax.ShapeDtypeStruct((128,), "int32")
+    _, findings = explained(
+        jax.grad(loss),
+        params,
+        f32(128, 64),
+        order,
+        mesh="data=8",
+        in_specs=(P(), P("data"), P("data")),
+        out_specs=P(),
+    )
+    finding = findings.pop("activation gather")
+    assert findings == {}
+    assert finding.wire_bytes == 128 * 256 * 4 * 7 // 8
+    assert finding.message.startswith(
+        "result of tanh, an activation, is gathered in full over data"
+    )
+
+
+@pytest.mark.parametrize("find", [one for one in assemble.FINDINGS if "gather" in one.__module__])
+def test_a_program_that_sends_nothing_has_none(find):
+    report = sn.explain(jnp.tanh, f32(8, 8), mesh="data=8", in_specs=P("data"))
+    assert report.findings == ()
