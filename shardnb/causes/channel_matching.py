@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from shardnb.causes.entry_parameters import EntryParameters
+from shardnb.causes.slice_matching import between_slices, joins_within
 from shardnb.collectives.fused import Fused, fused_collectives
+from shardnb.collectives.transfers import BETWEEN_SLICES
 from shardnb.report.model import Collective, Groups
 from shardnb.report.op_names import joined_names
 from shardnb.terms.collectives import kind_of
@@ -61,7 +63,9 @@ class Matcher:
 
     def match(self, collectives: Sequence[Collective]) -> dict[int, Instruction]:
         """Give for each id the instruction right after partitioning, where it is known."""
-        groups = [group for group in _groups(collectives) if group[0].channel is not None]
+        sliced = [one for one in collectives if one.algorithm == BETWEEN_SLICES]
+        here = [one for one in collectives if one.algorithm != BETWEEN_SLICES]
+        groups = [group for group in _groups(here) if group[0].channel is not None]
         self._combined = {group[0].channel or 0 for group in groups if len(group) > 1}
         alone = [group[0] for group in groups if len(group) == 1]
         found = {one.id: made for one in alone if (made := self._single(one)) is not None}
@@ -71,7 +75,8 @@ class Matcher:
                 found |= self._members(group)
             elif group[0].id not in found and (made := self._other(group[0])) is not None:
                 found[group[0].id] = made
-        return found
+        whole = {one.id: between_slices(one, self.made, self.finder) for one in sliced}
+        return found | {number: made for number, made in whole.items() if made is not None}
 
     def _single(self, collective: Collective) -> Instruction | None:
         """Give the collective of a channel; those that the program calls may share one."""
@@ -128,9 +133,18 @@ class Matcher:
             users = self.partitioned.graph_of(made).users.get(made.value, ())
             copied = any(one.opcode == "copy" and one.op_name == name for one in users)
             return copied and _size(final) == _size(made)
+        if not name and self._is_of_a_slice:
+            # As large, or larger where few elements are laid out in a tile.
+            alike = kind_of(made.opcode) == (collective.made_as or collective.kind)
+            return alike and joins_within(collective, made, self.finder)
         if bool(name) != bool(made.op_name) or not name.endswith(made.op_name):
             return False
         return bool(name) or _size(final) == _size(made)
+
+    @cached_property
+    def _is_of_a_slice(self) -> bool:
+        """Whether TPU compiled a program for each of several slices, which loses many names."""
+        return self.optimized.num_partitions < self.partitioned.num_partitions
 
     def _move_alike(self, made: Instruction, final: Instruction) -> bool:
         """Whether both move a part of the same input of the program."""

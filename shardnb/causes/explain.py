@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,7 @@ from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.causes.verdict import UNKNOWN, Verdict
 from shardnb.causes.windowed import IN_STEPS, Windowed
 from shardnb.collectives.find import is_generated, reduction_of
+from shardnb.collectives.transfers import BETWEEN_SLICES
 from shardnb.compiler.dumps import Dumps
 from shardnb.report.model import Collective, Location, Mesh, Spec
 from shardnb.report.op_names import module_path
@@ -164,6 +166,8 @@ class _Explainer:
             made_as = None if kind == collective.kind else kind
             if made_as != collective.made_as:
                 collective = replace(collective, made_as=made_as)
+            if collective.algorithm == BETWEEN_SLICES:
+                collective = _shaped_as(collective, made)
         generated = is_generated(made) if made is not None else collective.generated
         if not generated:
             return self._called(collective, made)
@@ -353,6 +357,15 @@ class _Explainer:
             module=module,
             why=sentence(collective, verdict, replace(facts, line=line, module=module)),
         )
+
+
+def _shaped_as(collective: Collective, made: Instruction) -> Collective:
+    """Give what goes to another slice the shape that it was made with, where that is as large.
+
+    TPU gives it another one, to lay it out for the host.
+    """
+    alike = [shape for _, shape in made.arrays if math.prod(shape) == math.prod(collective.shape)]
+    return replace(collective, shape=alike[0]) if len(alike) == 1 else collective
 
 
 def _shape(value: Instruction | None) -> tuple[int, ...] | None:

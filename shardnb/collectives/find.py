@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from shardnb.collectives.fused import Fused, algorithm_of, fused_collectives
 from shardnb.collectives.fused import Key as Chain
 from shardnb.collectives.overlap import overlaps
-from shardnb.collectives.transfers import Transfer, transfers
+from shardnb.collectives.transfers import BETWEEN_SLICES, Transfer, transfers
 from shardnb.collectives.trips import trip_count
 from shardnb.collectives.wire_bytes import wire_bytes
 from shardnb.report.dtypes import size_in_bytes
@@ -58,7 +58,8 @@ def find_collectives(
     right after partitioning: it has the shape of an all-to-all, which CPU cuts into a tuple, and
     the partitioner's marks, some of which TPU loses.
     """
-    finder, places, fused = AxisFinder(mesh), _places(module), fused_collectives(module)
+    finder = AxisFinder(mesh, module.num_partitions)
+    places, fused = _places(module), fused_collectives(module)
     between, made = overlaps(module, fused), _Made.of(partitioned)
     marked = {part.key for part in fused.values() if part.key and is_generated(part.fusion)}
     found: list[Collective] = []
@@ -77,7 +78,7 @@ def find_collectives(
             around = locate(module.frames(part.fusion))
             base, results = _in_fusion(base, results, part, around)
         found += _members(base, results, len(found))
-    for transfer in transfers(module):
+    for transfer in transfers(module, finder):
         place = places.get(transfer.instruction.computation, Place())
         found.append(replace(_sent(transfer, finder, place, locate, module), id=len(found)))
     return tuple(found)
@@ -87,19 +88,20 @@ def _sent(
     transfer: Transfer, finder: AxisFinder, place: Place, locate: Locate, module: Module
 ) -> Collective:
     """Give a send as the collective that it is; one over hosts sends what it gets to its own."""
-    instruction, (dtype, shape) = transfer.instruction, transfer.array
-    groups = finder.groups(transfer.pairs, permute=True) if transfer.pairs else ()
+    instruction, (dtype, shape) = transfer.instruction, transfer.result
+    groups, permute = transfer.groups, KINDS[transfer.kind].in_pairs
+    marked = transfer.algorithm == BETWEEN_SLICES and bool(groups)
     return Collective(
         id=0,
         kind=transfer.kind,
-        axes=finder.axes(groups, permute=True) if groups else None,
+        axes=finder.axes(groups, permute=permute) if groups else None,
         groups=groups,
         dtype=dtype,
         shape=shape,
-        wire_bytes=size_in_bytes(dtype, shape),
+        wire_bytes=transfer.wire_bytes,
         trips=place.trips,
         least_trips=place.least if place.trips is None else 0,
-        generated=None,
+        generated=is_generated(instruction) if marked else None,
         within=place.within,
         op_name=instruction.op_name,
         instruction=_shortened(instruction.text),

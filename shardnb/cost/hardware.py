@@ -24,7 +24,7 @@ class Hardware:
     links along `dims` physical dimensions, with wraparound along a dimension as long as the
     `pod`'s, or if every dimension is a multiple of 4 (`wraps` is `cubes`); `hop` is the latency of
     one hop in seconds. A GPU (`dims` is 0) reaches the others of its `node` over a switch, and
-    other nodes at `network` bytes per second.
+    other nodes at `network` bytes per second, as a TPU reaches those of other slices.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Hardware:
     network: float | None = None
 
 
+_DCN = "data-center network of a pod over its chips"
 _BOOK = '"How to Scale Your Model", chapter 2 (ICI) and 3 (1 us a hop)'
 _CLOUD = "the Cloud TPU documentation's page on {} (flops, HBM)"
 _HOPS = _BOOK.replace("chapter 2 (ICI) and 3", "chapter 3")
@@ -80,15 +81,16 @@ HARDWARE: tuple[Hardware, ...] = (
     ),
     Hardware(
         "TPU v5e", "v5e", ("TPU v5 lite", "TPU v5e"), 197e12, 16 * GiB, 819e9, 45e9,
-        _cloud("v5e"), dims=2, pod=(16, 16), hop=_HOP,
+        f"{_cloud('v5e')}; {_DCN}", dims=2, pod=(16, 16), hop=_HOP, network=3.125e9,
     ),
     Hardware(
         "TPU v5p", "v5p", ("TPU v5", "TPU v5p"), 459e12, 95 * GiB, 2765e9, 90e9,
-        _cloud("v5p"), dims=3, wraps="cubes", pod=(16, 20, 28), hop=_HOP,
+        f"{_cloud('v5p')}; {_DCN}", dims=3, wraps="cubes", pod=(16, 20, 28), hop=_HOP,
+        network=6.25e9,
     ),
     Hardware(
         "TPU v6e", "v6e", ("TPU v6 lite", "TPU v6e"), 918e12, 32 * GiB, 1638e9, 90e9,
-        _cloud("v6e"), dims=2, pod=(16, 16), hop=_HOP,
+        f"{_cloud('v6e')}; {_DCN}", dims=2, pod=(16, 16), hop=_HOP, network=12.5e9,
     ),
     Hardware(
         "TPU7x", "tpu7x", ("TPU7x", "TPU v7x"), 2307e12, 192 * GiB, 7380e9, 100e9,

@@ -63,11 +63,15 @@ class Route:
 
 @dataclass(frozen=True)
 class Torus:
-    """Chips on a grid of `shape`, and the coordinates of each device by its mesh position."""
+    """Chips on a grid of `shape`, and the coordinates of each device by its mesh position.
+
+    With several slices, each of them is such a grid; `slices` gives the slice of each device.
+    """
 
     shape: tuple[int, ...]
     rings: tuple[bool, ...]
     coords: tuple[Coords, ...]
+    slices: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, mesh: Mesh, hardware: Hardware) -> Torus | None:
@@ -84,12 +88,19 @@ class Torus:
         least = [max(axis) + 1 for axis in zip(*coords, strict=True)]
         named = topology(mesh.target) or ()
         shape = tuple(map(max, itertools.zip_longest(least, named, fillvalue=1)))
-        return cls(shape, rings(shape, hardware), coords)
+        return cls(shape, rings(shape, hardware), coords, mesh.slices or (0,) * len(coords))
+
+    def slices_of(self, groups: Groups) -> int:
+        """Give over how many slices a group goes at most."""
+        if not self.slices:
+            return 1
+        return max((len({self.slices[at] for at in group}) for group in groups), default=1)
 
     @cached_property
     def devices(self) -> int:
         """Devices per chip."""
-        return max(Counter(self.coords).values())
+        slices = self.slices or (0,) * len(self.coords)
+        return max(Counter(zip(slices, self.coords, strict=True)).values())
 
     def route(self, groups: Groups) -> Route | None:
         """Return the lines of the slowest group, or None if a group is not a box."""
@@ -145,12 +156,13 @@ class Torus:
         """Return the most hops of a pair, and the most pairs on one link in one direction."""
         key = tuple(map(tuple, pairs))
         if key not in self._permutations:
-            load: Counter[tuple[Coords, Coords]] = Counter()
+            load: Counter[tuple[int, tuple[Coords, Coords]]] = Counter()
             longest = 0
             for source, target in key:
                 links = list(self._links(self.coords[source], self.coords[target]))
                 longest = max(longest, len(links))
-                load.update(links)
+                number = self.slices[source] if self.slices else 0
+                load.update((number, link) for link in links)
             self._permutations[key] = longest, max(load.values(), default=0)
         return self._permutations[key]
 

@@ -17,6 +17,7 @@ _PEAK = "compute: the operations at the peak rate for bf16; wider types take lon
 _MEMORY = "memory: every operation reads and writes memory; values that stay on the chip take less"
 _OVERLAP = "the step: at least its longest part, at most the sum of its parts"
 _NO_BOX = "chips that do not form a box: from each to the next in mesh order"
+_NETWORK = "the data-center network between {} slices"
 _AROUND = (
     "chips that do not form a box: the bytes of the ring algorithm, times those on the busiest "
     "link, over w"
@@ -167,6 +168,9 @@ def _formulas(
         yield "V: the bytes of the whole array over a group of m chips; each sends both ways"
         if any(_is_no_box(c, torus) for c in collectives):
             yield _AROUND
+        if hardware.network and any(torus.slices_of(c.groups) > 1 for c in collectives):
+            network = f"{hardware.network / 1e9:g} GB/s for each chip, no latency is counted"
+            yield f"between slices: bytes sent by the ring formula over {network}"
         shape = "x".join(str(size) for size in torus.shape if size > 1) or "1"
         closed = [name for name, ring in zip("xyz", torus.rings, strict=False) if ring]
         around = f"wraparound along {' and '.join(closed)}" if closed else "no wraparound"
@@ -180,7 +184,8 @@ def _formulas(
 def _is_no_box(collective: Collective, torus: Torus) -> bool:
     """Whether the chips of a collective's groups do not form a box."""
     permute = KINDS[collective.kind].in_pairs
-    return not permute and bool(collective.wire_bytes) and torus.route(collective.groups) is None
+    sent = bool(collective.wire_bytes) and torus.slices_of(collective.groups) == 1
+    return not permute and sent and torus.route(collective.groups) is None
 
 
 def _together(
@@ -215,6 +220,14 @@ def _sums(items: Iterable[tuple[str, float]]) -> dict[str, float]:
     return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
 
+def _rides_on(collective: Collective, torus: Torus) -> str:
+    slices = torus.slices_of(collective.groups)
+    if slices > 1:
+        return _NETWORK.format(slices)
+    route = torus.route(collective.groups)
+    return str(route) if route else _NO_BOX
+
+
 def _links(collectives: Sequence[Collective], torus: Torus | None) -> dict[str, str]:
     """Return the links used by each set of axes."""
     if torus is None:
@@ -222,8 +235,7 @@ def _links(collectives: Sequence[Collective], torus: Torus | None) -> dict[str, 
     by_axes: dict[str, Counter[str]] = defaultdict(Counter)
     for collective in collectives:
         if not KINDS[collective.kind].in_pairs and collective.wire_bytes:
-            route = torus.route(collective.groups)
-            by_axes[axes_label(collective)][str(route) if route else _NO_BOX] += 1
+            by_axes[axes_label(collective)][_rides_on(collective, torus)] += 1
     # Groups over the same axes use the same links, except at the edge of a slice: take the most
     # common.
     return {axes: routes.most_common(1)[0][0] for axes, routes in by_axes.items()}

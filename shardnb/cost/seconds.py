@@ -33,20 +33,29 @@ class Time:
 
 
 def on_torus(collective: Collective, torus: Torus, hardware: Hardware) -> Time | None:
-    """Return the seconds of a collective over links, or None if no formula fits its groups."""
-    if hardware.link is None:
+    """Return the seconds of a collective over links, or None if no formula fits its groups.
+
+    One between slices goes over the data-center network, by the ring formula.
+    """
+    if hardware.link is None or not collective.groups:
         return None
-    hop = hardware.hop or 0.0
+    if torus.slices_of(collective.groups) > 1:
+        network = hardware.network and hardware.network / torus.devices
+        return Time(collective.wire_bytes / network) if network else None
+    return _within_slice(collective, torus, hardware.link, hardware.hop or 0.0)
+
+
+def _within_slice(collective: Collective, torus: Torus, link: float, hop: float) -> Time | None:
     if KINDS[collective.kind].in_pairs:
         hops, load = torus.permutation(collective.groups)
-        return Time(collective.bytes * load / hardware.link, hops * hop) if load else None
+        return Time(collective.bytes * load / link, hops * hop) if load else None
     turns = 2 if collective.kind == "all-reduce" else 1
     route = torus.route(collective.groups)
     if route is None:
-        return _around(collective, torus, hardware.link, turns * hop)
+        return _around(collective, torus, link, turns * hop)
     if not route.lines:
         return None
-    moving = _moving(collective, route, hardware.link)
+    moving = _moving(collective, route, link)
     return None if moving is None else Time(moving, turns * route.hops * hop)
 
 

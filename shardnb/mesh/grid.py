@@ -64,6 +64,7 @@ class Grid:
         devices: Sequence[jax.Device] = list(self.mesh.devices.flat)
         coords = tuple(tuple(device.coords) for device in devices if hasattr(device, "coords"))
         cores = tuple(getattr(device, "core_on_chip", 0) for device in devices)
+        slices = tuple(getattr(device, "slice_index", 0) or 0 for device in devices)
         return model.Mesh(
             axes=self.axes,
             device_ids=tuple(device.id for device in devices),
@@ -73,6 +74,7 @@ class Grid:
             emulated=devices[0].platform == "cpu",
             coords=coords if len(coords) == len(devices) else None,
             cores=cores if any(cores) else None,
+            slices=slices if len(set(slices)) > 1 else None,
         )
 
 

@@ -60,7 +60,8 @@ class Mesh:
 
     `target` is what `on=` said (`cpu`, `attached`, `v5e:2x4`), `kind` the devices' own name.
     `coords` are the physical coordinates of the chip by position, where the devices have them,
-    and `cores` which core of its chip each is, where chips have several.
+    and `cores` which core of its chip each is, where chips have several. `slices` says in which TPU
+    slice each device is, where these are several, joined by the data-center network.
     """
 
     axes: tuple[Axis, ...]
@@ -71,6 +72,7 @@ class Mesh:
     emulated: bool = False
     coords: tuple[tuple[int, ...], ...] | None = None
     cores: tuple[int, ...] | None = None
+    slices: tuple[int, ...] | None = None
 
     @property
     def size(self) -> int:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,9 +122,14 @@ def _cut(sizes: dict[str, int], used: list[tuple[str, str, str]]) -> tuple[list[
 
 @dataclass
 class AxisFinder:
-    """Says which axes of a mesh replica groups join; remembers what it was asked."""
+    """Says which axes of a mesh replica groups join; remembers what it was asked.
+
+    `partitions` are the devices that the groups of a program count: those of one slice, where TPU
+    compiles a program for each of several.
+    """
 
     mesh: Mesh
+    partitions: int | None = None
     _parsed: dict[tuple[str, bool], Groups] = field(default_factory=dict)
     _known: dict[tuple[Groups, bool], tuple[str, ...] | None] = field(default_factory=dict)
 
@@ -131,8 +138,22 @@ class AxisFinder:
         key = text, permute
         if key not in self._parsed:
             empty = permute and text.strip() == "{}"
-            self._parsed[key] = () if empty else parse_groups(text, self.mesh.size)
+            slices = self._slices
+            devices = len(slices[0]) if slices else self.mesh.size
+            groups = () if empty else parse_groups(text, devices)
+            if slices:
+                groups = tuple(tuple(row[at] for at in group) for row in slices for group in groups)
+            self._parsed[key] = groups
         return self._parsed[key]
+
+    @cached_property
+    def _slices(self) -> list[list[int]]:
+        """The positions of each slice's devices, where a program is that of one slice."""
+        rows: dict[int, list[int]] = defaultdict(list)
+        for position, number in enumerate(self.mesh.slices or ()):
+            rows[number].append(position)
+        alike = {len(row) for row in rows.values()} == {self.partitions}
+        return [rows[number] for number in sorted(rows)] if alike else []
 
     def axes(self, groups: Groups, *, permute: bool = False) -> tuple[str, ...] | None:
         """Give the axes, a part as `data:(4)2`, or None where the groups match none.

@@ -152,6 +152,7 @@ export interface Mesh {
   emulated: boolean;
   coords: readonly (readonly number[])[] | null;
   cores: readonly number[] | null;
+  slices: readonly number[] | null;
 }
 
 export interface Origin {

@@ -246,7 +246,8 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "kind": "cpu",
       "emulated": false,
       "coords": null,
-      "cores": null
+      "cores": null,
+      "slices": null
     },
     "parts": {
       "axes": "Axis"
