@@ -7,8 +7,7 @@ propagation, beside the shardings.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -17,13 +16,13 @@ from shardnb.compiler import Program, placement
 from shardnb.compiler.compiling import compile_lowered
 from shardnb.compiler.dumps import recording
 from shardnb.jax_compat.frames import is_jaxs_own
-from shardnb.jax_compat.jaxprs import as_function, bare, is_jaxpr
+from shardnb.jax_compat.jaxprs import bare, is_jaxpr
 from shardnb.report.model import Mesh, Spec
 from shardnb.sources.positions import Position, of_equation
 from shardnb.texts import hlo
-from shardnb.texts.instruction import Instruction
 from shardnb.texts.shardings import LayoutReader
 
+# Equations inside of others carry the tags of both in their name: the last one is their own.
 _TAG = re.compile(r"shardnb_(\d+)_")
 
 
@@ -46,47 +45,28 @@ def choices(program: Program, mesh: Mesh) -> list[Choice]:
     tagged = _Tagger()
     jaxpr = tagged.jaxpr(program.traced.jaxpr, ())
     specs = _specs(_before(program, jaxpr), tagged.equations, mesh)
-    return [
-        Choice(
-            equation.primitive.name,
-            stack,
-            _shape(equation),
-            specs.get(number),
-            backward=_is_backward(equation),
-        )
-        for number, (equation, stack) in enumerate(tagged.equations)
-    ]
-
-
-def _shape(equation: Any) -> tuple[int, ...]:
-    return tuple(getattr(equation.outvars[0].aval, "shape", ())) if equation.outvars else ()
+    return [_choice(*tagged.equations[at], specs.get(at)) for at in range(len(tagged.equations))]
 
 
 def typed(program: Program) -> list[Choice]:
     """Give the placements in the types of a program with Explicit axes, as choices."""
-    tagged = _Tagger()
+    tagged, chosen = _Tagger(), []
     tagged.jaxpr(program.traced.jaxpr, ())
-    return [
-        Choice(
-            equation.primitive.name,
-            stack,
-            _shape(equation),
-            _typed(equation),
-            backward=_is_backward(equation),
-        )
-        for equation, stack in tagged.equations
-    ]
+    for equation, stack in tagged.equations:
+        aval: Any = equation.outvars[0].aval if equation.outvars else None
+        is_array = isinstance(aval, jax.core.ShapedArray)
+        spec = placement.dims_of(aval.sharding.spec, len(aval.shape)) if is_array else None
+        chosen.append(_choice(equation, stack, spec))
+    return chosen
 
 
-def _typed(equation: Any) -> Spec | None:
-    aval = equation.outvars[0].aval if equation.outvars else None
-    if not isinstance(aval, jax.core.ShapedArray):
-        return None
-    return placement.dims_of(aval.sharding.spec, len(aval.shape))
+def _choice(equation: Any, stack: tuple[Position, ...], spec: Spec | None) -> Choice:
+    backward = "transpose(" in str(equation.source_info.name_stack)
+    return Choice(equation.primitive.name, stack, _shape(equation), spec, backward=backward)
 
 
-def _is_backward(equation: Any) -> bool:
-    return "transpose(" in str(equation.source_info.name_stack)
+def _shape(equation: Any) -> tuple[int, ...]:
+    return tuple(getattr(equation.outvars[0].aval, "shape", ())) if equation.outvars else ()
 
 
 class _Tagger:
@@ -122,12 +102,8 @@ class _Tagger:
 
 def _before(program: Program, jaxpr: Any) -> str:
     """Compile the numbered program as far as XLA's module after propagation."""
-    run, result = as_function(jaxpr), jax.tree_util.tree_structure(program.lowered.out_info)
-
-    def call(*args: Any) -> Any:
-        return jax.tree_util.tree_unflatten(result, run(*jax.tree_util.tree_leaves(args)))
-
-    request = replace(program.request, function=call)
+    result = jax.tree_util.tree_structure(program.lowered.out_info)
+    request = program.request.replayed(jaxpr, result)
     lowered = request.lower(request.trace())
     with jax.set_mesh(request.mesh), recording() as recorder:
         compile_lowered(lowered, recorder.options, apart=True)
@@ -136,7 +112,9 @@ def _before(program: Program, jaxpr: Any) -> str:
 
 def _specs(text: str, equations: list[tuple[Any, Any]], mesh: Mesh) -> dict[int, Spec]:
     reader, specs = LayoutReader(mesh), dict[int, Spec]()
-    for instruction, number in _numbered(hlo.parse(text)):
+    for instruction in hlo.parse(text).instructions():
+        numbers = _TAG.findall(instruction.op_name)
+        number = int(numbers[-1]) if numbers else len(equations)
         if number >= len(equations) or instruction.is_tuple or not instruction.arrays:
             continue
         shape = instruction.arrays[0][1]
@@ -146,10 +124,3 @@ def _specs(text: str, equations: list[tuple[Any, Any]], mesh: Mesh) -> dict[int,
         if layout.spec is not None and layout.divides(shape):
             specs[number] = layout.spec
     return specs
-
-
-def _numbered(module: hlo.Module) -> Iterator[tuple[Instruction, int]]:
-    for instruction in module.instructions():
-        numbers = _TAG.findall(instruction.op_name)
-        if numbers:
-            yield instruction, int(numbers[-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections import Counter
@@ -71,7 +72,12 @@ def find_fixes(
 
     An edit of the text traces the user's Python once more (see `rewrite.retrace`).
     """
-    wanted = [c for c in report.collectives if _is_wanted(c, collectives)]
+    wanted = [
+        c
+        for c in report.collectives
+        if (c.asked_by == "inferred" or (c.asked_by is None and c.generated))
+        and (collectives is None or c.id in collectives)
+    ]
     if not wanted or report.memory is None:
         return report
     WORKER.prepare()
@@ -84,19 +90,19 @@ def find_fixes(
     return replace(report, notes=notes, collectives=fixed)
 
 
-def _is_wanted(collective: Collective, ids: Collection[int] | None) -> bool:
-    inferred = collective.asked_by == "inferred"
-    unjudged = collective.asked_by is None and bool(collective.generated)
-    return (inferred or unjudged) and (ids is None or collective.id in ids)
-
-
 @dataclass
 class Trial:
     """An edit with what it was seen to do; `lowered` is kept until it is compiled whole."""
 
     edit: Edit
     outcome: Outcome
-    lowered: Any
+    lowered: Any = None
+
+    @property
+    def price(self) -> tuple[int, int, int, int]:
+        """What it costs: an edit with more in none of these and less in one is better."""
+        outcome = self.outcome
+        return outcome.wire_bytes, outcome.memory_bytes, outcome.count, self.edit.size
 
 
 @dataclass
@@ -124,7 +130,7 @@ class Search:
     def run(self) -> None:
         """Look at every edit in turn; a note says where it stopped early."""
         try:
-            complete = self._looks(self._first()) and self._looks(self._paired())
+            complete = self._looks(self._first()) and self._looks(list(self._paired()))
             weighed = self._weigh_rest()
             self._report_progress()
         except KeyboardInterrupt:
@@ -143,10 +149,12 @@ class Search:
         return [
             edit
             for wave in sorted({r.wave for r in (*ranked, *texts)})
-            for edit in _alternating(
+            for turn in itertools.zip_longest(
                 [r.edit for r in texts if r.wave == wave],
                 [r.edit for r in ranked if r.wave == wave],
             )
+            for edit in turn
+            if edit is not None
         ]
 
     def _of_text(self) -> Iterator[Ranked]:
@@ -160,15 +168,19 @@ class Search:
             error = refusal.__cause__
             self.notes.append(_NO_TEXT.format(type(error).__name__, error))
 
-    def _paired(self) -> list[Edit]:
-        singles = [t for t in self.looked if isinstance(t.edit, InputEdit)]
-        singles.sort(key=lambda trial: trial.outcome.wire_bytes)
-        return list(pairs([t.edit for t in singles[:_PAIRED] if isinstance(t.edit, InputEdit)]))
+    def _paired(self) -> Iterator[Edit]:
+        looked = sorted(self.looked, key=lambda trial: trial.outcome.wire_bytes)
+        singles = [trial.edit for trial in looked if isinstance(trial.edit, InputEdit)]
+        return pairs(singles[:_PAIRED])
 
     def _looks(self, edits: Sequence[Edit]) -> bool:
-        fresh = [edit for edit in edits if not self._known(edit)]
+        fresh: dict[str, Edit] = {}
+        for edit in edits:
+            if edit.text not in self._seen:
+                fresh.setdefault(edit.text, edit)
+        self._seen.update(fresh)
         self.total += len(fresh)
-        for edit in fresh:
+        for edit in fresh.values():
             if time.perf_counter() + self._longest > self.deadline:
                 return False
             self._report_progress()
@@ -177,11 +189,6 @@ class Search:
             self.done += 1
             self._longest = max(self._longest, time.perf_counter() - start)
         return True
-
-    def _known(self, edit: Edit) -> bool:
-        known = edit.text in self._seen
-        self._seen.add(edit.text)
-        return known
 
     def _look(self, edit: Edit) -> None:
         with contained(f"whether this edit is a fix: {edit.text}"), self._noted(edit):
@@ -198,7 +205,7 @@ class Search:
         edit = trial.edit
         with contained(f"whether this edit is a fix: {edit.text}"), self._noted(edit):
             outcome = compile_trial(lowered, self.report.mesh, whole=True)
-            self.weighed.append(Trial(edit, outcome, None))
+            self.weighed.append(Trial(edit, outcome))
 
     def _noted(self, edit: Edit) -> AbstractContextManager[None]:
         return aborts_noted(self.notes, f"the edit {edit.text}")
@@ -235,60 +242,37 @@ class Search:
     def fixes(self) -> dict[int, tuple[Fix, ...]]:
         """Give for each collective that was searched the best edits that change it."""
         good = self._good()
-        before = Counter(_signature(c) for c in self.before.collectives)
-        changed = [(trial, _fewer(before, trial.outcome)) for trial in good]
+        before = Counter(map(_signature, self.before.collectives))
+        gone = [before - Counter(map(_signature, trial.outcome.collectives)) for trial in good]
         return {
-            c.id: self._best([trial for trial, gone in changed if _signature(c) in gone])
+            c.id: self._best([t for t, left in zip(good, gone, strict=True) if left[_signature(c)]])
             for c in self.wanted
         }
 
     def _best(self, trials: list[Trial]) -> tuple[Fix, ...]:
         kept = [t for t in trials if not any(_dominates(other, t) for other in trials)]
         kept.sort(key=lambda t: (t.outcome.wire_bytes, t.outcome.memory_bytes, len(t.edit.text)))
-        shown: dict[tuple[int, int, int], Trial] = {}
+        shown: dict[tuple[int, ...], Trial] = {}
         for trial in kept:
-            outcome = trial.outcome
-            shown.setdefault((outcome.wire_bytes, outcome.memory_bytes, outcome.count), trial)
-        return tuple(self._fix(trial) for trial in list(shown.values())[:_SHOWN])
-
-    def _fix(self, trial: Trial) -> Fix:
-        before, after = self.before, trial.outcome
-        return Fix(
-            edit=trial.edit.text,
-            collectives=(before.count, after.count),
-            wire_bytes=(before.wire_bytes, after.wire_bytes),
-            memory_bytes=(before.memory_bytes, after.memory_bytes),
-            location=trial.edit.location,
+            shown.setdefault(trial.price[:3], trial)
+        before = self.before
+        return tuple(
+            Fix(
+                edit=trial.edit.text,
+                collectives=(before.count, trial.outcome.count),
+                wire_bytes=(before.wire_bytes, trial.outcome.wire_bytes),
+                memory_bytes=(before.memory_bytes, trial.outcome.memory_bytes),
+                location=trial.edit.location,
+            )
+            for trial in list(shown.values())[:_SHOWN]
         )
 
 
-def _alternating(texts: list[Edit], specs: list[Edit]) -> Iterator[Edit]:
-    for number in range(max(len(texts), len(specs))):
-        yield from (*texts[number : number + 1], *specs[number : number + 1])
-
-
 def _signature(collective: Collective) -> tuple[Any, ...]:
-    return (
-        collective.kind,
-        collective.axes,
-        collective.dtype,
-        collective.shape,
-        collective.trips,
-    )
-
-
-def _fewer(before: Counter[tuple[Any, ...]], after: Outcome) -> set[tuple[Any, ...]]:
-    """Give the kinds of collectives of which an outcome has fewer."""
-    counts = Counter(_signature(c) for c in after.collectives)
-    return {signature for signature, count in before.items() if counts[signature] < count}
+    c = collective
+    return c.kind, c.axes, c.dtype, c.shape, c.trips
 
 
 def _dominates(trial: Trial, other: Trial) -> bool:
-    """Whether an edit is nowhere worse than another and somewhere better, also in its size."""
-    price, dearer = _price(trial), _price(other)
-    return price != dearer and all(a <= b for a, b in zip(price, dearer, strict=True))
-
-
-def _price(trial: Trial) -> tuple[int, int, int, int]:
-    outcome = trial.outcome
-    return outcome.wire_bytes, outcome.memory_bytes, outcome.count, trial.edit.size
+    prices = zip(trial.price, other.price, strict=True)
+    return trial.price != other.price and all(own <= others for own, others in prices)
