@@ -1,4 +1,4 @@
-"""Exceptions of JAX's, explained where the user wrote them."""
+"""JAX's exceptions, explained at the line that the user wrote."""
 
 from shardnb.errors.evidence import NAMES
 from shardnb.errors.explain import explain_error

@@ -1,4 +1,4 @@
-"""What an explainer has to say of an exception, before it becomes a report."""
+"""The explanation of an exception, before it becomes a report."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from shardnb.terms.errors import ErrorKind
 class Draft:
     """The parts of an `ErrorReport` that depend on its kind.
 
-    `checked` says whether every fix was compiled. `mesh` is given where it is not the grid's,
-    `location` and `expression` where they are not those that raised.
+    `checked` says whether every fix was compiled. `mesh` is set if it is not the grid's, `location`
+    and `expression` if they are not those that raised.
     """
 
     kind: ErrorKind
@@ -40,7 +40,7 @@ class Draft:
 
 
 def value_on(name: str, array: Any, spec: Any, sizes: Mapping[str, int]) -> Value:
-    """Give an array, or a type, as it lies with a spec on a mesh of these axis sizes."""
+    """Return an array, or a type, with its sharding on a mesh of these axis sizes."""
     shape = tuple(array.shape)
     entries = placement.dims_of(spec, len(shape))[: len(shape)]
     parts = [math.prod(sizes.get(axis, 1) for axis in axes) for axes in entries]
@@ -50,12 +50,12 @@ def value_on(name: str, array: Any, spec: Any, sizes: Mapping[str, int]) -> Valu
 
 
 def value_of(name: str, aval: Any) -> Value:
-    """Give a type as a value that can be drawn."""
+    """Return a type as a value that can be drawn."""
     return value_on(name, aval, aval.sharding.spec, aval.sharding.mesh.shape)
 
 
 def value_of_array(name: str, array: Any) -> Value:
-    """Give an array with its own sharding as a value that can be drawn."""
+    """Return an array with its own sharding as a value that can be drawn."""
     if isinstance(array.sharding, NamedSharding):
         return value_of(name, array)
     shape = tuple(array.shape)
@@ -64,7 +64,7 @@ def value_of_array(name: str, array: Any) -> Value:
 
 
 def mesh_of(mesh: Any) -> Mesh | None:
-    """Give a mesh of JAX's, with devices or without, as a report holds it."""
+    """Return a JAX mesh, with or without devices, as a report holds it."""
     if mesh is None or mesh.empty:
         return None
     kinds = [kind.name.lower() for kind in mesh.axis_types]

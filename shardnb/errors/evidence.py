@@ -1,7 +1,7 @@
-"""What an exception of JAX's leaves behind: the user's line, the arrays there, the operation.
+"""The evidence in a JAX exception: the user's line, the arrays there, the operation.
 
-Read from the frames of its traceback. Nothing of the user's is run: an expression is tried again
-only where all that it calls is JAX.
+It is read from the frames of the traceback. No code of the user runs: an expression is tried again
+only if everything that it calls is JAX.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from shardnb.sources.positions import Position, of_exception
 from shardnb.sources.source_texts import Sources
 
 NAMES = "__shardnb_names__"
-"""On an exception: the names that a cell saw when it raised, before they were put back."""
+"""Attribute of an exception: the names of the cell when it raised, before they were restored."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """What raised, with the types of its operands.
+    """The operation that raised, with the types of its operands.
 
-    A primitive, or the user's `expression` where JAX raised before it came to one.
+    A primitive, or the user's `expression` if JAX raised before it reached one.
     """
 
     primitive: Any
@@ -42,7 +42,7 @@ class Operation:
     expression: Expression | None = None
 
     def stating(self, spec: PartitionSpec) -> Callable[..., Any] | None:
-        """Give the user's expression with a placement stated, as a function of its arrays."""
+        """Return the user's expression with an out_sharding, as a function of its arrays."""
         pieces = self.expression.with_out_sharding(spec) if self.expression else None
         alone = self.expression.alone(pieces) if self.expression and pieces else None
         function = alone.as_function() if alone else None
@@ -61,7 +61,7 @@ class Operation:
 
 
 class _Function(NamedTuple):
-    """A function of arrays in the place of a primitive."""
+    """A function of arrays instead of a primitive."""
 
     name: str
     bind: Any
@@ -77,22 +77,22 @@ class ErrorEvidence:
 
     @cached_property
     def frames(self) -> list[FrameType]:
-        """The frames of the exception and of what it came from, innermost first."""
+        """The frames of the exception and of its causes, innermost first."""
         return [frame for error in _chain(self.error) for frame, _ in _frames(error)]
 
     @property
     def message(self) -> str:
-        """JAX's own text."""
+        """JAX's message."""
         return str(self.error)
 
     @cached_property
     def classes(self) -> set[str]:
-        """The names of the classes of the exception and of those that it came from."""
+        """The class names of the exception and of its causes."""
         return {kind.__name__ for error in _chain(self.error) for kind in type(error).__mro__}
 
     @cached_property
     def user(self) -> tuple[FrameType, Position, Location] | None:
-        """The innermost frame of the user's own code, with its place."""
+        """The innermost frame of the user's code, with its location."""
         for error in (self.error, *_chain(self.error)):
             for frame, position in _frames(error):
                 if places := self.sources.locate((position.frame,)):
@@ -101,12 +101,12 @@ class ErrorEvidence:
 
     @cached_property
     def location(self) -> Location | None:
-        """The innermost line of the user's own."""
+        """The innermost line of the user's code."""
         return self.user[2] if self.user else None
 
     @cached_property
     def names(self) -> dict[str, Any]:
-        """The names that the user's line sees."""
+        """The names visible at the user's line."""
         frame = self.user[0] if self.user else None
         if frame is None:
             return {}
@@ -122,7 +122,7 @@ class ErrorEvidence:
 
     @property
     def named(self) -> Mapping[str, Any]:
-        """What the parts of the user's expression hold, by their text."""
+        """The values of the parts of the user's expression, by their text."""
         return self.expression.named if self.expression else {}
 
     @cached_property
@@ -142,16 +142,16 @@ class ErrorEvidence:
 
     @cached_property
     def operation(self) -> Operation | None:
-        """The primitive that raised, or the user's expression where JAX raised before that.
+        """The primitive that raised, or the user's expression if JAX raised before that.
 
-        JAX cuts its own frames out of tracebacks, except in a notebook. An expression of the
-        user's that calls only JAX is traced again for them.
+        JAX removes its own frames from tracebacks, except in a notebook. The user's expression is
+        traced again to get them if it calls only JAX.
         """
         return self.bound or self._again()
 
     @property
     def bound(self) -> Operation | None:
-        """The primitive that raised, where the traceback has JAX's own frames."""
+        """The primitive that raised, if the traceback has JAX's own frames."""
         for primitive, operands, params in bound_primitives(self.frames):
             avals = tuple(map(aval_of, operands))
             if None not in avals:
@@ -180,7 +180,7 @@ class ErrorEvidence:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Give an exception and those that it came from, the first of them first."""
+    """Return an exception and its causes, the earliest first."""
     chain: list[BaseException] = []
     current: BaseException | None = error
     while current is not None and current not in chain:
@@ -198,13 +198,13 @@ def _frames(error: BaseException) -> list[tuple[FrameType, Position]]:
 
 
 def _in_memory_of(array: Any, aval: Any) -> Any:
-    """Put an array into host memory if its type is there; `ShapeDtypeStruct` does not say it."""
+    """Move an array to host memory if its type is there; `ShapeDtypeStruct` cannot say so."""
     space = jax.memory.Space.Host
     return jax.device_put(array, space) if aval.memory_space == space else array
 
 
 def aval_of(value: Any) -> Any:
-    """Give the type of an array, or of what is a type itself; None for anything else."""
+    """Return the type of an array, or a type itself; None for anything else."""
     if isinstance(value, jax.core.ShapedArray):
         return value
     if isinstance(value, jax.Array):

@@ -62,11 +62,11 @@ def explain_error(
     texts: SourceTexts | None = None,
     grid: Grid | None = None,
 ) -> ErrorReport | None:
-    """Explain an exception of JAX's about placement; None for any other.
+    """Explain a JAX exception about shardings; None for any other.
 
-    `texts` are those that the user wrote, `grid` is the mesh that the program was to run on.
-    Candidates for a fix are compiled, and nothing is run. The exception is left as it is, and where
-    explaining it fails there is no report.
+    `texts` are the user's source texts, `grid` is the mesh that the program was for. Candidates for
+    a fix are compiled, and nothing is run. The exception is not changed; if explaining it fails
+    there is no report.
     """
     with contained("the explanation of an error"):
         located = (texts or SourceTexts()).located()

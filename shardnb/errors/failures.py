@@ -1,4 +1,4 @@
-"""What is said of a program that JAX refuses: its error, and every spec that does not fit."""
+"""Failures of a program: JAX's error explained, and every spec that does not fit."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from shardnb.rewrite.retrace import quiet_retrace
 
 @contextmanager
 def explained(request: Request) -> Iterator[None]:
-    """Put what is known of an exception of the block on it, as `report_of` gives it.
+    """Attach an explanation to an exception of the block; `report_of` returns it.
 
-    The block compiles the request. The exception itself goes on.
+    The block compiles the request. The exception itself is raised again.
     """
     try:
         yield
-    except Exception as error:  # any: it goes on
+    except Exception as error:  # of any class: it is raised again
         report = explain_error(error, texts=request.texts, grid=request.grid)
         frames = traceback.extract_tb(error.__traceback__)
-        # Where our own check of a spec raised, there may be more specs that do not fit.
+        # If a check of specs raised, there may be more specs that do not fit.
         if report is not None or (frames and frames[-1].filename == placement.__file__):
             report = _with_problems(request, error, report)
         if report is not None:
@@ -36,20 +36,20 @@ def explained(request: Request) -> Iterator[None]:
 
 
 def report_of(error: BaseException) -> ErrorReport | None:
-    """Give what was put on an exception; None where nothing was."""
+    """Return the explanation attached to an exception, or None."""
     report: ErrorReport | None = getattr(error, "__shardnb__", None)
     return report
 
 
 def add_note(error: BaseException) -> None:
-    """Write what is known of an exception below its traceback."""
+    """Add the explanation of an exception below its traceback."""
     report = report_of(error)
     if report is not None:
         error.add_note(str(report))
 
 
 def report_or_words(error: BaseException) -> ErrorReport:
-    """Give what was put on an exception, or what it says itself."""
+    """Return the explanation attached to an exception, or its own message."""
     words = str(error).partition("\n")[0] or type(error).__name__
     return report_of(error) or ErrorReport("other", type(error).__name__, str(error), words)
 
@@ -57,7 +57,7 @@ def report_or_words(error: BaseException) -> ErrorReport:
 def _with_problems(
     request: Request, error: Exception, report: ErrorReport | None
 ) -> ErrorReport | None:
-    """Add the problems where there are more than the one that the error names already."""
+    """Add the problems with specs if there are more than the one that the error names."""
     if isinstance(error, placement.SpecStructureError):
         return report  # the other checks need specs that fit the structure
     located = request.texts.located()

@@ -1,4 +1,4 @@
-"""What JAX does not do: mix memories, loop over a sharded dimension, rewrite a body, and others."""
+"""Limits of JAX: mixed memories, loops over a sharded dimension, rewritten bodies, and others."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def memories(evidence: ErrorEvidence, found: re.Match[str]) -> Draft:
         kind="memory-kind",
         sentence=f"{text} has one operand in host memory and another in device memory",
         cause=f"The operands of {found['name']} must be in one memory, and JAX moves nothing "
-        "between host and device unless it is told to. Move the array in host memory to the "
+        "between host and device unless you ask it to. Move the array in host memory to the "
         f"device first.{cost}",
         fixes=tuple(fixes),
     )
@@ -48,7 +48,7 @@ def loop(evidence: ErrorEvidence, _: re.Match[str]) -> Draft:
     """A `lax.map` or `lax.scan` over the dimension along which an Explicit type is sharded."""
     text = evidence.expression.text if evidence.expression else "the loop"
     cause = (
-        "Each turn takes one row, which only some of the devices hold, and Explicit axes move "
+        "Each iteration takes one row, which only some of the devices hold, and Explicit axes move "
         "nothing by themselves. Reshard the array first, so that each device holds part of every "
         "row, or all rows."
     )

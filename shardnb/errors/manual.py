@@ -41,12 +41,12 @@ def unproven(evidence: ErrorEvidence, _: re.Match[str]) -> Draft | None:
         return None
     sentence = "a result of the shard_map may differ along an axis that out_specs leaves out"
     cause = (
-        "Leaving an axis out of out_specs says that the devices along it hold the same result. "
-        "The body does not make it so."
+        "Leaving an axis out of out_specs promises that the devices along it hold the same result. "
+        "The body does not ensure that."
     )
     names = SHARD_MAP_BODY.find(evidence.frames)
     file = str(getattr(names["debug_info"], "func_filename", None) or "") if names else ""
-    # Outside of jit JAX maps a body of its own over the finished results.
+    # Outside jit, JAX maps its own function over the finished results.
     if names is None or is_jaxs_own(file) or not hasattr(names["jaxpr"], "outvars"):
         return Draft("missing-collective", sentence, cause)
     found = list(_missing(evidence, names))
@@ -70,7 +70,7 @@ def unproven(evidence: ErrorEvidence, _: re.Match[str]) -> Draft | None:
 
 
 class _Missing(NamedTuple):
-    """A missing collective, the edits that put it in, and the number of the result."""
+    """A missing collective, the edits that add it, and the number of the result."""
 
     collective: MissingCollective
     edits: list[str]
@@ -111,7 +111,7 @@ def _edits(
 
 
 def _body_values(names: dict[str, Any]) -> Iterator[Value]:
-    """Give the arguments as the whole arrays that in_specs cut."""
+    """Return the arguments as the global arrays that in_specs shard."""
     given = getattr(names.get("debug_info"), "arg_names", None) or ()
     for number, (aval, spec) in enumerate(zip(names["in_avals"], names["in_specs"], strict=True)):
         name = given[number] if number < len(given) else f"argument {number}"
@@ -121,9 +121,9 @@ def _body_values(names: dict[str, Any]) -> Iterator[Value]:
 def _candidates(
     names: dict[str, Any], found: list[_Missing], grid: Grid | None
 ) -> tuple[Candidate, ...]:
-    """Compile the body with the collective that its result lacks, and count what it sends.
+    """Compile the body with the missing collective, and count what it sends.
 
-    Where several are missing, one alone would not be accepted.
+    If several are missing, JAX would not accept one alone.
     """
     if len(found) != 1:
         return ()
@@ -160,7 +160,7 @@ def _candidates(
 
 
 def carry(evidence: ErrorEvidence, found: re.Match[str]) -> Draft | None:
-    """A loop whose carry changes its type: along which axes it varies, or its sharding."""
+    """A loop whose carry changes its type: the axes along which it varies, or its sharding."""
     name, before, after = found.groups()
     axes = sorted(varying_in_type(after) - varying_in_type(before))
     if axes:
@@ -168,11 +168,11 @@ def carry(evidence: ErrorEvidence, found: re.Match[str]) -> Draft | None:
         fix = _at_init(evidence, "lax.pcast", cast)
         return Draft(
             kind="carry",
-            sentence=f"the carry {name!r} starts the same along {listed(axes)} and is made to "
+            sentence=f"the carry {name!r} starts the same along {listed(axes)} but is made to "
             "differ",
             cause=f"A loop's carry has one type: it goes in as {before} and comes out as {after}. "
-            "The body adds to it what differs between devices, so it has to be typed as differing "
-            "from the start. pcast changes the type only; nothing is sent.",
+            "The body adds values that differ between devices, so its type has to say so "
+            "from the start. pcast only changes the type; nothing is sent.",
             fixes=(fix or f"jax.lax.pcast(..., {cast}) on the initial carry",),
         )
     if "@" not in before + after:
@@ -182,7 +182,7 @@ def carry(evidence: ErrorEvidence, found: re.Match[str]) -> Draft | None:
     return Draft(
         kind="carry",
         sentence=f"the carry {name!r} goes into the loop as {before} and comes out as {after}",
-        cause="A loop's carry has one type, and with Explicit axes its placement is part of it.",
+        cause="A loop's carry has one type, and with Explicit axes the sharding is part of it.",
         fixes=(
             *([fix] if fix else []),
             f"in the body, jax.sharding.reshard(..., {back}) on the new carry",
@@ -223,16 +223,16 @@ def branches(_: ErrorEvidence, found: re.Match[str]) -> Draft | None:
     names = sorted(short)
     return Draft(
         kind="branches",
-        sentence=f"the result of {lacking} is the same along {listed(names)}, and that of the "
+        sentence=f"the result of {lacking} is the same along {listed(names)}, but that of the "
         "other branch may differ",
         cause=f"A cond has one type: {branch} gives {kind} and {other} gives {other_kind}. pcast "
-        "changes the type only; nothing is sent.",
+        "only changes the type; nothing is sent.",
         fixes=(f"in {lacking}, return jax.lax.pcast(..., {_axis_argument(names)}, to='varying')",),
     )
 
 
 def unbound(evidence: ErrorEvidence, _: re.Match[str]) -> Draft | None:
-    """A collective over a name that is no manual axis here."""
+    """A collective over a name that is not a manual axis here."""
     found = wordings.AXIS_UNBOUND.search(evidence.message)
     meshes = [aval.sharding.mesh for aval in evidence.arrays.values()]
     grid = evidence.grid
@@ -246,17 +246,17 @@ def unbound(evidence: ErrorEvidence, _: re.Match[str]) -> Draft | None:
     if axis in axes:
         return Draft(
             kind="unbound-axis",
-            sentence=f"{text} is a collective over {axis!r} outside of shard_map",
-            cause=f"{axis!r} is an axis of the mesh, and outside of shard_map the program is "
-            "written for whole arrays: no device is told apart, and there is nothing to combine.",
+            sentence=f"{text} is a collective over {axis!r} outside shard_map",
+            cause=f"{axis!r} is an axis of the mesh, but outside shard_map a program is "
+            "written for global arrays, so there are no per-device values to combine.",
             fixes=(
                 (
                     "jax.shard_map(f, mesh=mesh, in_specs=..., out_specs=...) around the function "
                     "(in a cell: --axes manual)"
                 ),
                 (
-                    "or leave the collective out: with Auto axes a sum over a split dimension is "
-                    "combined by itself"
+                    "or remove the collective: with Auto axes the compiler completes a sum over a "
+                    "sharded dimension"
                 ),
             ),
         )
@@ -266,16 +266,16 @@ def unbound(evidence: ErrorEvidence, _: re.Match[str]) -> Draft | None:
         edit = (re.sub(rf"(['\"]){axis}\1", rf"\g<1>{near[0]}\g<1>", text),)
     return Draft(
         kind="unbound-axis",
-        sentence=f"{text} names the axis {axis!r}, which is none here",
-        cause=f"The mesh has the axes {listed(axes)}."
+        sentence=f"{text} uses the axis {axis!r}, which is not an axis of this mesh",
+        cause=f"Its axes are {listed(axes)}."
         if axes
-        else "A collective's axis has to be one of the mesh of a shard_map around it.",
+        else "A collective's axis has to be an axis of the shard_map around it.",
         fixes=edit,
     )
 
 
 def _strange_axis(evidence: ErrorEvidence, axes: tuple[str, ...]) -> str | None:
-    """Find an axis that a collective names and the mesh has not; JAX asserts without a text."""
+    """Find the axis that a collective names but the mesh lacks; JAX's assertion has no text."""
     node = evidence.expression.node if evidence.expression else None
     if evidence.message or not isinstance(node, ast.Call):
         return None
@@ -290,25 +290,25 @@ def not_varying(evidence: ErrorEvidence, _: re.Match[str]) -> Draft:
     text = evidence.expression.text if evidence.expression else "the collective"
     return Draft(
         kind="not-varying",
-        sentence=f"{text} combines a value along an axis along which it is the same already",
-        cause="A collective needs its axis in the varying set of its operand.",
+        sentence=f"{text} combines a value along an axis along which it is already the same",
+        cause="A collective's operand has to vary over the collective's axis.",
         fixes=("jax.lax.pcast(..., to='varying') on the operand, or no collective",),
     )
 
 
 def unreduced_out(*_: object) -> Draft:
-    """Specs of a shard_map whose unreduced or reduced set is not that of the value."""
+    """Specs of a shard_map whose unreduced or reduced axes are not those of the value."""
     return Draft(
         kind="unreduced-spec",
-        sentence="a spec of the shard_map says other pending sums than its value has",
-        cause="unreduced={...} in a spec says that a sum over these axes is still to be done. "
-        "The value's type has its own set, shown as {U:...}, and the two have to be the same.",
+        sentence="a spec of the shard_map names other pending sums than its value has",
+        cause="unreduced={...} in a spec says that a sum over these axes is still pending. "
+        "The value's type has its own set, shown as {U:...}, and the two have to agree.",
         fixes=("jax.lax.psum over the axis in the body, and no unreduced in the spec",),
     )
 
 
 def _is_code(text: str) -> bool:
-    """Whether a fix is Python, or a spec to write, and no advice."""
+    """Whether a fix is Python or a spec to write, rather than advice."""
     if "..." in text:
         return False
     try:

@@ -1,4 +1,4 @@
-"""Exceptions about where arrays are put: specs that do not fit, arguments that lie elsewhere."""
+"""Exceptions about shardings: specs that do not fit, arguments that are sharded otherwise."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def constraint(evidence: ErrorEvidence, _: re.Match[str]) -> Draft:
     """`with_sharding_constraint` under Explicit axes with another spec than the type has."""
     expression = evidence.expression
     text = expression.text if expression else "with_sharding_constraint"
-    fixes = ("jax.sharding.reshard in the place of with_sharding_constraint",)
+    fixes = ("jax.sharding.reshard instead of with_sharding_constraint",)
     if expression is not None and "with_sharding_constraint" in text:
         fixes = (re.sub(r"[\w.]*with_sharding_constraint", "jax.sharding.reshard", text, count=1),)
     meshes = [a.sharding.mesh for a in evidence.arrays.values()]
     return Draft(
         kind="constraint",
-        sentence=f"{text} asks for another placement than the type has",
-        cause="With Explicit axes the placement is in the type: a constraint only asserts it and "
-        "moves nothing. reshard moves.",
+        sentence=f"{text} requires another sharding than the array's type has",
+        cause="With Explicit axes the sharding is part of the type; a constraint asserts it but "
+        "moves nothing. Use reshard to move data.",
         values=tuple(value_of(name, aval) for name, aval in evidence.arrays.items()),
         fixes=fixes,
         mesh=mesh_of(meshes[0]) if meshes else None,
@@ -51,7 +51,7 @@ def constraint(evidence: ErrorEvidence, _: re.Match[str]) -> Draft:
 
 
 def committed(evidence: ErrorEvidence, _: re.Match[str]) -> Draft | None:
-    """An argument whose sharding is not the one that in_shardings states."""
+    """An argument whose sharding is not the one in in_shardings."""
     specs = wordings.SPEC.findall(evidence.message)
     if len(specs) < 2:
         return None
@@ -64,15 +64,16 @@ def committed(evidence: ErrorEvidence, _: re.Match[str]) -> Draft | None:
         and list(placement.entries(array.sharding.spec)) == entries
     ]
     if not named:
-        return Draft("committed", "an argument lies otherwise than in_shardings says")
+        return Draft("committed", "an argument is sharded otherwise than in_shardings requires")
     name, array, sharding_now = named[0]
     goal = NamedSharding(sharding_now.mesh, wanted)
     sent = moved_bytes(tuple(array.shape), dtype_name(array.dtype), sharding_now, goal)
     return Draft(
         kind="committed",
-        sentence=f"{name} lies as {spec_text(own)}, and in_shardings says {spec_text(wanted)}",
-        cause="jit moves an argument by itself only where the user has not said where it lies. "
-        f"This one was placed on purpose; moving it sends {sent} bytes in all.",
+        sentence=f"{name} is sharded as {spec_text(own)}, but in_shardings requires "
+        f"{spec_text(wanted)}",
+        cause="jit moves an argument only if it is not committed to a sharding. "
+        f"This one is; moving it sends {sent} bytes in total.",
         values=(
             value_of_array(name, array),
             value_on("in_shardings", array, wanted, goal.mesh.shape),
@@ -94,8 +95,8 @@ def devices(evidence: ErrorEvidence, _: re.Match[str]) -> Draft:
         else "two arguments are on different devices"
     )
     cause = (
-        "One program runs on one list of devices, in one order. Both arrays were placed on "
-        "purpose, so JAX moves neither."
+        "A program runs on one list of devices, in one order. Both arrays are committed to "
+        "their devices, so JAX moves neither."
     )
     if two is None:
         return Draft("devices", sentence, cause)
@@ -103,7 +104,7 @@ def devices(evidence: ErrorEvidence, _: re.Match[str]) -> Draft:
     if array.shape == other.shape:
         dtype = dtype_name(other.dtype)
         sent = moved_bytes(tuple(other.shape), dtype, other.sharding, array.sharding)
-        cause += f" Moving {other_name} to where {name} is sends {sent} bytes."
+        cause += f"  Moving {other_name} to the devices of {name} sends {sent} bytes."
     return Draft(
         kind="devices",
         sentence=f"{sentence}: {name} and {other_name}",
@@ -150,14 +151,14 @@ def too_large(evidence: ErrorEvidence, _: re.Match[str]) -> Draft | None:
     return Draft(
         kind="devices-missing",
         sentence=sentence,
-        cause="shardnb compiles for emulated devices beside the notebook's own: any number of "
-        "them, and no restart.",
+        cause="shardnb compiles for emulated devices, apart from the notebook's own: any number of "
+        "them, without a restart.",
         fixes=(f"%mesh {axes}", f'sn.explain(f, x, mesh="{axes}")'),
     )
 
 
 def unknown_axis(evidence: ErrorEvidence, found: re.Match[str]) -> Draft:
-    """A spec that names no axis of its mesh."""
+    """A spec that names an axis that its mesh does not have."""
     axis, axes = found["axis"], names(found["axes"])
     near = difflib.get_close_matches(axis, axes, 1)
     text = evidence.expression.text if evidence.expression else ""
@@ -171,13 +172,13 @@ def unknown_axis(evidence: ErrorEvidence, found: re.Match[str]) -> Draft:
 
 
 def twice(evidence: ErrorEvidence, found: re.Match[str]) -> Draft:
-    """A spec that uses an axis twice: one that the user wrote, or one of a result."""
+    """A spec that uses an axis twice: one that the user wrote, or that of a result."""
     if evidence.operation is not None:
         return replace(sharding.explain(evidence), kind="axis-twice")
     return Draft(
         kind="axis-twice",
         sentence=f"a spec uses the mesh axis {found[1]!r} twice",
-        cause="An axis can split one dimension of an array only: its devices are numbered once.",
+        cause="An axis can shard only one dimension of an array.",
     )
 
 
@@ -189,19 +190,19 @@ def too_long(evidence: ErrorEvidence, found: re.Match[str]) -> Draft:
     return Draft(
         kind="rank",
         sentence=f"a spec has {found['length']} entries, and its array has {rank} dimensions",
-        cause="A spec has at most one entry for each dimension; missing ones mean whole.",
+        cause="A spec has at most one entry per dimension; without an entry one is not sharded.",
         fixes=(shorter,),
     )
 
 
 def arguments(_: ErrorEvidence, found: re.Match[str]) -> Draft:
-    """in_specs of a shard_map that are not the placements in the arguments' Explicit types."""
+    """in_specs of a shard_map that are not the shardings in the arguments' Explicit types."""
     return Draft(
         kind="in-specs",
-        sentence=f"in_specs says {found[1]}, and the argument's type is {found[3].rstrip('.')}",
-        cause="With Explicit axes shard_map moves nothing: in_specs has to say what the type says.",
+        sentence=f"in_specs has {found[1]}, but the argument's type is {found[3].rstrip('.')}",
+        cause="With Explicit axes shard_map moves nothing: in_specs has to agree with the type.",
         fixes=(
             f"jax.sharding.reshard(..., {found[1]}) on the argument",
-            f"in_specs {found[2]}, or no in_specs: shard_map then takes those of the types",
+            f"in_specs {found[2]}, or no in_specs: shard_map then uses the shardings in the types",
         ),
     )

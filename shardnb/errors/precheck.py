@@ -1,4 +1,4 @@
-"""All that is wrong with the specs of a program, before anything is compiled or runs."""
+"""All problems with the specs of a program, before anything is compiled or run."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Tree = Any
 def precheck(request: Request, sources: Sources | None = None) -> tuple[SpecProblem, ...]:
     """Check the specs of a program's inputs, outputs, constraints and `shard_map`s.
 
-    The function is traced on shapes, as compiling it would; nothing is compiled, moved or run. What
-    only a trace shows is left out where the trace fails: that failure is another error.
+    The function is traced on shapes, as for compiling; nothing is compiled, moved or run. If the
+    trace fails, which is another error, checks that need it are left out.
     """
     sources = sources or Sources()
     mesh, sizes = request.mesh, dict(request.mesh.shape)
@@ -53,24 +53,24 @@ def _no_specs(inputs: list[Stated], mesh: jax.sharding.Mesh) -> Iterator[SpecPro
         if isinstance(given.spec, NamedSharding):
             message = (
                 f"the sharding given for {given.name} is on the mesh {dict(given.spec.mesh.shape)},"
-                f" and the program is on {dict(mesh.shape)}"
+                f"  but the program is on {dict(mesh.shape)}"
             )
             yield SpecProblem("mesh", given.where, given.name, message, given.shape)
         elif not isinstance(given.spec, PartitionSpec):
-            message = f"the placement of {given.name} is {given.spec!r}"
-            fix = "say P('data', ...) or a NamedSharding"
+            message = f"the spec of {given.name} is {given.spec!r}"
+            fix = "write P('data', ...) or a NamedSharding"
             yield SpecProblem("no-spec", given.where, given.name, message, given.shape, fix=fix)
 
 
 def _traced(request: Request, specs: dict[str, Any], sources: Sources) -> list[Stated]:
-    """Trace on the inputs that fit, and give the specs that the trace meets."""
+    """Trace on the inputs that fit, and return the specs that the trace reaches."""
     calls: list[tuple[Any, Any, tuple[Frame, ...]]] = []
 
     def note(in_specs: Any, values: Any) -> None:
         calls.append((in_specs, values, positions.of_here()))
 
     traced = None
-    # The user's code runs here. The trace that the program is compiled from raises it again.
+    # The user's code runs here. Its errors are raised again by the trace that is compiled.
     with (
         suppress(Inconclusive),
         refusable(),

@@ -1,6 +1,6 @@
-"""Remedies for a sharding that an operation refuses, each tried and compiled.
+"""Remedies for shardings that an operation rejects, each of them compiled.
 
-Which shardings an operation takes is not written down here: JAX is asked.
+Which shardings an operation accepts is not written down here: JAX is asked.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from shardnb.mesh import Grid, make_grid, retyped
 from shardnb.report.model import Collective
 from shardnb.texts import hlo
 
-_COMPILED = 5  # of the stated results, and of the moves: a compile takes 20 to 50 ms
+_COMPILED = 5  # of results, and of moves: a compile takes 20 to 50 ms
 Entries = tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """Operands that are resharded, by number, or a stated sharding of the result."""
+    """Operands to reshard, by number, or a sharding for the result."""
 
     moves: tuple[tuple[int, PartitionSpec], ...] = ()
     result: PartitionSpec | None = None
@@ -45,9 +45,9 @@ class Remedy:
 
 @dataclass(frozen=True)
 class CompiledRemedy:
-    """A remedy that JAX takes, with the collectives that it compiles to.
+    """A remedy that JAX accepts, with the collectives that it compiles to.
 
-    `chosen` says that propagation with Auto axes gives the result this sharding.
+    `chosen` says that propagation with Auto axes leads to this sharding of the result.
     """
 
     remedy: Remedy
@@ -61,10 +61,10 @@ class CompiledRemedy:
 
 
 class OperationTrial:
-    """An operation on the types that it was refused on, to be tried with remedies."""
+    """An operation on the types that it rejected, to be tried with remedies."""
 
     def __init__(self, operation: Operation, grid: Grid | None = None) -> None:
-        """Take an operation; `grid` gives the devices, emulated ones where it is None."""
+        """Take an operation; `grid` has the devices, emulated ones if it is None."""
         self.operation = operation
         self.grid = grid if grid is not None else _emulated(operation.meshes[0])
         self.sizes = dict(self.grid.mesh.shape)
@@ -74,14 +74,14 @@ class OperationTrial:
         self._sharding_key = next((key for key in keys if key in operation.params), None)
 
     def remedies(self) -> list[CompiledRemedy]:
-        """Give the remedies that JAX takes, those that send least first."""
+        """Return the remedies that JAX accepts, those that send least first."""
         results = []
         if self.states_result:
             results = self._first(map(_stating, _results(self, self.result_shape())))
         return self.compiled([*results, *self.taken_moves()])
 
     def taken_moves(self) -> list[Remedy]:
-        """Give the moves of operands that JAX takes, where the result's sharding would not do."""
+        """Return the moves of operands that JAX accepts, if an out_sharding is not enough."""
         if self._is_indexed or axes_summed_in_both(self.operation):
             return []
         unreduced = [bool(aval.sharding.spec.unreduced) for aval in self.operation.avals]
@@ -95,7 +95,7 @@ class OperationTrial:
             return list(itertools.islice(taken, _COMPILED))
 
     def compiled(self, remedies: Sequence[Remedy]) -> list[CompiledRemedy]:
-        """Compile remedies, and give those that send least first."""
+        """Compile remedies, and return those that send least first."""
         auto = self._chosen_by_auto()
         compiled = [
             CompiledRemedy(
@@ -108,20 +108,20 @@ class OperationTrial:
         return sorted(compiled, key=lambda each: (each.wire_bytes, len(each.collectives)))
 
     def sent_by_auto(self) -> tuple[Collective, ...] | None:
-        """Give what the operation alone compiles to with Auto axes, where it compiles."""
+        """Return what the operation alone compiles to with Auto axes, if it compiles."""
         with suppress(Inconclusive):
             auto = retyped(self.grid, "auto")
             return collectives_of(self._trace(self._without_result_sharding, auto), auto)
         return None
 
     def result_of(self, remedy: Remedy) -> Entries:
-        """Give the axes of each dimension of what the operation results in."""
+        """Return the axes of each dimension of the operation's result."""
         traced = self._trace(self._call(remedy), self.grid)
         return entries_of(jax.tree_util.tree_leaves(traced.out_info)[0])
 
     @property
     def states_result(self) -> bool:
-        """Whether the sharding of the result can be stated."""
+        """Whether the operation takes an out_sharding."""
         known = self._sharding_key is not None or self._is_indexed
         return known or self.operation.stating(PartitionSpec()) is not None
 
@@ -132,7 +132,7 @@ class OperationTrial:
         return self.operation.primitive.bind(*operands, **params)
 
     def result_shape(self) -> tuple[int, ...]:
-        """Give the shape of the result."""
+        """Return the shape of the result."""
         bare = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in self.operation.avals]
         with refusable(), jax.set_mesh(retyped(self.grid, "auto").mesh), traced_apart():
             result = jax.eval_shape(self._without_result_sharding, *bare)
@@ -170,14 +170,14 @@ class OperationTrial:
             return jax.jit(call).trace(*args)
 
     def is_taken(self, remedy: Remedy) -> bool:
-        """Whether JAX takes an operation with this remedy."""
+        """Whether JAX accepts an operation with this remedy."""
         with suppress(Inconclusive):
             self._trace(self._call(remedy), self.grid)
             return True
         return False
 
     def _chosen_by_auto(self) -> PartitionSpec | None:
-        """Give the result's sharding that propagation leads to, for this operation alone."""
+        """Return the result's sharding that propagation leads to, for this operation alone."""
         if self._sharding_key is None and not self.operation.name.startswith("gather"):
             return None
         auto = retyped(self.grid, "auto")
@@ -191,21 +191,21 @@ class OperationTrial:
 
 
 def collectives_of(traced: Any, grid: Grid) -> tuple[Collective, ...]:
-    """Compile what was traced for a mesh, and give what it sends; `Inconclusive` if refused."""
+    """Compile a traced function, and return its collectives; `Inconclusive` if rejected."""
     with refusable(), jax.set_mesh(grid.mesh), traced_apart():
         text = optimized_text(traced.lower())
     return find_collectives(hlo.parse(text), grid.describe(), lambda _: ())
 
 
 def _emulated(mesh: Any) -> Grid:
-    """Give emulated devices for a mesh of JAX's, with its names, sizes and types of axes."""
+    """Return a mesh of emulated devices with the names, sizes and types of a JAX mesh's axes."""
     kinds = [kind.name.lower() for kind in mesh.axis_types]
     axes = zip(mesh.axis_names, mesh.axis_sizes, kinds, strict=True)
     return make_grid(",".join(f"{name}={size}:{kind}" for name, size, kind in axes))
 
 
 def axes_summed_in_both(operation: Operation) -> tuple[str, ...]:
-    """Give the axes over which a product sums where both of its operands are sharded along it."""
+    """Return the axes that shard a contracting dimension in both operands of a product."""
     if operation.name != "dot_general":
         return ()
     (left, right), _ = operation.params["dimension_numbers"]
@@ -215,7 +215,7 @@ def axes_summed_in_both(operation: Operation) -> tuple[str, ...]:
 
 
 def entries_of(aval: Any) -> Entries:
-    """Give the axes of each dimension of a type."""
+    """Return the axes of each dimension of a type."""
     return spec_of(aval.sharding, len(aval.shape)) or ()
 
 
@@ -226,7 +226,7 @@ def as_spec(entries: Sequence[tuple[str, ...]], **pending: Any) -> PartitionSpec
 
 
 def fits(shape: Sequence[int], entries: Sequence[tuple[str, ...]], sizes: dict[str, int]) -> bool:
-    """Whether no axis is used twice and each dimension is divided."""
+    """Whether each axis is used at most once and divides its dimension."""
     used = [axis for axes in entries for axis in axes]
     return len(set(used)) == len(used) and all(
         size % math.prod(sizes[axis] for axis in axes) == 0
@@ -239,7 +239,7 @@ def _stating(spec: PartitionSpec) -> Remedy:
 
 
 def _results(trial: OperationTrial, shape: tuple[int, ...]) -> Iterator[PartitionSpec]:
-    """Give shardings of the result, first those that keep most dimensions as an operand's are."""
+    """Yield shardings of the result, first those that keep most dimensions as in an operand."""
     if trial.operation.name == "dot_general":
         yield from _product_results(trial, shape)
         return
@@ -259,13 +259,13 @@ def _results(trial: OperationTrial, shape: tuple[int, ...]) -> Iterator[Partitio
             split = [pair for pair in zip(shape, entries, strict=True) if pair[1]]
             kept = len(split) + sum(pair in before for pair in split)
             found.add((-kept, tuple(entries)))
-    # Two more than are compiled, for those that JAX does not take; replicated always does.
+    # Two more than are compiled, for those that JAX rejects; replicated is always accepted.
     yield from (as_spec(entries) for _, entries in sorted(found)[: _COMPILED + 2])
     yield as_spec([()] * len(shape))
 
 
 def _product_results(trial: OperationTrial, shape: tuple[int, ...]) -> Iterator[PartitionSpec]:
-    """Give what follows from the operands' free dimensions, with the axes summed over anywhere."""
+    """Yield shardings from the operands' free dimensions, with the axes summed over anywhere."""
     summed_dims, batch_dims = trial.operation.params["dimension_numbers"]
     (summed_left, summed_right), (left_batch, right_batch) = summed_dims, batch_dims
     left, right = trial.specs[:2]
@@ -289,7 +289,7 @@ def _product_results(trial: OperationTrial, shape: tuple[int, ...]) -> Iterator[
 
 
 def _without_repeats(entries: list[tuple[str, ...]]) -> Iterator[list[tuple[str, ...]]]:
-    """Give a spec as it is, or each way to leave an axis that it uses twice at one place only."""
+    """Yield a spec, or each way to keep an axis that it uses twice on one dimension only."""
     used = [axis for axes in entries for axis in axes]
     twice = next((axis for axis in used if used.count(axis) > 1), None)
     if twice is None:
@@ -304,7 +304,7 @@ def _without_repeats(entries: list[tuple[str, ...]]) -> Iterator[list[tuple[str,
 
 
 def _moves(trial: OperationTrial) -> Iterator[Remedy]:
-    """Give moves of one operand, then those that bring all operands to the sharding of one."""
+    """Yield moves of one operand, then those that bring all operands to the sharding of one."""
     shapes, specs = [tuple(aval.shape) for aval in trial.operation.avals], trial.specs
     for number, (shape, spec) in enumerate(zip(shapes, specs, strict=True)):
         alike = [other for other in specs if len(other) == len(shape) and other != spec]
@@ -324,7 +324,7 @@ def _moves(trial: OperationTrial) -> Iterator[Remedy]:
 def _lighter(
     shape: tuple[int, ...], spec: Entries, sizes: dict[str, int]
 ) -> Iterator[list[tuple[str, ...]]]:
-    """Give a spec with the axes of one dimension elsewhere or gone, then with none at all."""
+    """Yield a spec with the axes of one dimension moved or removed, then without any axes."""
     for dim in [dim for dim, axes in enumerate(spec) if axes]:
         without = [() if i == dim else axes for i, axes in enumerate(spec)]
         for place in range(len(shape)):

@@ -1,4 +1,4 @@
-"""`ShardingTypeError`: shardings in types that do not fit together, and the remedies, compiled."""
+"""`ShardingTypeError`: shardings in types that do not fit together, and compiled remedies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from shardnb.report.types import Candidate
 from shardnb.rewrite.expression import Expression
 from shardnb.rewrite.text_edits import Piece
 
-_SHOWN = 6  # as many as fit on a screen beside the drawn arrays
+_SHOWN = 6  # as many as fit on a screen with the drawn arrays
 _IN_WORDS = "(inside this line)"
 
 
@@ -57,7 +57,7 @@ def explain(evidence: ErrorEvidence, _: re.Match[str] | None = None) -> Draft:
 
 
 def _can_be_tried(operation: Operation) -> bool:
-    """Whether the operation is outside of `shard_map` and its arrays are on one mesh."""
+    """Whether the operation is outside `shard_map` and its arrays are on one mesh."""
     manual = any(aval.manual_axis_type.varying for aval in operation.avals)
     return len(operation.meshes) == 1 and not manual and not operation.meshes[0].manual_axes
 
@@ -70,9 +70,9 @@ def _is_of(grid: Grid | None, operation: Operation) -> bool:
 
 
 def _values(evidence: ErrorEvidence, operation: Operation | None) -> tuple[Value, ...]:
-    """Give the arrays at the user's line, else the operands, by name where the line shows them.
+    """Yield the arrays at the user's line, else the operands, by name if the line shows them.
 
-    A name may hold another array by now: then its type has no mesh.
+    A name may hold another array by now, whose type has no mesh.
     """
     arrays = evidence.arrays
     if operation is None or (arrays and not _are_stale(arrays.values())):
@@ -87,9 +87,9 @@ def _are_stale(avals: Iterable[Any]) -> bool:
 
 
 def _diagnosis(evidence: ErrorEvidence, operation: Operation | None) -> Draft:
-    """Give the kind, the sentence and the cause."""
+    """Return the kind, the sentence and the cause."""
     if operation is None:
-        sentence = first_sentence(evidence.message) or "the placements do not meet"
+        sentence = first_sentence(evidence.message) or "the shardings do not fit together"
         return Draft("other", sentence, "")
     text = evidence.expression.text if evidence.expression else "this operation"
     name = operation.name
@@ -98,8 +98,8 @@ def _diagnosis(evidence: ErrorEvidence, operation: Operation | None) -> Draft:
         return Draft(
             "unreduced",
             f"{text} takes a sum that is still pending over {listed(pending)}",
-            f"Each device holds a part of the sum. {name} of the parts is not {name} of the sum, "
-            "so the sum has to be done first, by a reshard to a spec without unreduced.",
+            f"Each device has only a partial sum. {name} of partial sums is not {name} of the sum, "
+            "so complete the sum first, by a reshard to a spec without unreduced.",
         )
     of_name = _of_product if name == "dot_general" else _of_moved_elements
     if diagnosis := of_name(text, operation):
@@ -108,8 +108,7 @@ def _diagnosis(evidence: ErrorEvidence, operation: Operation | None) -> Draft:
         return Draft(
             "mesh",
             f"the operands of {text} are on different meshes",
-            "One program runs on one mesh. An array of another mesh has to be moved by "
-            "jax.device_put first.",
+            "A program runs on one mesh. Move an array of another mesh with jax.device_put first.",
         )
     if wordings.DUPLICATE_SPEC_ERROR not in evidence.classes:
         return _of_other(text, operation, evidence.message)
@@ -117,44 +116,44 @@ def _diagnosis(evidence: ErrorEvidence, operation: Operation | None) -> Draft:
 
 
 def _of_moved_elements(text: str, operation: Operation) -> Draft | None:
-    """Say of an operation that moves elements between blocks why its result's sharding is open."""
+    """Explain why an operation that moves elements between blocks needs an out_sharding."""
     name = operation.name
     if name == "gather" or name.startswith("scatter"):
         return Draft(
             "gather" if name == "gather" else "scatter",
-            f"{text} {'reads' if name == 'gather' else 'writes'} rows that may lie on any device",
-            "Which device has a row is known only when the program runs. The result's placement "
-            "does not follow from the operands', so it has to be stated.",
+            f"{text} {'reads' if name == 'gather' else 'writes'} rows that may be on any device",
+            "Which device has a row is known only when the program runs, so the result's sharding "
+            "does not follow from the operands'. Give it as out_sharding.",
         )
     if name == "reshape":
         shape, new = list(operation.avals[0].shape), list(operation.params["new_sizes"])
         return Draft(
             "reshape",
-            f"the blocks of {shape} are no blocks of {new} in {text}",
-            "A dimension that is split is cut or joined so that a device's block does not stay one "
-            "block. Where the elements go has to be stated.",
+            f"{text} reshapes {shape} to {new}, which would divide each device's block",
+            "A sharded dimension is split or merged so that a device's block does not stay one "
+            "block. Give the sharding of the result as out_sharding.",
         )
     return None
 
 
 def _of_product(text: str, operation: Operation) -> Draft:
-    """Say what is wrong with a matrix product: its sums, its batch, or else its result."""
+    """Explain a matrix product: its contracting dimensions, its batch, or else its result."""
     _, batch = operation.params["dimension_numbers"]
     left, right = (entries_of(aval) for aval in operation.avals[:2])
     if axes := axes_summed_in_both(operation):
         return Draft(
             "ambiguous-contraction",
-            f"{text} sums over a dimension that is split over {listed(axes)} in both operands",
-            "Each device holds a part of the sum. With Explicit axes the result's placement is "
-            "part of its type, and there are several: whole on every device of the axis, split "
-            "once more, or left as a pending sum. JAX does not choose between them.",
+            f"{text} sums over a dimension that is sharded over {listed(axes)} in both operands",
+            "Each device has only a partial sum. With Explicit axes the result's sharding is "
+            "part of its type, and there are several: replicated over the axis, sharded over it "
+            "on another dimension, or left as a pending sum. JAX does not choose between them.",
         )
     if any(left[i] != right[j] for i, j in zip(*batch, strict=True)):
         return Draft(
             "batch",
-            f"the operands of {text} are split differently along a dimension that they share",
-            "A batch dimension is worked on block by block, so both operands have to be cut into "
-            "the same blocks.",
+            f"the operands of {text} are sharded differently on a batch dimension",
+            "Each device computes one block of a batch dimension, so both operands need the "
+            "same sharding there.",
         )
     return _of_axis_twice(text, operation)
 
@@ -164,8 +163,8 @@ def _of_axis_twice(text: str, operation: Operation) -> Draft:
     axes = [axis for axis in dict.fromkeys(used) if used.count(axis) > 1] or used
     return Draft(
         "axis-twice",
-        f"the result of {text} would be split over {listed(axes[:1])} along two dimensions",
-        "An axis can split one dimension of an array only, so one operand has to give it up "
+        f"the result of {text} would be sharded over {listed(axes[:1])} on two dimensions",
+        "An axis can shard only one dimension of an array, so one operand has to give it up "
         "before.",
     )
 
@@ -175,29 +174,29 @@ def _of_other(text: str, operation: Operation, message: str) -> Draft:
     if wordings.NOT_DIVISIBLE.search(message):
         return Draft(
             "uneven",
-            f"the result of {text} has a size that its axis does not divide",
-            "The dimension is split, and the result's blocks would not be of one size. Explicit "
+            f"the result of {text} has a dimension that is not divisible by its axis",
+            "The dimension is sharded, and the result's blocks would differ in size. Explicit "
             "types have no uneven blocks.",
         )
     if wordings.NOT_IMPLEMENTED.search(message):
         return Draft(
             "no-rule",
-            f"JAX has no rule for the placement of {text}",
+            f"JAX has no sharding rule for {text}",
             f"The result of {name} can be left to propagation: jax.sharding.auto_axes with an "
             "out_sharding.",
         )
     if len({entries_of(aval) for aval in operation.avals if aval.shape}) > 1:
         return Draft(
             "conflict",
-            f"the operands of {text} lie differently",
-            f"{name} works on blocks that lie alike, and an Explicit axis moves nothing by itself. "
-            "One of the operands has to be moved first.",
+            f"the operands of {text} are sharded differently",
+            f"{name} needs operands of one sharding, and Explicit axes move nothing by themselves. "
+            "Reshard one of the operands first.",
         )
     return Draft(
         "whole-axis",
-        f"{text} needs whole a dimension that is split",
-        f"{name} looks at all elements along a dimension, and an Explicit axis gathers nothing by "
-        "itself. The array has to be moved first.",
+        f"{text} needs the full dimension on each device, but it is sharded",
+        f"{name} looks at all elements along a dimension, and Explicit axes gather nothing by "
+        "themselves. Reshard the array first.",
     )
 
 
@@ -215,9 +214,9 @@ def _candidate(compiled: CompiledRemedy, edit: str) -> Candidate:
 
 
 def _best(shown: Sequence[tuple[CompiledRemedy, tuple[str, str]]]) -> tuple[str, ...]:
-    """Give the fixes, what Auto chooses first, a pending sum last.
+    """Yield the fixes, the one that Auto axes choose first, a pending sum last.
 
-    A pending sum sends nothing, so it would win by its bytes, but it only puts the sum off.
+    A pending sum sends nothing, so it would win by its bytes, but it only postpones the sum.
     """
 
     def rank(item: tuple[CompiledRemedy, tuple[str, str]]) -> tuple[bool, bool]:
@@ -228,7 +227,7 @@ def _best(shown: Sequence[tuple[CompiledRemedy, tuple[str, str]]]) -> tuple[str,
 
 
 def _edit(evidence: ErrorEvidence, operation: Operation, remedy: Remedy) -> tuple[str, str]:
-    """Write a remedy as an expression and into the user's line; in words where it is no edit."""
+    """Write a remedy as an expression and into the user's line; in words if it is not an edit."""
     expression = evidence.expression
     pieces = pieces_for(evidence, operation, remedy)
     if expression is not None and pieces is not None:
@@ -245,7 +244,7 @@ def _edit(evidence: ErrorEvidence, operation: Operation, remedy: Remedy) -> tupl
 
 
 def pieces_for(evidence: ErrorEvidence, operation: Operation, remedy: Remedy) -> list[Piece] | None:
-    """Write a remedy into the user's expression; None where that does not show the operands."""
+    """Write a remedy into the user's expression; None if that does not show the operands."""
     expression = evidence.expression
     if expression is None:
         return None
@@ -263,7 +262,7 @@ def pieces_for(evidence: ErrorEvidence, operation: Operation, remedy: Remedy) ->
 
 
 def part_of(evidence: ErrorEvidence, operation: Operation, number: int) -> ast.expr | None:
-    """Find the part of the user's expression that an operand is: by its type, else its place."""
+    """Find the part of the user's expression that is an operand: by its type, else its position."""
     expression = evidence.expression
     if expression is None:
         return None
@@ -286,7 +285,7 @@ def _same(known: Any, other: Any) -> bool:
 
 
 def _traces(alone: Expression | None, evidence: ErrorEvidence, operation: Operation) -> bool | None:
-    """Whether an edited expression traces; None where it calls what is not JAX."""
+    """Whether an edited expression traces; None if it calls something that is not JAX."""
     function = alone.as_function() if alone else None
     avals = [evidence.arrays.get(name) for name in function[0]] if function else []
     if function is None or not avals or None in avals or _are_stale(avals):

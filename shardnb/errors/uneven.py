@@ -1,4 +1,4 @@
-"""Exceptions about sizes that the mesh axes do not divide."""
+"""Exceptions about sizes that are not divisible by the mesh axes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _INNER = "an array inside this line"
 
 
 def uneven(evidence: ErrorEvidence, _: re.Match[str]) -> Draft | None:
-    """A dimension that the mesh axes do not divide."""
+    """A dimension that is not divisible by the mesh axes."""
     stated, sizes = _stated(evidence)
     problems = [p for p in divisibility.check(stated, sizes) if p.kind == "uneven"] if sizes else []
     if not problems and not wordings.FULL_SHAPE.search(evidence.message):
@@ -32,7 +32,7 @@ def uneven(evidence: ErrorEvidence, _: re.Match[str]) -> Draft | None:
 
 
 def _stated(evidence: ErrorEvidence) -> tuple[list[Stated], dict[str, int]]:
-    """Find the array's shape, its spec and the mesh: in the frames, else in the text."""
+    """Find the array's shape, its spec and the mesh: in the frames, else in the message."""
     found = frames.ARRAY_AND_SHARDING.find(evidence.frames)
     shape = wordings.FULL_SHAPE.search(evidence.message)
     if found is not None and isinstance(sharding := found["self"], NamedSharding):
@@ -46,10 +46,10 @@ def _stated(evidence: ErrorEvidence) -> tuple[list[Stated], dict[str, int]]:
 
 
 def _named(evidence: ErrorEvidence, shape: tuple[int, ...], spec: PartitionSpec) -> Stated:
-    """Name the array by the user's expression where that has one of this shape.
+    """Name the array by the user's expression if that has an array of this shape.
 
-    Else by JAX's own path, or by the first argument of the user's call: unless that is an array of
-    another shape, since the one that does not divide is then made inside the call.
+    Else by JAX's path, or by the first argument of the user's call, unless that is an array of
+    another shape: then the one that is not divisible is made inside the call.
     """
     hosts = np.ndarray | jax.ShapeDtypeStruct | jax.Array
     arrays = {text: value for text, value in evidence.named.items() if isinstance(value, hosts)}
@@ -75,8 +75,8 @@ def _draft(
     return Draft(
         kind="uneven",
         sentence=problems[0].message if problems else evidence.message.partition("\n")[0],
-        cause="A split cuts a dimension into equal blocks, one for each device along its axes. "
-        "The same holds under Auto and Explicit, and no type can say it: it is checked where the "
+        cause="A sharded dimension is divided into equal blocks, one per device along its axes. "
+        "That holds with Auto and Explicit axes. A type does not show it: JAX checks it where the "
         "array is made.",
         values=tuple(value_on(s.name, s, s.spec, sizes) for s in stated if sizes),
         fixes=tuple(dict.fromkeys(_fixes(problems))),
@@ -99,7 +99,7 @@ def _fixes(problems: Sequence[SpecProblem]) -> Iterator[str]:
 
 
 def mapped(evidence: ErrorEvidence, _: re.Match[str]) -> Draft:
-    """An argument of a shard_map that its in_specs do not divide."""
+    """An argument of a shard_map that is not divisible as its in_specs require."""
     found = frames.SHARD_MAP_ARGUMENTS.find(evidence.frames)
     if found is not None:
         given = getattr(found.get("dbg"), "arg_names", None) or ()

@@ -23,7 +23,9 @@ def html(shown):
 def test_an_error_is_of_jaxs_class_and_comes_with_its_explanation(cell):
     shown = cell(AMBIGUOUS, fails=True)
     assert type(shown.result.error_in_exec).__name__ == "ShardingTypeError"
-    assert "x @ W sums over a dimension that is split over 'model' in both operands" in html(shown)
+    assert "x @ W sums over a dimension that is sharded over 'model' in both operands" in html(
+        shown
+    )
 
 
 def test_the_fix_is_the_line_to_paste(cell):
@@ -88,7 +90,7 @@ def test_any_cell_is_explained_once_it_is_switched_on(cell):
     cell("%shard --errors on")
     shown = cell(PLAIN, fails=True)
     assert type(shown.result.error_in_exec).__name__ == "ShardingTypeError"
-    assert "a @ b sums over a dimension that is split over 'data'" in html(shown)
+    assert "a @ b sums over a dimension that is sharded over 'data'" in html(shown)
     assert "1 / 0" in cell("1 / 0", fails=True).out
     cell("%shard --errors off")
     assert cell(PLAIN, fails=True).data == []
@@ -142,7 +144,7 @@ def test_the_operands_of_an_expression_behind_a_line_magic_have_their_names(run)
     axes = "--axes explicit x=jax.P('data', 'model') W=jax.P('model')"
     shown = run(f"n = 1\n%shard x @ W {axes}", fails=True)
     (told,) = [data["text/plain"] for data in shown.data]
-    assert told.startswith("ShardingTypeError: x @ W sums over a dimension that is split")
+    assert told.startswith("ShardingTypeError: x @ W sums over a dimension that is sharded")
     assert "operand 0" not in told
 
 
