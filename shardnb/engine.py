@@ -50,7 +50,7 @@ def explain(
         mesh: a string such as `data=4,model=2`, or a `jax.sharding.Mesh`. None: the mesh of the
             arguments' shardings, else the one of `%mesh`, else the one of `jax.set_mesh`.
         axes: the type of the mesh axes: auto, explicit or manual.
-        on: the devices: `cpu` emulates any number of them, `attached` uses `jax.devices()`, and a
+        on: the devices: `cpu` emulates up to 2,048, `attached` uses `jax.devices()`, and a
             TPU topology such as `v5e:2x4` is compiled for without one.
         in_specs: for each argument a PartitionSpec, or a pytree prefix of them. None: the sharding
             that the array has, else replicated.

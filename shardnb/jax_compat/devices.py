@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -27,14 +28,27 @@ QUIET_LIBTPU = {
 """What libtpu reads from the environment as it is loaded, on a machine without a TPU."""
 
 
-def emulated_devices(count: int) -> Sequence[jax.Device]:
-    """Give the devices of a new CPU client, beside the notebook's own backend.
+MOST_EMULATED = 2048
+"""XLA numbers the CPU devices of a process in 11 bits, and takes one more for another process's."""
 
+
+@cache
+def _clients_devices(count: int) -> Sequence[jax.Device]:
+    devices: Sequence[jax.Device] = parts.CPU_CLIENT.call(num_devices=count).devices()
+    return devices
+
+
+def emulated_devices(count: int) -> Sequence[jax.Device]:
+    """Give the first devices of a CPU client beside the notebook's own backend.
+
+    A client has three threads a device, and JAX keeps each mesh, and so its client, for ever: the
+    number of devices of a client is a power of two, so that there are at most 12
+    (test_meshes_of_many_sizes_share_their_clients).
     Without such a client, the CPU devices of the notebook; raises `ValueError` if they are fewer.
     """
     devices: Sequence[jax.Device] = ()
     try:
-        devices = parts.CPU_CLIENT.call(num_devices=count).devices()
+        devices = _clients_devices(1 << (count - 1).bit_length())
     except NotAvailable as error:
         with suppress(RuntimeError):  # JAX has no CPU backend, for its JAX_PLATFORMS
             devices = jax.devices("cpu")

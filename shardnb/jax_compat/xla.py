@@ -6,8 +6,6 @@ import importlib
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
-from typing import Any
 
 from shardnb.jax_compat import parts
 from shardnb.jax_compat.devices import emulated_devices
@@ -21,11 +19,6 @@ def hlo_text(proto: bytes) -> str:
     return text
 
 
-@cache
-def _counting_client() -> Any:
-    return emulated_devices(1)[0].client
-
-
 def cost_counts(text: str) -> dict[str, float]:
     """Count the operations and bytes of an HLO program's text, each loop's body once.
 
@@ -35,7 +28,7 @@ def cost_counts(text: str) -> dict[str, float]:
     text = re.sub(r",? is_scheduled=true", "", text, count=1)
     read, count = parts.HLO_FROM_TEXT.get(), parts.COST_ANALYSIS.get()
     try:
-        return dict(count(_counting_client(), read(text)))
+        return dict(count(emulated_devices(1)[0].client, read(text)))
     except RuntimeError as error:
         raise ValueError(f"XLA cannot count this program: {error}") from error
 

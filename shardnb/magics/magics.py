@@ -66,7 +66,7 @@ class ShardMagics(Magics):
 
             --axes explicit     the type of the axes that are given without one
                                 %mesh data=8 --axes explicit
-            --on v5e:2x4        the devices: cpu (the default) emulates any number of them, without
+            --on v5e:2x4        the devices: cpu (the default) emulates up to 2,048, without
             a restart; attached uses those of jax.devices(); for a TPU topology cells are compiled
             and do not run, and no TPU is needed (Tab lists some; needs pip install 'shardnb[tpu]')
                                 %mesh data=4,model=2 --on v5e:2x4
@@ -139,7 +139,7 @@ class ShardMagics(Magics):
                                    Default: the mesh of the arguments' shardings, else the one
                                    of %mesh, else the one of jax.set_mesh
             --axes explicit        the type of all mesh axes: auto, explicit or manual
-            --on v5e:2x4           the devices: cpu (emulated, any number), attached, or a TPU
+            --on v5e:2x4           the devices: cpu (emulated, up to 2,048), attached, or a TPU
                                    topology, for which the cell is compiled and does not run
             --no-run               only compile and explain: no name changes, and the cell prints
                                    nothing

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
 
 import jax
 import numpy as np
 
-from shardnb.jax_compat.devices import emulated_devices
+from shardnb.jax_compat.devices import MOST_EMULATED, emulated_devices
 from shardnb.jax_compat.parts import NotAvailable
 from shardnb.mesh import gpus, topologies
 from shardnb.mesh.topologies import Devices
@@ -21,7 +20,7 @@ TARGETS = ("cpu", "attached", *topologies.NAMES, *gpus.NAMES)
 def devices_for(target: str, sizes: Sequence[int]) -> Devices:
     """Return the devices of a target as an array of shape `sizes`.
 
-    `cpu` emulates any number, separate from the kernel's own backend; `attached` uses the first of
+    `cpu` emulates up to 2,048, separate from the kernel's own backend; `attached` uses the first of
     `jax.devices()`; the devices of a TPU topology such as `v5e:2x4` or of a
     GPU cluster such as `h100:4x8` can only be compiled for.
     Raises `ValueError` for an unknown target, or if the number of devices does not match.
@@ -34,14 +33,19 @@ def devices_for(target: str, sizes: Sequence[int]) -> Devices:
             raise ValueError(f"{target} cannot be compiled for: {error}") from error
     count = math.prod(sizes)
     if target == "cpu":
-        devices = _emulated(count)
+        if count > MOST_EMULATED:
+            raise ValueError(
+                f"expected at most {MOST_EMULATED:,} devices, which is what XLA emulates on a CPU, "
+                f"got a mesh of {count:,}; a TPU topology such as v5p:16x16x16 can have more"
+            )
+        devices = emulated_devices(count)
     elif target == "attached":
         devices = jax.devices()
         if count > len(devices):
             raise ValueError(
                 f"the mesh has {count} devices, and {len(devices)} {devices[0].platform} "
                 f"device{'s are' if len(devices) > 1 else ' is'} attached; "
-                "--on cpu emulates any number"
+                "--on cpu emulates up to 2,048"
             )
     else:
         raise ValueError(
@@ -61,9 +65,3 @@ def target_name(target: str) -> str:
     if gpus.is_cluster(target):
         return str(gpus.parse(target))
     return topologies.canonical(target) if topologies.is_topology(target) else target
-
-
-@cache
-def _emulated(count: int) -> Sequence[jax.Device]:
-    """Emulate devices; meshes of one size share them, so that arrays pass from cell to cell."""
-    return emulated_devices(count)

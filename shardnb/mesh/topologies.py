@@ -68,6 +68,9 @@ GENERATIONS = {
         Generation("tpu7x", 3, 2),
     )
 }
+# The largest TPU slice, of TPU7x. libtpu ends its process at a topology without chips, and takes
+# minutes to make millions (test_a_topology_without_chips_is_refused).
+_MOST_CHIPS = 9_216
 _ALIASES = {"v5litepod": "v5e", "v7x": "tpu7x"}
 
 NAMES = (
@@ -119,6 +122,12 @@ def canonical(text: str) -> str:
     if sizes is None:
         known = (f"{kind.name}-{kind.counted * 2**i}" for i in (2, 3, 5, 7))
         raise ValueError(f"{text!r} is not a TPU machine type; some are {', '.join(known)}")
+    chips = math.prod(sizes)
+    if not 0 < chips <= _MOST_CHIPS:
+        raise ValueError(
+            f"expected a TPU topology of 1 to {_MOST_CHIPS:,} chips, got {text!r} with {chips:,}; "
+            f"{FORM}"
+        )
     return f"{kind.name}:{'x'.join(map(str, sizes))}"
 
 

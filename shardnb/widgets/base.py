@@ -24,8 +24,9 @@ class Live(anywidget.AnyWidget):
     Its rich display is the widget, with the text and the HTML of the same report beside it.
     """
 
-    _esm = _STATIC / "widgets.js"
-    _css = _STATIC / "widgets.css"
+    # As texts: anywidget watches files, and each watch keeps its widget for ever.
+    _esm = (_STATIC / "widgets.js").read_text(encoding="utf-8")
+    _css = (_STATIC / "widgets.css").read_text(encoding="utf-8")
     view = traitlets.Unicode().tag(sync=True)
 
     def text(self) -> str:

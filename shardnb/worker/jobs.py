@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import jax
 
 from shardnb.jax_compat import executables
-from shardnb.jax_compat.devices import topology_devices
 from shardnb.jax_compat.executables import Compilation, Description
 
 READY = Description("ready")
@@ -55,19 +54,7 @@ class Optimize:
         return executables.optimized(self.compilation)
 
 
-@dataclass(frozen=True)
-class Topology:
-    """Ask whether the TPU compiler knows a topology: at some names it ends its process."""
-
-    name: str
-
-    def answer(self) -> Description:
-        """Ask it."""
-        topology_devices(self.name)
-        return READY
-
-
-Job = Compile | Optimize | Topology
+Job = Compile | Optimize
 
 
 def answered(work: Callable[[], Description]) -> Answer:

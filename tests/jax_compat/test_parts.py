@@ -12,7 +12,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
-from shardnb.jax_compat import mlir, parts
+from shardnb.jax_compat import devices, mlir, parts
 from shardnb.jax_compat.devices import compile_only, emulated_devices
 from shardnb.jax_compat.parts import PARTS, NotAvailable, Part
 from shardnb.mesh import grid, make_grid, targets, topologies
@@ -56,7 +56,7 @@ def without(monkeypatch):
     topologies.topology.cache_clear()
     yield take
     mlir._registry.cache_clear()
-    targets._emulated.cache_clear()
+    devices._clients_devices.cache_clear()
     topologies.topology.cache_clear()
     grid._laid.cache_clear()
 

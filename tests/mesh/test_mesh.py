@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import jax
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -103,3 +106,35 @@ def test_more_devices_than_are_attached():
 def test_2048_emulated_devices():
     mesh = make_grid("data=256,model=8").describe()
     assert (mesh.size, mesh.emulated, mesh.shape) == (2048, True, {"data": 256, "model": 8})
+
+
+def test_a_mesh_of_more_devices_than_xla_emulates_is_refused_with_the_number():
+    with pytest.raises(ValueError, match=r"at most 2,048 devices, .* got a mesh of 16,384"):
+        make_grid("data=16384")
+    with pytest.raises(ValueError, match=r"got a mesh of 10,000,000,000"):
+        make_grid("data=100000,model=100000")
+
+
+def test_a_program_compiles_for_as_many_devices_as_xla_emulates():
+    grid, over = make_grid("data=2048"), P("data")
+    x = jax.ShapeDtypeStruct((4096,), "float32", sharding=NamedSharding(grid.mesh, over))
+    assert "all-reduce" in jax.jit(lambda x: x.sum()).lower(x).compile().as_text()
+
+
+def test_meshes_of_many_sizes_share_their_clients():
+    before = threads()
+    clients = {id(make_grid(f"data={n}").mesh.devices.flat[0].client) for n in range(33, 65)}
+    assert len(clients) == 1
+    # Three or four threads a device, of 64 devices at most.
+    assert threads() - before < 5 * 64
+
+
+def test_a_mesh_has_the_first_devices_of_a_client_and_runs_on_them():
+    mesh = make_grid("data=3").mesh
+    assert [device.id for device in mesh.devices.flat] == [0, 1, 2]
+    x = jax.device_put(np.arange(6.0), NamedSharding(mesh, P("data")))
+    assert float(jax.jit(lambda x: x.sum())(x)) == 15
+
+
+def threads():
+    return sum(1 for _ in Path("/proc/self/task").iterdir())

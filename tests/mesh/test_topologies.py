@@ -50,11 +50,21 @@ def test_a_topology_has_one_name_by_its_chips(text, chips):
         ("v9:2x2", "'v9' is not a TPU; the TPUs are v2, v3, v4, v5e, v5p, v6e, tpu7x"),
         ("v5e-12", "'v5e-12' is not a TPU machine type; some are v5e-4, v5e-8"),
         ("v4-0", "not a TPU machine"),
+        ("v5e:0x4", "expected a TPU topology of 1 to 9,216 chips, got 'v5e:0x4' with 0; a TPU"),
+        ("v4:0x0x0", "with 0"),
+        ("v5e:00x02", "with 0"),
+        ("v5e:1000x1000", "with 1,000,000"),
+        ("v5p-18446744073709551616", "with 9,223,372,036,854,775,808"),
     ],
 )
 def test_a_name_that_is_none_shows_those_that_are(text, message):
     with pytest.raises(ValueError, match=message):
         topologies.canonical(text)
+
+
+def test_a_topology_without_chips_is_refused():
+    with pytest.raises(ValueError, match="1 to 9,216 chips, got 'v5e:0x4' with 0"):
+        make_grid("data=1", on="v5e:0x4")
 
 
 @needs_libtpu
