@@ -17,7 +17,7 @@ from typing import Any
 
 import jax
 
-from shardnb.jax_compat import parts
+from shardnb.jax_compat import mlir, parts
 from shardnb.jax_compat.compilation_cache import without_compilation_cache
 from shardnb.jax_compat.devices import emulated_devices, topology_devices, topology_name
 from shardnb.jax_compat.parts import NotAvailable
@@ -242,9 +242,10 @@ def _executable(compilation: Compilation) -> Any:
     by_id = {device.id: device for device in _devices(compilation.topology, max(ids) + 1)}
     options = parts.COMPILE_OPTIONS.get().ParseFromString(compilation.options)
     chosen = parts.DEVICE_LIST.get()(tuple(by_id[number] for number in ids))
-    client = chosen[0].client
-    compile_by = client.compile if compilation.topology else client.compile_and_load
-    return compile_by(compilation.module, executable_devices=chosen, compile_options=options)
+    client, given = chosen[0].client, {"executable_devices": chosen, "compile_options": options}
+    if compilation.topology:
+        return client.compile(mlir.from_bytecode(compilation.module), **given)
+    return client.compile_and_load(compilation.module, **given)
 
 
 @cache

@@ -44,6 +44,11 @@ def _context() -> Any:
     return context
 
 
+def from_bytecode(code: bytes) -> Any:
+    """Give a module in bytecode as JAX's clients take it."""
+    return bindings("ir").Module.parse(code, _context())
+
+
 class Module:
     """A module and its context.
 

@@ -132,6 +132,7 @@ class Explorer(Live):
         self._done: OrderedDict[MeshPlan, Compiled] = OrderedDict()
         self._base: Base | None = None
         self._stopped = 0
+        self._shell: Any = None
         if subject is not None:
             first = self._compile(subject.first, subject.traced(subject.first, quiet=False))
             self.report = first.report
@@ -143,7 +144,6 @@ class Explorer(Live):
             nothing: dict[str, Any] = {"number": 0, "plan": None, "specs": {}, "codes": []}
             shown = {"report": live.to_json(report), "said": _summary(report, ())}
             super().__init__(view="explorer", compiled={**nothing, **shown})
-            self._shell = None
         self.listen(self._hear)
 
     def text(self) -> str:

@@ -28,6 +28,7 @@ from shardnb.search.trial import aborts_noted, compile_trial
 from shardnb.worker import process
 from shardnb.worker.jobs import Compile
 from shardnb.worker.process import WORKER, CompilerAborted, Refused
+from tests.needs import needs_libtpu
 from tests.worker.programs import ABORTS, UNREDUCED, request_of, shape
 
 SPECS = (P("data", "model"), P("model"))
@@ -153,6 +154,21 @@ def test_a_small_program_is_compiled_here_and_a_large_one_apart():
             build(request)
     (job,) = asked
     assert len(job.compilation.module) >= LARGE
+
+
+@needs_libtpu
+def test_a_program_for_a_topology_is_always_compiled_apart():
+    request = request_of(layer, shape(64, 32), shape(32, 16), on="v5e:2x4", in_specs=SPECS)
+    lowered = request.lower(request.trace())
+    program, here = build(request), lowered.compile()
+    assert program.load is None
+    assert without_frames(program.optimized) == without_frames(here.as_text())
+    assert program.output_shardings == here.output_shardings
+    assert program.compiled.input_shardings == here.input_shardings
+    assert program.compiled.cost_analysis() == here.cost_analysis()
+    memory = program.compiled.memory_analysis().temp_size_in_bytes
+    assert memory == here.memory_analysis().temp_size_in_bytes
+    assert "sdy.sharding" in program.dumps.propagated
 
 
 # Aborts
