@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from typing import Any
@@ -76,17 +78,48 @@ def topology_devices(name: str) -> tuple[Any, ...]:
 
     Raises `RuntimeError` where libtpu is missing or does not know the topology.
     """
-    devices = tuple(parts.TOPOLOGIES.call(name, platform="tpu").devices)
-    _topologies[name] = devices
-    return devices
+    devices = parts.TOPOLOGIES.call(name, platform="tpu").devices
+    return _as_known(TpuTopology(name, os.environ.get(_LIBRARY)), devices)
 
 
-_topologies: dict[str, tuple[Any, ...]] = {}
+_LIBRARY = "TPU_LIBRARY_PATH"
 
 
-def topology_name(device: Any) -> str | None:
-    """Give the name of the topology that a device is of, where `topology_devices` gave it."""
-    return next((name for name, devices in _topologies.items() if device in devices), None)
+@dataclass(frozen=True)
+class TpuTopology:
+    """A TPU topology by its name, and the file of libtpu (None: the one that JAX finds)."""
+
+    name: str
+    library: str | None
+
+    def devices(self) -> tuple[Any, ...]:
+        """Give its devices, in a process that has none of them yet."""
+        if self.library is not None:
+            os.environ[_LIBRARY] = self.library
+        return topology_devices(self.name)
+
+
+@dataclass(frozen=True)
+class GpuTopology:
+    """A GPU cluster: what `gpu_devices` made it from."""
+
+    plugin: str
+    target_config: str
+    shape: str
+
+    def devices(self) -> tuple[Any, ...]:
+        """Give its devices, in a process that has none of them yet."""
+        return gpu_devices(self.plugin, self.target_config, self.shape)
+
+
+Topology = TpuTopology | GpuTopology
+
+_topologies: dict[Topology, tuple[Any, ...]] = {}
+
+
+def topology_of(device: Any) -> Topology | None:
+    """Give what a compile-only device is of, where `topology_devices` or `gpu_devices` gave it."""
+    return next((known for known, devices in _topologies.items() if device in devices), None)
 
 
 def laid_on_torus(devices: Sequence[Any], sizes: Sequence[int]) -> Any:
@@ -112,7 +145,8 @@ def gpu_devices(plugin: str, target_config: str, shape: str) -> tuple[Any, ...]:
     if plugin not in _plugins and xla_client.pjrt_plugin_loaded("cuda"):
         # JAX has loaded the compiler itself, for a GPU that is attached.
         options = {"platform": "cuda", "target_config": target_config}
-        return tuple(parts.TOPOLOGIES.call(shape, **options).devices)
+        topology = parts.TOPOLOGIES.call(shape, **options)
+        return _as_known(GpuTopology(plugin, target_config, shape), topology.devices)
     if plugin not in _plugins:
         _plugins[plugin] = xla_client.load_pjrt_plugin_dynamically("cuda", plugin)
         if not xla_client.pjrt_plugin_initialized("cuda"):
@@ -120,4 +154,10 @@ def gpu_devices(plugin: str, target_config: str, shape: str) -> tuple[Any, ...]:
     topology = xla_client.make_c_api_device_topology(
         _plugins[plugin], "", target_config=target_config, topology=shape
     )
-    return tuple(topology._make_compile_only_devices())
+    devices = topology._make_compile_only_devices()
+    return _as_known(GpuTopology(plugin, target_config, shape), devices)
+
+
+def _as_known(topology: Topology, devices: Sequence[Any]) -> tuple[Any, ...]:
+    _topologies[topology] = tuple(devices)
+    return _topologies[topology]

@@ -19,7 +19,7 @@ import jax
 
 from shardnb.jax_compat import mlir, parts
 from shardnb.jax_compat.compilation_cache import without_compilation_cache
-from shardnb.jax_compat.devices import emulated_devices, topology_devices, topology_name
+from shardnb.jax_compat.devices import Topology, emulated_devices, topology_of
 from shardnb.jax_compat.parts import NotAvailable
 from shardnb.jax_compat.xla import hlo_text, optimized_modules
 
@@ -44,13 +44,13 @@ _MEMORY = (
 class Compilation:
     """What XLA compiles: MLIR bytecode, serialized options, and the ids of the devices.
 
-    `topology` names a TPU topology; "" stands for emulated CPU devices.
+    `topology` is what the devices are of; None stands for emulated CPU devices.
     """
 
     module: bytes
     options: bytes
     devices: tuple[int, ...]
-    topology: str = ""
+    topology: Topology | None = None
 
     @property
     def has_custom_calls(self) -> bool:
@@ -135,15 +135,15 @@ def _compilation(module: Any, options: Any, devices: Sequence[Any]) -> Compilati
     return Compilation(code.getvalue(), options.SerializeAsString(), ids, topology)
 
 
-def _topology_of(devices: Sequence[Any]) -> str:
-    """Give the topology of devices, "" for CPU devices that another process can emulate."""
+def _topology_of(devices: Sequence[Any]) -> Topology | None:
+    """Give the topology of devices, None for CPU devices that another process can emulate."""
     first = devices[0]
     if first.platform == CPU and all(device.process_index == 0 for device in devices):
-        return ""
-    name = topology_name(first)
-    if name is None:
+        return None
+    topology = topology_of(first)
+    if topology is None:
         raise Inseparable(f"{first.device_kind} devices are attached to this process")
-    return name
+    return topology
 
 
 class _Client:
@@ -249,9 +249,9 @@ def _executable(compilation: Compilation) -> Any:
 
 
 @cache
-def _devices(topology: str, count: int) -> Sequence[Any]:
+def _devices(topology: Topology | None, count: int) -> Sequence[Any]:
     """Give the devices of a topology, or `count` emulated ones, in the order of their ids."""
-    devices = topology_devices(topology) if topology else emulated_devices(count)
+    devices = topology.devices() if topology else emulated_devices(count)
     return sorted(devices, key=lambda device: device.id)
 
 

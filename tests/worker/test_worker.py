@@ -28,7 +28,7 @@ from shardnb.search.trial import aborts_noted, compile_trial
 from shardnb.worker import process
 from shardnb.worker.jobs import Compile
 from shardnb.worker.process import WORKER, CompilerAborted, Refused
-from tests.needs import needs_libtpu
+from tests.needs import needs_gpu_compiler, needs_libtpu
 from tests.worker.programs import ABORTS, UNREDUCED, request_of, shape
 
 SPECS = (P("data", "model"), P("model"))
@@ -156,11 +156,17 @@ def test_a_small_program_is_compiled_here_and_a_large_one_apart():
     assert len(job.compilation.module) >= LARGE
 
 
-@needs_libtpu
-def test_a_program_for_a_topology_is_always_compiled_apart():
-    request = request_of(layer, shape(64, 32), shape(32, 16), on="v5e:2x4", in_specs=SPECS)
+@pytest.mark.parametrize(
+    "target",
+    [pytest.param("v5e:2x4", marks=needs_libtpu), pytest.param("h100:8", marks=needs_gpu_compiler)],
+)
+def test_a_program_for_devices_that_are_not_here_is_always_compiled_apart(target):
+    request = request_of(layer, shape(64, 32), shape(32, 16), on=target, in_specs=SPECS)
     lowered = request.lower(request.trace())
-    program, here = build(request), lowered.compile()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("shardnb.compiler.compiling._compiled_here", None)
+        program = build(request)
+    here = lowered.compile()
     assert program.load is None
     assert without_frames(program.optimized) == without_frames(here.as_text())
     assert program.output_shardings == here.output_shardings
