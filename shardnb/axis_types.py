@@ -7,16 +7,14 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
 
-from shardnb import engine
 from shardnb.compiler import build
 from shardnb.compiler.call import read_call, texts_of
-from shardnb.compiler.comparison import compare
-from shardnb.errors import explain_error, failures
+from shardnb.errors import explain_error
 from shardnb.findings import report_of_program
 from shardnb.manual import checker
 from shardnb.manual.checker import ShardMapCall
 from shardnb.mesh import make_grid
-from shardnb.report.types import Column, Comparison, ErrorReport, ExplicitPlan, ShardMapCheck
+from shardnb.report.types import ErrorReport, ExplicitPlan, ShardMapCheck
 from shardnb.search import explicit
 
 Tree = Any
@@ -98,28 +96,3 @@ def checked(call: ShardMapCall, *, compiled: bool = True) -> ShardMapCheck:
     program = build(checker.request_of(call))
     region = checker.region_of(program.lowered.as_text())
     return replace(check, region=region, report=report_of_program(program))
-
-
-def compare_modes(
-    fn: Callable[..., Tree],
-    *args: Tree,
-    modes: tuple[str, ...] = ("auto", "explicit"),
-    mesh: Any = None,
-    on: str | None = None,
-    **options: Any,
-) -> Comparison:
-    """Compile one function with several axis types, and compare the programs.
-
-    `modes` are axis types, `options` those of `explain`. If JAX refuses a mode, the column holds
-    its error, explained, instead of a program.
-    """
-    grid, columns = make_grid(mesh, None, on, args), []
-    for mode in modes:
-        try:
-            report = engine.explain(fn, *args, mesh=grid.mesh, axes=mode, **options)
-            columns.append(Column(mode, report))
-        except Exception as error:  # of any class: it counts if it is explained
-            if failures.report_of(error) is None:
-                raise
-            columns.append(Column(mode, error=failures.report_or_words(error)))
-    return compare(columns)

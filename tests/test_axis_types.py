@@ -2,11 +2,10 @@
 
 import jax
 import jax.numpy as jnp
-import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from shardnb.axis_types import check_shard_map, compare_modes, to_explicit
+from shardnb.axis_types import check_shard_map, to_explicit
 
 X = jax.ShapeDtypeStruct((256, 512), jnp.float32)
 W = jax.ShapeDtypeStruct((512, 1024), jnp.float32)
@@ -53,26 +52,3 @@ def test_a_shard_map_over_some_axes_only():
     )
     assert found.accepted
     assert found.inputs[0].local_shape == (64, 512)
-
-
-def test_an_error_stands_explained_beside_the_program_that_compiled():
-    found = compare_modes(matmul, X, W, mesh=MESH, in_specs=SPECS)
-    assert [column.report is not None for column in found.columns] == [True, False]
-    assert found.columns[1].error.kind == "ambiguous-contraction"
-
-
-def test_three_modes_of_a_function_that_needs_no_words():
-    found = compare_modes(
-        jnp.tanh,
-        X,
-        modes=("auto", "explicit", "manual"),
-        mesh="data=4",
-        in_specs=P("data"),
-        out_specs=P("data"),
-    )
-    assert [diff.identical for diff in found.diffs] == [True, True]
-
-
-def test_other_errors_are_raised():
-    with pytest.raises(TypeError, match="contracting"):
-        compare_modes(matmul, X, X, mesh=MESH, in_specs=(P(), P()))

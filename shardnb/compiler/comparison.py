@@ -15,12 +15,16 @@ from shardnb.texts.hlo import Module
 from shardnb.texts.instruction import Instruction, attribute
 from shardnb.texts.replica_groups import AxisFinder
 
+# What names and numbers things, and says who made them. No device does anything else for it; the
+# groups are compared as devices, as the same ones have several spellings.
 _DROPPED = ("metadata", "sharding", "origin", "frontend_attributes", "replica_groups")
 _NAME = re.compile(r"%[\w.\-]+")
 _CHANNEL = re.compile(r"channel_id=\d+")
 _MARK = 'is_spmd_generated="true"'
 _CHOICE = "allow_spmd_sharding_propagation_to_output"
+# `key=value` in the first line, where a value in braces may hold braces in braces.
 _HEADER = re.compile(r"(\w+)=((?:\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})|[^,\s]+)")
+# The parts of the header that have names in them.
 _NAMED = {"entry_computation_layout", "frontend_attributes"}
 
 

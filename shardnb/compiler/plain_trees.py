@@ -16,6 +16,7 @@ from typing import Any
 import jax
 
 Tree = Any
+# Containers of exactly these classes take any leaves; a subclass is a class of the user's.
 _CONTAINERS = (dict, list, tuple, OrderedDict, defaultdict, type(None))
 
 

@@ -14,6 +14,8 @@ from shardnb.texts.shardy_attributes import Edge
 Node = tuple[Value, str]
 """A value that holds its placement, and a mesh axis on it."""
 
+# How Shardy names an origin: `input: 0`, `output: 1`, `mc_0_input: 2` for the second operand of the
+# first `shard_map`, `constraint_3`, and `self` where a value has its own sharding.
 _SHARD_MAP = re.compile(r"(mc_\d+)_(input|output): (\d+)")
 _NUMBERED = re.compile(r"(input|output): (\d+)")
 

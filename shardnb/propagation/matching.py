@@ -19,7 +19,9 @@ from shardnb.texts.shardy import Module, Op, Value
 Leaf = tuple[str, int]
 """A value of HLO: the instruction's name, and which element of its result."""
 
+# XLA takes these out of the program, or makes a `copy` of them: their value is their operand's.
 _SAME = ("sharding-constraint", "reshard", "data-flow-edge", "copy", "optimization-barrier")
+# The copies before partitioning that stand for a constraint, by JAX's name of them.
 _STATED = ("sharding_constraint", "reshard")
 
 
@@ -119,8 +121,7 @@ def _key(
 ) -> int:
     if opcode == "conditional":
         return numbers.of(opcode, types, numbers.next(opcode))
-    ordered = tuple(sorted(operands) if opcode in ("reduce", "sort") else operands)
-    return numbers.of(opcode, types, ordered)
+    return numbers.of(opcode, types, tuple(operands))
 
 
 class _Before:

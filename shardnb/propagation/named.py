@@ -26,8 +26,11 @@ from shardnb.texts.instruction import HloValue, Instruction
 from shardnb.texts.opcodes import NO_OPERANDS, TUPLES
 
 _SHARDNB = os.path.realpath(shardnb.__path__[0]) + os.sep
+# Where the key of an instruction has no frame, as it has no `op_name`: its lines all the same.
 _FRAME = re.compile(r"stack_frame_id=\d+|source_file=.*source_line=\d+")
-_DERIVED = ("transpose(", "rematted_computation")
+# JAX writes the transpose of a line, and what `jax.checkpoint` computes again for it, under this
+# name and at the line itself (test_a_value_of_a_gradient_is_not_taken_for_the_statements).
+_DERIVED = "transpose("
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +168,7 @@ class _Computation:
             for operand in instruction.operands:
                 self.users[operand].append(instruction)
         self.groups: dict[Call, list[Instruction]] = defaultdict(list)
-        self.derived = {one for one in graph.body if any(m in one.attributes for m in _DERIVED)}
+        self.derived = {i for i in graph.body if _DERIVED in i.attributes}
         for instruction in graph.body:
             if instruction not in self.derived:
                 for call in lines.places(instruction):

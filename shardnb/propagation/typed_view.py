@@ -25,7 +25,9 @@ from shardnb.sources import positions
 from shardnb.sources.source_texts import Sources
 from shardnb.terms.primitives import primitive_of
 
+# The casts that a user calls by name; `jax.lax.psum` makes some on its own.
 _CASTS = {"pvary", "pcast"}
+# The parameters that tell what an equation does to placements, in the order of the view.
 _SHOWN = (
     "axes",
     "axis_name",

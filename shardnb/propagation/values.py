@@ -19,10 +19,14 @@ from shardnb.texts import hlo, shardy
 from shardnb.texts.instruction import Instruction
 from shardnb.texts.shardings import LayoutReader
 
+# A list that somebody can still look through; a note says what was left out
+# (test_many_values_are_cut_with_a_note).
 VALUE_LIMIT = 2000
+# Bytes of Shardy's module above which it is run again for the reasons only when asked to: 8 layers
+# of a training step (tests/benchmarks/bench_explain.py) are 304 KB and take 0.2 s.
 SIZE_LIMIT = 500_000
-"""Bytes of Shardy's module above which it is run again for the reasons only when asked to."""
 
+# What JAX calls the operations with bodies.
 _WORDS = {
     "stablehlo.while": "loop",
     "stablehlo.case": "cond",

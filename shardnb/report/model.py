@@ -167,12 +167,6 @@ class Value:
         return dtypes.size_in_bytes(self.dtype, self.shape)
 
     @property
-    def may_differ(self) -> bool:
-        """Whether devices may hold other values of a block: partial sums, or a shard_map's."""
-        unproven = bool(self.manual) and self.varying != ()
-        return bool(self.unreduced) or unproven
-
-    @property
     def shard_bytes(self) -> int:
         """Size of one device's block in bytes."""
         return dtypes.size_in_bytes(self.dtype, self.shard_shape)

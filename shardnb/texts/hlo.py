@@ -23,10 +23,14 @@ _INSTRUCTION = re.compile(
     r'(?:([^()"]*)\)(.*)|(.*))$',
     re.DOTALL,
 )
+# What begins as an instruction and cannot be read is an error; anything else goes on with the last
+# one (tests/texts/test_hlo_wild.py).
 _BEGINS = re.compile(r"\s*(?:ROOT )?%?[\w.\-]+ = ")
 _COMMENTS = ("//", "/*")
+# `%body (carry: (s32[], f32[8])) -> (s32[], f32[8]) {`, and `body {` in dumps of passes.
 _COMPUTATION = re.compile(r"(ENTRY )?%?([\w.\-]+) (?:\(.*\) -> .* )?\{$")
 _FRAME_TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
+# A row of such a table: `3 {file_name_id=1 function_name_id=2 line=10 ...}`.
 _NUMBERED = re.compile(r"(\d+) (.*)$")
 _PAIR = re.compile(r"(\w+)=(\d+)")
 

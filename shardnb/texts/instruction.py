@@ -9,14 +9,19 @@ from typing import NamedTuple
 
 from shardnb.texts.opcodes import NO_OPERANDS
 
+# `%x`, or in dumps of passes `x`; `%x#1` is an element of a tuple in the text of TPU's compiler.
 _OPERAND = re.compile(r"%([\w.\-]+(?:#\d+)*)")
+# `f32[64,1024]`, and `f32[<=64]` where a dimension is dynamic.
 _ARRAY = re.compile(r"([a-z]\w*)\[([\d,<=]*)\]")
+# A reducer stands as `to_apply=%add`, branches as `branch_computations={%a, %b}`.
 _CALLED = re.compile(
     r"(calls|to_apply|body|condition|true_computation|false_computation)=%?([\w.\-]+)"
 )
 _BRANCHES = re.compile(r"(?:branch_computations|called_computations|calls)=\{([^}]*)\}")
 _ESCAPED = re.compile(r"\\(.)")
+# The backend's config is JSON, and in some texts a string with JSON in it.
 _TRIPS = re.compile(r'"known_trip_count\\?":\{\\?"n\\?":\\?"(\d+)')
+# XLA numbers long tuples by comments: `/*index=5*/`.
 _COMMENT = re.compile(r"/\*.*?\*/")
 _NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 _FRAME = re.compile(r"stack_frame_id=(\d+)")
@@ -167,6 +172,7 @@ def _value(word: str) -> HloValue:
     return HloValue(name, tuple(int(part) for part in rest if part.isdigit()))
 
 
+# As many as a model of a hundred layers has of different ones, each some hundred bytes.
 @lru_cache(1 << 14)
 def key_of(metadata: str) -> Key:
     """Read a key out of metadata; layers that are written out repeat it."""

@@ -15,13 +15,16 @@ from numpy.typing import NDArray
 from shardnb.report.model import Groups, Mesh
 from shardnb.texts.axis_factors import merged, pieces_of
 
+# The spellings of XLA's collectives and of its SPMD partitioner (tests/texts/test_replica_groups.py
+# has each): `[2,4]<=[4,2]T(1,0)`, `{{0,1},{2,3}}`, and `mesh['a'=8], device_ids=([8]) {'a':(4)2}`.
 _IOTA = re.compile(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
 _LIST = re.compile(r"\{([\d,\s]+)\}")
 _AXES = re.compile(r"mesh\[([^\]]*)\]")
 _SIZE = re.compile(r"'([^']+)'=(\d+)")
 _USED = re.compile(r"'([^']+)'(?::\((\d+)\)(\d+))?")
 _DEVICE_IDS = re.compile(r"device_ids=\((.*?)\)\s*\{")
-# More than any system has: a text that does not say its devices may not take all memory either.
+# More than any system has: a text that does not say its devices may not take all memory either
+# (test_groups_of_more_devices_than_there_are_are_refused_unread).
 _MOST_DEVICES = 1 << 20
 
 Positions = NDArray[np.int64]

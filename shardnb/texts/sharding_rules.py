@@ -11,6 +11,7 @@ from shardnb.texts.opcodes import ELEMENTWISE
 from shardnb.texts.shardy_attributes import Dims, Numbers, Rule
 from shardnb.texts.shardy_results import RulesBySignature, Shape
 
+# `dimensions={1,0}`, and `slice={[0:4:2], [0:4]}` (tests/texts/test_sharding_rules.py).
 _DIGITS = re.compile(r"-?\d+")
 _SLICED = re.compile(r"\[(\d+):(\d+)(?::(\d+))?\]")
 
@@ -55,6 +56,8 @@ def _numbers(instruction: Instruction) -> Numbers:
     return ()
 
 
+# Operations of equal shapes that differ in these alone have different rules, such as two transposes
+# of a square (test_transposes_of_equal_shapes_are_told_by_their_dimensions).
 _WITH_DIMENSIONS = ("transpose", "broadcast", "reverse", "reduce", "concatenate", "sort")
 
 

@@ -12,9 +12,13 @@ from shardnb.report.model import Mesh, Spec
 from shardnb.texts.axis_factors import merged, pieces_of
 from shardnb.texts.replica_groups import Positions, iota
 
+# The notation with the names of axes, `{mesh['data'=4,'model'=2], [{'data'}, {'model':(1)2}]}`,
+# where `device_ids` is there if the devices are in another order than the mesh's.
 _MESH = re.compile(r"mesh\[([^\]]*)\](?:, device_ids=\(([^{}]*?)\))?")
 _SIZE = re.compile(r"'([^']+)'=(\d+)")
 _AXIS = re.compile(r"'([^']+)'(?::\((\d+)\)(\d+))?")
+# The one with tiles, `{devices=[2,1,4]<=[4,2]T(1,0) last_tile_dims={manual, replicated}}`, or
+# with a list of devices where no order of an iota gives them: `{devices=[2,1]1,0}`.
 _TILES = re.compile(r"devices=\[([\d,]+)\](<=\[[\d,]+\](?:T\([\d,]+\))?|[\d,]+)")
 _LAST = re.compile(r"last_tile_dims=\{([^}]*)\}")
 _UNREDUCED = re.compile(r"unreduced=\{([^}]*)\}")

@@ -13,6 +13,7 @@ from shardnb.jax_compat import mlir
 from shardnb.report.model import Spec
 from shardnb.texts.shardy_attributes import Attributes, Edge, Numbers, Rule, Sharding, edges
 
+# Where HLO's name is not StableHLO's with hyphens.
 _OPCODES = {
     "broadcast_in_dim": "broadcast",
     "case": "conditional",
@@ -30,6 +31,7 @@ WITH_BODY = frozenset(
         "sdy.named_computation",
     )
 )
+# Shardy's import replaces each StableHLO constant by its own.
 _CONSTANTS = ("sdy.constant", "stablehlo.constant")
 
 

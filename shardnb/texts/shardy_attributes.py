@@ -17,7 +17,9 @@ Numbers = tuple[tuple[int, ...], ...]
 Ties = tuple[tuple[tuple[tuple[int, int], ...], ...], ...]
 """For each dimension of each array the dimensions of others: the array's number, its dimension."""
 
+# MLIR's names where HLO has others; `f32` is the same in both, integers are `i32` and `ui8`.
 _DTYPES = {"i1": "pred", "complex<f32>": "c64", "complex<f64>": "c128", "!stablehlo.token": "token"}
+# The attributes that tell operations of equal shapes apart, as `sharding_rules` reads them of HLO.
 _NUMBERS = {
     "stablehlo.broadcast_in_dim": ("broadcast_dimensions",),
     "stablehlo.concatenate": ("dimension",),
@@ -27,6 +29,7 @@ _NUMBERS = {
     "stablehlo.sort": ("dimension",),
     "stablehlo.transpose": ("permutation",),
 }
+# Where an operation of Shardy's has its mesh axes.
 _AXES = {
     "sdy.all_gather": "gathering_axes",
     "sdy.all_reduce": "reduction_axes",
@@ -34,7 +37,7 @@ _AXES = {
     "sdy.manual_computation": "manual_axes",
     "sdy.reduce_scatter": "reduce_scatter_axes",
 }
-_LETTERS = 18
+_LETTERS = ord("z") - ord("i") + 1
 _AXIS = re.compile(r'"([^"]+)"(:\(\d+\)\d+)?')
 # The bindings have no class for propagation edges, so these are read as they are printed.
 _EDGE = re.compile(r'step-(\d+)|"([^"]+)"(:\(\d+\)\d+)? = (operand|result)-(\d+) -> \[([^\]]*)\]')

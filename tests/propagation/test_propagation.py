@@ -411,11 +411,12 @@ def test_what_is_not_one_array_is_called_by_its_op():
     def fn(x):
         pair = x * 2, x + 1
         both = {"a": jnp.sin(x)}
+        alike = dict(a=jnp.exp(x), b=jnp.exp(x + 1))  # noqa: C408 - a call, which has a name
         first, second = jnp.cos(x), -x
-        return pair, both, first, second
+        return pair, both, alike, first, second
 
     report = report_of(fn, f32(8, 8), specs=[P("data")])
-    assert {value.op for value in report.values} == {"mul", "add", "sin", "cos", "neg"}
+    assert {value.op for value in report.values} == {"mul", "add", "sin", "exp", "cos", "neg"}
     assert all(value.name.startswith(f"{value.op} at line ") for value in report.values)
 
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 Point = tuple[float, float]
+# A plan that sends nothing has no logarithm: this share of the worst stands for nothing, which
+# counts as far better than any plan that sends (the last example of `gain`).
 _FLOOR = 1e-3
 
 
@@ -60,6 +62,8 @@ def crowding(points: Sequence[Point]) -> list[float]:
     if len(points) < 3:
         return [1.0] * len(points)
     top = max(value for _, value in points) or 1.0
+    # Twice the memory weighs as much as a quarter of the front's height. What is drawn by these
+    # widths divides by them, so that none may be 0.
     places = [(math.log2(max(held, 1.0)), 4 * value / top) for held, value in points]
     widths = [
         abs(after[0] - before[0]) + abs(after[1] - before[1])

@@ -16,8 +16,12 @@ from shardnb.report import dtypes
 from shardnb.report.model import Spec
 
 Tree = Any
+# How flax names the modules of one class within another, `Dense_1`
+# (test_matrices_that_flax_numbers_within_a_layer_are_choices_of_their_own).
 _MODULE = re.compile(r"[A-Z][A-Za-z]*_\d+")
 _NUMBER = re.compile(r"\d+")
+# Of all bytes: replicated, vectors of less weigh next to nothing, and each would double the number
+# of placements (test_small_vectors_stay_whole).
 _SMALL = 0.002
 STAR = "*"
 

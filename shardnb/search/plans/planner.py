@@ -25,14 +25,18 @@ from shardnb.search.progress import Progress, bar_on
 from shardnb.views.formatting import count, size
 
 Tree = Any
+# A preview of a program of `_QUICK` lines takes some milliseconds, all of these some seconds.
+# A larger program gets fewer, in proportion, but not so few that none leaves the start.
 PREVIEWS = 600
 PREVIEWS_OF_MANY = 250
-COMPILES = 24
 _QUICK = 1000
 _FEWEST = 80
+# Each takes as long as the user's own compile, and estimates come true often enough for these.
+COMPILES = 24
 _NAMES = ("x", "y", "z")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+# `16GiB`, `1.5 MB`, `4096`.
 _SIZE = re.compile(r"\s*([\d.]+)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 
 

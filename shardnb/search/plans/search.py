@@ -24,7 +24,10 @@ from shardnb.search.progress import Progress
 from shardnb.search.trial import Outcome, aborts_noted, compile_trial, outcome_of
 from shardnb.views.words import over
 
+# Placements of one estimate may lead on to different ones; more of them would crowd out the rest.
 _ALIKE = 3
+# Going on from the newest finds what takes several steps of one kind, going on from the others what
+# lies elsewhere on the front (test_the_megatron_layout_is_found_beside_data_parallelism).
 _NEWEST = 0.5
 
 
