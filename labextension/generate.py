@@ -16,17 +16,15 @@ from typing import Any, get_args
 
 import msgspec
 
-from shardnb.report import Report, cost, model, places, typed
+from shardnb.report import Report, changes, cost, model, places, typed
 from shardnb.report.model import SCHEMA_VERSION
-from shardnb.terms.causes import ASKERS, AskedBy
+from shardnb.terms.causes import AskedBy
 from shardnb.terms.collectives import KINDS, Ring
 from shardnb.terms.tables import TABLES
 from shardnb.views import live, palette, phrases
-from shardnb.views.formatting import size
 
 TARGET = Path(__file__).parent / "src" / "generated"
 _HEAD = "// Generated from shardnb by labextension/generate.py. Do not edit.\n"
-_SIZES = (1 << 10, 1 << 16, 1 << 20, 1 << 24, 1 << 28, 1 << 30)
 _PLAIN = {kind: kind for kind in ("string", "number", "boolean", "null")} | {"integer": "number"}
 # The reader puts the groups themselves in place of their number in the table.
 _READ = {("Collective", "groups"): "readonly (readonly number[])[]"}
@@ -51,7 +49,8 @@ def unions() -> dict[str, tuple[str, ...]]:
     """Give the vocabularies that the front end reads by name."""
     texts = {"ArrayText": live.ARRAY_TEXTS, "CollectiveText": live.COLLECTIVE_TEXTS}
     named = {name: tuple(table) for name, table in TABLES.items() if name not in _OF_PYTHON}
-    return {**named, **texts, "AskedBy": get_args(AskedBy), "Ring": get_args(Ring)}
+    ours = {"AskedBy": get_args(AskedBy), "Ring": get_args(Ring), "Tone": tuple(palette.TONES)}
+    return {**named, **texts, **ours}
 
 
 def _union(values: tuple[str, ...]) -> str:
@@ -100,21 +99,19 @@ def _list(schema: Mapping[str, Any]) -> str:
 
 def _vocabulary(parts: Mapping[str, Any]) -> str:
     kinds = {name: {"ring": kind.ring, "inPairs": kind.in_pairs} for name, kind in KINDS.items()}
-    colours = {name: asker.colours or palette.OTHER for name, asker in ASKERS.items()}
     return "\n".join(
         [
             _HEAD,
-            "import type { Asker, Kind, Ring } from './report';\n",
+            "import type { Kind, Ring, Tone } from './report';\n",
             _constant("MIME_TYPE", live.MIME),
             _constant("VERSION", SCHEMA_VERSION),
             _constant("KINDS", kinds, "Record<Kind, { ring: Ring; inPairs: boolean }>"),
-            "/** The ground and the text of each asker's label. */",
-            _constant("ASKER_COLOURS", colours, "Record<Asker, readonly [string, string]>"),
-            _constant("OTHER_COLOURS", palette.OTHER),
+            "/** The ground and text of labels, by cost and cause, and what the colours mean. */",
+            _constant("TONES", palette.TONES, "Record<Tone, readonly [string, string]>"),
+            _constant("LEGEND", phrases.LEGEND, "Record<Tone, string>"),
             _constant("HUES", palette.HUES),
             _constant("INK", palette.TEXT),
             _constant("EMPTY", palette.EMPTY),
-            _constant("SIZES", [(step, size(step)) for step in _SIZES], _PAIRS),
             "/** What fields hold that the data leaves out, and which parts fields are made of. */",
             _constant("SHAPES", _shapes(parts), _SHAPES),
             _constant("REPORT", phrases.REPORT),
@@ -127,7 +124,6 @@ def _vocabulary(parts: Mapping[str, Any]) -> str:
 # Of what a report does not hold, the front end knows nothing.
 _OF_PYTHON = {"Primitive", "Function", "Detail", "SpecProblemKind", "ErrorKind"}
 _OF_PYTHON |= {"AnnotationKind", "Check"}
-_PAIRS = "readonly (readonly [number, string])[]"
 _SHAPES = "Record<string, { defaults: object; parts: Record<string, string> }>"
 
 
@@ -149,7 +145,7 @@ def _shapes(parts: Mapping[str, Any]) -> dict[str, Any]:
 
 def _kinds() -> Iterator[type]:
     """Give the classes that a report and its words are made of."""
-    for module in (model, cost, places, typed, live):
+    for module in (model, changes, cost, places, typed, live):
         for kind in vars(module).values():
             if isinstance(kind, type) and kind.__module__ == module.__name__:
                 yield kind

@@ -56,6 +56,8 @@ _HOMES = {
 shown.register(
     {
         "bundle": "shardnb.views.live:mimebundle",
+        "diff": "shardnb.views.changes:mimebundle",
+        "diff text": "shardnb.views.changes:text_of",
         "check": "shardnb.widgets.check:mimebundle",
         "check widget": "shardnb.widgets.check:CheckView",
         "explanation": "shardnb.views.explanations:mimebundle",

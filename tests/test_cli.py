@@ -72,7 +72,7 @@ def complaint(capsys, *argv):
 def test_explain_prints_the_report_of_a_function(layer, capsys):
     assert cli.main(["explain", f"{layer}:layer", *MATMUL]) == 0
     text = capsys.readouterr().out
-    assert "all-reduce[model] f32[64, 1024]" in text
+    assert "all-reduce[model]" in text
     assert "return jnp.tanh(x @ W) * scale" in text
 
 

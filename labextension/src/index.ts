@@ -16,7 +16,7 @@ import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { EDITOR } from './generated/vocabulary';
 import { cellBadges } from './lab/badges';
 import { Mark } from './lab/notes';
-import { chooseIn } from './lab/open';
+import { OPEN, chooseIn, numberIn } from './lab/open';
 import { ReportPanel } from './lab/panel';
 import { Reports } from './lab/reports';
 import { Settings, Wish } from './lab/settings';
@@ -27,7 +27,8 @@ const ID = 'shardnb:plugin';
 export const COMMANDS = {
   open: 'shardnb:open-report',
   badges: 'shardnb:toggle-badges',
-  types: 'shardnb:toggle-types'
+  types: 'shardnb:toggle-types',
+  brief: 'shardnb:toggle-brief'
 };
 
 const plugin: JupyterFrontEndPlugin<void> = {
@@ -68,6 +69,7 @@ function activate(
           )
         : null
   });
+  document.addEventListener(OPEN, event => openReport(event.target as Element, tracker, reports, panel));
   addCommands(app, settings, panel, palette, launcher);
   panel.restore(restorer);
 }
@@ -86,7 +88,8 @@ function addCommands(
   });
   const toggles: [string, Wish, string][] = [
     [COMMANDS.badges, 'badges', EDITOR.badgesCommand],
-    [COMMANDS.types, 'types', EDITOR.typesCommand]
+    [COMMANDS.types, 'types', EDITOR.typesCommand],
+    [COMMANDS.brief, 'brief', EDITOR.briefCommand]
   ];
   for (const [command, wish, label] of toggles) {
     app.commands.addCommand(command, {
@@ -117,7 +120,7 @@ async function openMark(
   if (cell) {
     await notebook.content.scrollToCell(cell, 'auto');
     await cell.ready;
-    if (chooseIn(cell.node, all.place(mark.cell, mark.output), mark.id)) {
+    if (chooseIn(cell.node, all.place(mark.cell, mark.output), mark.ids)) {
       return;
     }
   }
@@ -125,7 +128,23 @@ async function openMark(
   if (found) {
     const shown = panel.open();
     shown.put(found.report);
-    shown.choose(mark.id);
+    shown.choose(mark.ids);
+  }
+}
+
+/** Show a rendered report in the panel. */
+function openReport(
+  element: Element,
+  tracker: INotebookTracker,
+  reports: Reports,
+  panel: PanelKeeper
+): void {
+  const shown = panel.open();
+  const content = tracker.currentWidget?.content;
+  const cell = content?.widgets.find(widget => widget.node.contains(element));
+  if (content?.model && cell) {
+    const all = reports.of(content.model.sharedModel).in(cell.model.id);
+    shown.put(all[numberIn(cell.node, element)]?.report ?? null);
   }
 }
 

@@ -4,21 +4,23 @@ import { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import { Widget } from '@lumino/widgets';
 
 import { EDITOR } from './generated/vocabulary';
-import { CHOOSE } from './lab/open';
-import { MIME_TYPE, View, mount } from './view';
+import { CHOOSE, OPEN, isBrief } from './lab/open';
+import { MIME_TYPE, View, mountKept } from './view';
 
 class RenderedReport extends Widget implements IRenderMime.IRenderer {
   constructor(private readonly mimeType: string) {
     super();
     this.addClass('shardnb-output');
     this.node.addEventListener(CHOOSE, event => {
-      this._view?.choose((event as CustomEvent<number>).detail);
+      this._view?.choose(...(event as CustomEvent<readonly number[]>).detail);
     });
   }
 
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
     this._view?.dispose();
-    this._view = mount(this.node, model.data[this.mimeType]);
+    const open = (): void => void this.node.dispatchEvent(new CustomEvent(OPEN, { bubbles: true }));
+    const host = { editor: true, brief: isBrief(), open };
+    this._view = await mountKept(this.node, model.data[this.mimeType], host);
   }
 
   override dispose(): void {

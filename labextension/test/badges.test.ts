@@ -19,9 +19,9 @@ describe('the notes of a report', () => {
     expect(found.get('cell-a')![0]).toMatchObject({ line: 1, code: 'h = x @ W' });
     expect(found.get('cell-a')![0].marks[0]).toMatchObject({
       text: 'mark of 0',
-      title: 'head of 0: sends of 0; cause of 0',
-      asked: 'inferred',
-      id: 0
+      title: 'head of 0, sends of 0: cause of 0',
+      tone: 'amber',
+      ids: [0]
     });
   });
 
@@ -31,11 +31,11 @@ describe('the notes of a report', () => {
   });
 
   it('are others than in the report where Python gives others', () => {
-    const few = { id: 0, head: '', sends: 'and 2 more', mark: 'two more' };
-    const badges = [0, 1, 2].map(id => ({ id, head: 'h', sends: 's', mark: `mark of ${id}` }));
+    const few = { ids: '0 1', head: '', sends: 'and 2 more', mark: 'two more' };
+    const badges = ['0', '1', '2'].map(ids => ({ ids, head: 'h', sends: 's', mark: `mark of ${ids}` }));
     const found = notes({ ...sketch(), said: { lines: [[{ line: 1, badges, marks: [few] }]] } });
     const [{ marks }] = found.get('cell-a')!;
-    expect(marks).toMatchObject([{ text: 'two more', title: 'two more', asked: null, id: 0 }]);
+    expect(marks).toMatchObject([{ text: 'two more', title: 'two more', tone: 'neutral', ids: [0, 1] }]);
   });
 
   it('stand in other cells that the program calls, and in no library', () => {
@@ -49,7 +49,7 @@ describe('the notes of a report', () => {
       { source: 1, line: 2 },
       { source: 0, line: 1 }
     ];
-    const badges = [{ id: 0, head: 'h', sends: 's', mark: 'm' }];
+    const badges = [{ ids: '0', head: 'h', sends: 's', mark: 'm' }];
     const led = (line: number): object[] => [{ line, badges }];
     const said = { lines: [led(1), led(2), led(1)] };
     const found = notes({ ...sketch(), sources, said, collectives: [{ ...allReduce(), frames }] });
@@ -125,7 +125,7 @@ describe('the badges of an editor', () => {
   afterEach(() => views.splice(0).forEach(view => view.destroy()));
 
   const CODE = '%%shard\nh = x @ W\ny = h';
-  const mark: Mark = { text: 'a badge', title: 't', asked: null, cell: 'c', output: 0, id: 7 };
+  const mark: Mark = { text: 'a badge', title: 't', tone: 'neutral' as const, cell: 'c', output: 0, id: 7 };
   const report = readReport(spoken({ ...sketch(), sources: [{ name: 'cell', text: CODE }] }));
   const note: Note = {
     shown: { cell: 'c', output: 0, report },

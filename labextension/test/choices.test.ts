@@ -12,11 +12,11 @@ const PLAN: Plan = { axes: AXES, specs: { x: [['data'], ['model']], b: [['model'
 describe('what there is to choose', () => {
   it('splits a dimension over every ordered set of axes', () => {
     expect(choices(AXES, 12).map(one => one.label)).toEqual([
-      'whole',
-      'data: 3 each',
-      'model: 6 each',
-      'data, model: does not divide',
-      'model, data: does not divide'
+      'not sharded',
+      'data: 3 per device',
+      'model: 6 per device',
+      'data, model: not divisible',
+      'model, data: not divisible'
     ]);
   });
 

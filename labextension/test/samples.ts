@@ -17,11 +17,17 @@ export function spoken(data: Data): Data {
     ...data,
     said: {
       header: ['mesh', 'devices'],
-      summary: 'the summary',
-      filtered: '{shown} of all, {share} %',
-      memory: ['an', 'o', 't'],
+      verdict: 'the verdict',
+      memory: ['all', 'an', 'o', 't'],
+      inputs: rows(data.inputs),
+      outputs: rows(data.outputs ?? []),
+      values: rows(data.values ?? []),
+      rows: found.map(one => row(one)),
       about: 'about it',
-      findings: (data.findings ?? []).map((one: Data) => [one.kind, one.message]),
+      points: (data.findings ?? []).map((one: Data, finding: number) => ({
+        ...{ head: one.kind, cost: 'its cost', cause: one.message, tone: 'amber', finding },
+        edits: [{ code: 'x = f(x)', effect: 'the effect' }]
+      })),
       lines: [
         [...lines].map(([line, led]) => ({
           line,
@@ -35,15 +41,13 @@ export function spoken(data: Data): Data {
       },
       collectives: {
         name: column(told('name')),
-        asked: column(found.map(one => one.asked_by)),
         cause: column(told('cause')),
         at: column(told('at')),
         because: column(found.map(one => (one.why ? '{why}' : 'because of {producer}'))),
-        made: column(['{producer} lies']),
+        made: column(['{producer} is sharded']),
         size: column(told('size')),
         trips: column([' x4']),
-        grouping: column(['4 groups']),
-        effects: column(['the effect'])
+        grouping: column(['4 groups'])
       },
       ...data.said
     }
@@ -51,7 +55,23 @@ export function spoken(data: Data): Data {
 }
 
 function badge(id: number): Data {
-  return { id, head: `head of ${id}`, sends: `sends of ${id}`, mark: `mark of ${id}` };
+  const texts = { head: `head of ${id}`, sends: `sends of ${id}`, mark: `mark of ${id}` };
+  return { ids: String(id), ...texts, cause: `cause of ${id}`, tone: 'amber' };
+}
+
+function row({ id }: Data): Data {
+  const texts = { name: `name of ${id}`, what: `what of ${id}`, times: 'x1', sends: `sends of ${id}` };
+  return { ids: String(id), ...texts, cause: `cause of ${id}`, tone: 'neutral' };
+}
+
+/** A row for each array. */
+function rows(arrays: Data[]): Data {
+  return {
+    summary: `${arrays.length} arrays`,
+    names: arrays.map(one => one.name),
+    sizes: arrays.map(() => '1 B'),
+    members: arrays.map((_, i) => String(i))
+  };
 }
 
 function column(all: string[]): Data {

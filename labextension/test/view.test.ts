@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { View, mount } from '../src/view';
-import { HOSTILE, allReduce, many, sketch, spoken, spread } from './samples';
+import { deflateSync } from 'node:zlib';
+
+import { View, mount, mountKept } from '../src/view';
+import { HOSTILE, allReduce, array, many, sketch, spoken, spread } from './samples';
 
 let host: HTMLElement;
 let view: View;
@@ -25,74 +27,190 @@ function texts(selector: string): string[] {
   return [...host.querySelectorAll(selector)].map(found => found.textContent ?? '');
 }
 
+function rows(): string[] {
+  return texts('.shardnb-rows .shardnb-row > :first-child');
+}
+
+function linesOpen(): boolean {
+  return host.querySelector('.shardnb-code')!.closest('details')!.open;
+}
+
+function openValues(): void {
+  const values = [...host.querySelectorAll('details')].find(one => one.textContent?.startsWith('Values'))!;
+  values.dispatchEvent(new Event('toggle'));
+}
+
+function frame(): Promise<unknown> {
+  return new Promise(resolve => requestAnimationFrame(resolve));
+}
+
 describe('the view', () => {
   it('says what Python says of a report', () => {
     const text = show(sketch());
-    for (const said of ['devices', 'the summary', 'name of 0 at of 0 cause of 0', 'about it']) {
-      expect(text).toContain(said);
-    }
-    expect(text).toContain('both operands of x @ W are split over model');
-    expect(text).toContain("Try: x=P('data') W=P(None, 'model') (the effect)");
+    const said = ['devices', 'the verdict', 'name of 0', 'what of 0', 'sends of 0', 'cause of 0', 'about it'];
+    said.forEach(words => expect(text).toContain(words));
   });
 
-  it('draws the arrays that a finding is about', () => {
+  it('says what to look at, with the edit to copy', () => {
+    const found = { kind: 'lost', message: 'the batch sharding is lost' };
+    const text = show({ ...sketch(), findings: [found] });
+    expect(texts('.shardnb-points > li')).toHaveLength(1);
+    expect(texts('.shardnb-point')).toEqual(['lostits cost']);
+    expect(text).toContain('the batch sharding is lost');
+    expect(texts('.shardnb-fix')[0]).toContain('Fix: x = f(x) \u2192 the effect');
+  });
+
+  it('shows five points, and the others on demand', () => {
+    const findings = Array.from({ length: 7 }, (_, i) => ({ kind: `point ${i}`, message: 'm' }));
+    show({ ...sketch(), findings });
+    expect(texts('.shardnb-points > li')).toHaveLength(5);
+    const more = [...host.querySelectorAll('details')].find(one => one.textContent === '2 more to look at')!;
+    more.open = true;
+    more.dispatchEvent(new Event('toggle'));
+    expect(texts('.shardnb-points > li')).toHaveLength(7);
+  });
+
+  it('draws the arrays that a finding is about when its details are opened', () => {
     const [x] = sketch().inputs as object[];
-    const values = [x, x];
-    show({ ...sketch(), findings: [{ kind: 'remat', message: 'whole on each device', values }] });
-    expect(host.querySelectorAll('.shardnb-facts .shardnb-card').length).toBe(2);
+    const findings = [{ kind: 'remat', message: 'gathered in full', values: [x, x] }];
+    show({ ...sketch(), findings });
+    const details = host.querySelector<HTMLDetailsElement>('.shardnb-points details')!;
+    expect(details.querySelectorAll('.shardnb-card').length).toBe(0);
+    details.dispatchEvent(new Event('toggle'));
+    expect(details.querySelectorAll('.shardnb-card').length).toBe(2);
+  });
+
+  it('says what changed, and how the options that check something ended', () => {
+    const outcomes = [
+      ['none is forbidden', true],
+      ['they differ', false]
+    ];
+    show({ ...sketch(), said: { changed: 'one more', outcomes } });
+    expect(texts('.shardnb-outcome')).toEqual(['passed none is forbidden', 'failed they differ']);
+    expect(host.textContent).toContain('one more');
   });
 
   it('says what the step takes, and what is assumed', () => {
     const text = show({ ...sketch(), said: { cost: 'two seconds', assumptions: ['a ring'] } });
     expect(text).toContain('two seconds');
-    expect(text).toContain('what is assumed');
+    expect(text).toContain('a ring');
   });
 
   it('puts a collective at the end of its line', () => {
     show(sketch());
     const [first, second] = [...host.querySelectorAll('.shardnb-line')];
-    expect(first.textContent).toContain(
-      'h = x @ W' + 'head of 0 sends of 0 cause of 0'
-    );
+    expect(first.textContent).toContain('h = x @ W' + 'head of 0 sends of 0');
     expect(second.textContent).not.toContain('head');
   });
 
-  it('tells the collective that is chosen', () => {
+  it('folds the lines where an editor shows them', () => {
+    show(sketch());
+    expect(linesOpen()).toBe(true);
+    view.dispose();
+    view = mount(host, spoken(sketch()), { editor: true });
+    expect(linesOpen()).toBe(false);
+  });
+
+  it('tells the collective that is chosen under its row', () => {
     show({ ...sketch(), collectives: [allReduce(), { ...allReduce(), id: 7, why: 'a second one' }] });
+    expect(host.querySelector('.shardnb-main .shardnb-because')).toBeNull();
     view.choose(7);
     expect(texts('.shardnb-because')).toEqual(['a second one']);
-    const selected = host.querySelector('.shardnb-rows [aria-selected=true]');
-    expect(selected?.getAttribute('aria-posinset')).toBe('2');
+    const row = host.querySelector('.shardnb-rows [aria-expanded=true]')!;
+    expect(row.textContent).toContain('name of 7');
+    expect(row.nextElementSibling?.textContent).toContain('a second one');
   });
 
-  it('gives the line of the frame that Python names, and none where there is none', () => {
-    const frames = [1, 2].map(line => ({ source: 0, line }));
-    const found = [0, 1].map(id => ({ ...allReduce(), id, frames }));
+  it('steps through equal collectives', async () => {
+    const found = [0, 1, 2].map(id => ({ ...allReduce(), id, why: `because ${id}` }));
     const data = spoken({ ...sketch(), collectives: found });
-    data.said.collectives.home = { texts: ['1', '-'], at: '0 1' };
+    data.said.rows = [{ ...data.said.rows[0], ids: '0 1 2' }];
     mounted(data);
-    expect(texts('.shardnb-place')).toEqual(['2', '?']);
+    host.querySelector<HTMLElement>('.shardnb-rows .shardnb-row')!.click();
+    await frame();
+    expect(texts('.shardnb-because')).toEqual(['because 0']);
+    host.querySelector<HTMLElement>('[aria-label=previous]')!.click();
+    await frame();
+    expect(texts('.shardnb-because')).toEqual(['because 2']);
+    expect(texts('.shardnb-stepper')[0]).toContain('3 of 3');
   });
 
-  it('begins with the collective that sends most', () => {
-    show(many(30));
-    const selected = host.querySelector('.shardnb-rows [aria-selected=true]');
-    expect(selected?.getAttribute('aria-posinset')).toBe('30');
-  });
-
-  it('draws only the rows of a long list that are seen', () => {
+  it('shows few rows of a long table, and the others on demand', () => {
     show(many(5000));
-    expect(host.querySelectorAll('.shardnb-rows .shardnb-row').length).toBeLessThan(30);
+    expect(rows()).toHaveLength(8);
+    host.querySelector<HTMLElement>('.shardnb-more')!.click();
+    expect(rows()).toHaveLength(108);
   });
 
-  it('moves through the list with the keys', async () => {
+  it('filters the table by the badge that is clicked, until all are wanted again', async () => {
     show(many(30));
+    host.querySelectorAll<HTMLElement>('.shardnb-badge')[1].click();
+    await frame();
+    expect(rows()).toEqual(['name of 10']);
+    expect(texts('.shardnb-filtered')[0]).toContain('1 of 30 collectives');
+    host.querySelector<HTMLElement>('.shardnb-filtered button')!.click();
+    await frame();
+    expect(rows()).toHaveLength(8);
+  });
+
+  it('lets lines step back that a row is not at', async () => {
+    show(many(30));
+    host.querySelector<HTMLElement>('.shardnb-rows .shardnb-row')!.click();
+    await frame();
+    const [first, second] = [...host.querySelectorAll('.shardnb-line')];
+    expect([first.hasAttribute('data-out'), second.hasAttribute('data-out')]).toEqual([false, true]);
+    expect(rows()).toHaveLength(8);
+  });
+
+  it('filters the table by the array that is clicked, where arrays are many', async () => {
+    const inputs = Array.from({ length: 9 }, (_, i) => array(`w${i}`, [8], [[]], [8]));
+    const found = [0, 1].map(id => ({ ...allReduce(), id, role_of: id ? 'w3' : 'w4' }));
+    show({ ...sketch(), inputs, collectives: found });
+    host.querySelectorAll<HTMLElement>('.shardnb-value')[3].click();
+    await frame();
+    expect(rows()).toEqual(['name of 1']);
+    expect(host.querySelector('.shardnb-stage')?.textContent).toContain('type of w3');
+  });
+
+  it('moves through the rows with the keys', () => {
+    show(many(30));
+    const [first, second] = [...host.querySelectorAll<HTMLElement>('.shardnb-rows .shardnb-row')];
+    first.focus();
+    first.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowDown', bubbles: true }));
+    expect(document.activeElement).toBe(second);
+  });
+
+  it('shows a brief report up to what to look at, and the rest on demand', () => {
+    const data = spoken({ ...sketch(), findings: [{ kind: 'lost', message: 'm' }] });
+    mounted({ ...data, view: 'brief' });
+    expect(host.querySelector('.shardnb-report > .shardnb-sends')).toBeNull();
+    expect(host.querySelector('.shardnb-report > .shardnb-points')).not.toBeNull();
     view.choose(0);
-    const list = host.querySelector('[role=listbox]')!;
-    list.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowDown' }));
-    await new Promise(resolve => requestAnimationFrame(resolve));
-    const selected = host.querySelector('.shardnb-rows [aria-selected=true]');
-    expect(selected?.getAttribute('aria-posinset')).toBe('2');
+    const rest = host.querySelector('.shardnb-sends')!.closest('details')!;
+    expect(rest.open).toBe(true);
+  });
+
+  it('offers the side panel where there is one', () => {
+    let opened = 0;
+    show(sketch());
+    expect(host.querySelector('.shardnb-open')).toBeNull();
+    view.dispose();
+    view = mount(host, spoken(sketch()), { open: () => opened++ });
+    host.querySelector<HTMLElement>('.shardnb-open')!.click();
+    expect(opened).toBe(1);
+  });
+
+  it('shows a report that a notebook keeps packed', async () => {
+    const bytes = deflateSync(JSON.stringify(spoken(sketch())));
+    const kept = { version: 1, deflated: Buffer.from(bytes).toString('base64'), view: 'brief' };
+    view = await mountKept(host, kept);
+    expect(host.textContent).toContain('the verdict');
+    expect(host.querySelector('.shardnb-report > .shardnb-sends')).toBeNull();
+  });
+
+  it('says that a packed report is damaged', async () => {
+    view = await mountKept(host, { version: 1, deflated: 'AAAA' });
+    expect(host.textContent).toContain('not a report');
   });
 
   it('shows hostile text and runs none of it', () => {
@@ -137,24 +255,9 @@ describe('the view', () => {
 
   it('fills in the operations around a collective', () => {
     show({ ...sketch(), collectives: [{ ...allReduce(), why: '', producer: 'result of {dot}' }] });
+    view.choose(0);
     expect(texts('.shardnb-because')).toEqual(['because of result of {dot}']);
-    expect(texts('.shardnb-chain > li')[0]).toBe('result of {dot} lies');
-  });
-
-  it('says which part of the bytes the filters let through', () => {
-    show({ ...many(20), said: { filtered: '{shown} of 20, {share} %' } });
-    const select = host.querySelector<HTMLSelectElement>('select[aria-label=kind]')!;
-    // Ids 1, 4, ... 19 of 0 to 19 are all-gathers: 2 + 5 + ... + 20 = 77 of 210 KiB.
-    select.value = 'all-gather';
-    select.dispatchEvent(new Event('change'));
-    expect(texts('.shardnb-filters')[0]).toContain('7 of 20, 37 %');
-  });
-
-  it('says what to do where nothing is sent', () => {
-    show({ ...sketch(), collectives: [] });
-    expect(texts('.shardnb-detail')).toEqual([
-      'Point at an array: the mesh shows which block of it each device holds.'
-    ]);
+    expect(texts('.shardnb-chain > li')[0]).toBe('result of {dot} is sharded');
   });
 
   it('steps through the propagation of placements', () => {
@@ -166,13 +269,14 @@ describe('the view', () => {
       arrivals: { texts: ['', '5 7'], at: '0 1' }
     };
     show({ ...sketch(), values: spread(), said });
+    openValues();
     const types = (): string => texts('.shardnb-value > code')[1];
     expect(types()).toBe('y whole');
     const back = host.querySelector<HTMLElement>('[aria-label="step back"]')!;
     back.click();
     expect(types()).toBe('y with data');
     expect(texts('.shardnb-stepper')[0]).toContain(
-      'step 2 of 3: the split over data goes forward through tanh at line 2, from h to y'
+      'step 2 of 3: the sharding over data propagates forward through tanh at line 2, from h to y'
     );
     back.click();
     back.click();
@@ -181,6 +285,7 @@ describe('the view', () => {
 
   it('says why a value lies as it does', () => {
     show({ ...sketch(), values: spread() });
+    openValues();
     expect(texts('.shardnb-why')).toEqual(['h is type of h, from x']);
   });
 });

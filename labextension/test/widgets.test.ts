@@ -195,11 +195,11 @@ describe('the explorer', () => {
   });
 
   it('says of a report alone what it cannot do', () => {
-    const plain = { number: 0, plan: null, report: written(sketch()), codes: [], specs: {}, said: '' };
+    const plain = { number: 0, plan: null, report: written(sketch()), codes: [], specs: {}, said: 'the verdict' };
     show(new Kernel({ view: 'explorer', compiled: plain, pins: [] }));
     expect(text('.shardnb-header')).toContain('sn.explore(fn, *args, mesh=...)');
     expect(host.querySelector('.shardnb-picker')).toBeNull();
-    expect(text('.shardnb-summary')).toContain('the summary');
+    expect(text('.shardnb-status')).toContain('the verdict');
   });
 
   it('follows another view of the same widget', () => {
@@ -243,17 +243,19 @@ describe('the explorer', () => {
 });
 
 describe('playing a collective', () => {
-  it('steps through the ring and says each step', () => {
+  it('steps through the ring and says each step', async () => {
     show(exploring());
+    host.querySelector<HTMLElement>('.shardnb-rows .shardnb-row')!.click();
+    await new Promise(resolve => requestAnimationFrame(resolve));
     host.querySelector<HTMLElement>('.shardnb-play')!.click();
     expect(text('.shardnb-player .shardnb-caption')).toContain('step 1 of 2');
     host.querySelectorAll<HTMLElement>('.shardnb-player button')[1].click();
-    expect(text('.shardnb-player')).toContain('before: each device holds a partial sum of every block');
+    expect(text('.shardnb-player')).toContain('before: each device holds a partial sum of each block');
     const on = host.querySelector<HTMLElement>('[aria-label="step on"]')!;
     on.click();
     expect(text('.shardnb-player .shardnb-caption')).toContain('step 1 of 2: each device sends a block');
     on.click();
-    expect(text('.shardnb-player .shardnb-caption')).toContain('that is all');
+    expect(text('.shardnb-player .shardnb-caption')).toContain('done');
     expect(text('.shardnb-player')).toContain('Each device sends 2 blocks, size of 0 in all.');
   });
 });

@@ -124,12 +124,10 @@ class Flows:
             for instruction in graph.body:
                 if "jvp(" not in instruction.attributes or instruction.opcode in TUPLES:
                     continue
-                operands = graph.operands[instruction.name]
-                read |= self._union(graph, operands)
+                reaching = self._union(graph, graph.operands[instruction.name])
+                read |= reaching
                 if self.bit(instruction) and "transpose(" in instruction.attributes:
-                    # A parameter that a loop trains holds the gradients of the steps before.
-                    computed = [one for one in operands if self.part_of(graph, one) is None]
-                    taken |= self._union(graph, computed)
+                    taken |= reaching
         return read, taken
 
     def _walk(self, graph: Graph) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from html import escape
 from pathlib import Path
 from typing import get_args
 
 from shardnb.commands.command_error import CommandError
 from shardnb.report import Collective, Report
-from shardnb.report.diff import Diff
+from shardnb.report.changes import Diff
 from shardnb.views.words import asked
 
 _PAGE = """<!DOCTYPE html>
@@ -46,20 +47,19 @@ def as_json(reports: Report | Sequence[Report]) -> str:
 
 def diff_as_json(before: Report, after: Report) -> str:
     """Return the changes between two reports as JSON: names, and figures before and after."""
-    changes = [vars(change) for change in before.diff(after).changes]
-    return json.dumps({"changes": changes}, indent=2)
+    return json.dumps(asdict(before.diff(after)), indent=2)
 
 
 def write_page(reports: Sequence[Report], path: Path, diff: Diff | None = None) -> None:
     """Write reports as one HTML file that needs no JavaScript and no network.
 
-    `diff` is the text of what changed between them, shown first.
+    `diff` is what changed between them, shown first.
     """
-    from shardnb.views import html
+    from shardnb.views import changes, html
 
     title = reports[0].title if len(reports) == 1 else f"{len(reports)} reports"
-    changes = [] if diff is None else [f"<pre>{escape(str(diff))}</pre>"]
-    body = _RULE.join([*changes, *(html.render(report) for report in reports)])
+    changed = [] if diff is None else [changes.html_of(diff)]
+    body = _RULE.join([*changed, *(html.render(report) for report in reports)])
     try:
         path.write_text(_PAGE.format(title=escape(title), body=body), encoding="utf-8")
     except OSError as error:

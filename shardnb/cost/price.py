@@ -133,6 +133,7 @@ class _Pricing:
             links=_links(known, torus),
             peak_flops=peak,
             memory_bandwidth=bandwidth,
+            memory_size=hardware.memory // chip if hardware.memory else None,
             assumptions=tuple(self._assumptions(report, torus)),
             assumed=bool(self.said),
             unpriced=len(collectives) - len(known),

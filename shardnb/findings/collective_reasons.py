@@ -8,19 +8,27 @@ from shardnb.findings.evidence import Evidence, location_of
 from shardnb.report.model import Collective, Finding, Location, Mesh
 from shardnb.report.spec import grid_of, padding_bytes, placed_value, spec_text
 from shardnb.terms.findings import FindingKind
-from shardnb.terms.roles import ROLES
 
 
 def find(evidence: Evidence) -> Iterator[Finding]:
     """Find what the reasons and places of collectives say, once for each line."""
-    known = set[tuple[FindingKind, str | None, Location | None]]()
     mesh = evidence.mesh
+    alike: dict[tuple[FindingKind, str | None, Location | None], list[Collective]] = {}
+    messages: dict[tuple[FindingKind, str | None, Location | None], str] = {}
     for one in evidence.collectives:
-        location = location_of(one)
         for kind, message in _told(one, mesh):
-            if (kind, one.producer, location) not in known:
-                known.add((kind, one.producer, location))
-                yield Finding(kind, message, location, wasted_bytes=_padding(one, mesh) or None)
+            key = kind, one.producer, location_of(one)
+            alike.setdefault(key, []).append(one)
+            messages.setdefault(key, message)
+    for key, members in alike.items():
+        kind, _, location = key
+        yield Finding(
+            kind,
+            messages[key],
+            location,
+            wasted_bytes=_padding(members[0], mesh) or None,
+            collectives=tuple(member.id for member in members),
+        )
 
 
 def _told(one: Collective, mesh: Mesh) -> Iterator[tuple[FindingKind, str]]:
@@ -34,9 +42,7 @@ def _told(one: Collective, mesh: Mesh) -> Iterator[tuple[FindingKind, str]]:
     if one.reason == "uneven":
         either = f"so the compiler pads it or gathers it{_padding_text(one, mesh)}"
         yield "uneven", f"{producer}: {one.detail}, {either}"
-    typical = one.role is not None and ROLES[one.role].typical is not None
-    requested = one.reason == "output-spec" and one.asked_by == "requested"
-    if gathers and requested and not typical:
+    if one.reason == "output-spec" and gathers and one.asked_by == "requested":
         lies = "sharded" if one.producer_spec is None else spec_text(one.producer_spec)
         yield "output spec", f"{producer} is {lies}, but {one.detail}"
     if "while condition" in one.within:

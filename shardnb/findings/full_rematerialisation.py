@@ -25,6 +25,7 @@ def find(evidence: Evidence) -> Iterator[Finding]:
             f"{spec_text(one.needed_spec)}, and the compiler found no better way than to make it "
             f"whole on each device first{times}",
             location=location_of(one),
+            collectives=tuple(member.id for member in members),
             values=tuple(_both_ends(one, evidence.mesh)),
         )
 

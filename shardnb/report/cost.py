@@ -30,10 +30,10 @@ class Cost:
     `communication_seconds`, and its parts `by_axis` and `by_phase`, count every collective times
     its trips. `compute_seconds` is the work at the peak rate for bf16, a lower bound;
     `memory_seconds` assumes that every operation reads and writes memory, an upper bound. Both are
-    None if the work or the hardware's figure is unknown. `peak_flops` and `memory_bandwidth` are
-    per device. `links` says which links each axis uses. `assumed` says that the program was
-    compiled for other hardware; `unpriced` counts the collectives without seconds, `uncounted` the
-    custom calls of unknown work.
+    None if the work or the hardware's figure is unknown. `peak_flops`, `memory_bandwidth` and
+    `memory_size` (bytes) are per device. `links` says which links each axis uses. `assumed` says
+    that the program was compiled for other hardware; `unpriced` counts the collectives without
+    seconds, `uncounted` the custom calls of unknown work.
     """
 
     hardware: str
@@ -50,6 +50,7 @@ class Cost:
     assumed: bool = False
     unpriced: int = 0
     uncounted: int = 0
+    memory_size: int | None = None
 
     @property
     def parts(self) -> dict[Bound, float]:

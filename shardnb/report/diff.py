@@ -3,56 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Sequence
 
+from shardnb.report.changes import Change, Diff, KindChange
 from shardnb.report.model import Collective, Report, Value
 from shardnb.report.spec import type_text
 
 
-@dataclass(frozen=True)
-class Change:
-    """One figure or sharding that differs; None if one of the reports does not have it."""
-
-    name: str
-    before: str | None
-    after: str | None
-
-    def __str__(self) -> str:
-        """Write the change in a line."""
-        if self.before is None:
-            return f"+ {self.name}: {self.after}"
-        if self.after is None:
-            return f"- {self.name}: {self.before}"
-        return f"  {self.name}: {self.before} -> {self.after}"
-
-
-@dataclass(frozen=True)
-class Diff:
-    """The changes from one report to another; empty if they agree."""
-
-    changes: tuple[Change, ...]
-
-    def __bool__(self) -> bool:
-        """Whether anything changed."""
-        return bool(self.changes)
-
-    def __str__(self) -> str:
-        """Write a line for each change."""
-        return "\n".join(map(str, self.changes)) or "no difference"
-
-
 def diff(before: Report, after: Report) -> Diff:
     """Compare two reports; ids, numbering, seconds and texts are left out."""
+    known = before.memory is not None and after.memory is not None
     return Diff(
-        (
+        changes=(
             *_pair("mesh", _mesh(before), _mesh(after)),
             *_values("input", before.inputs, after.inputs),
             *_values("output", before.outputs, after.outputs),
             *_collectives(before.collectives, after.collectives),
             *_pair("bytes sent per device", str(before.wire_bytes), str(after.wire_bytes)),
             *_pair("bytes held per device", _memory(before), _memory(after)),
-        )
+        ),
+        kinds=tuple(_kinds(before.collectives, after.collectives)),
+        wire_bytes=(before.wire_bytes, after.wire_bytes),
+        memory=(_held(before), _held(after)) if known else None,
     )
 
 
@@ -67,6 +39,33 @@ def _mesh(report: Report) -> str:
 
 def _memory(report: Report) -> str | None:
     return None if report.memory is None else str(report.memory.total)
+
+
+def _held(report: Report) -> int:
+    return 0 if report.memory is None else report.memory.total
+
+
+def _kinds(before: Sequence[Collective], after: Sequence[Collective]) -> Iterator[KindChange]:
+    """Count those that only one of the reports has: what went by kind, then what came."""
+    old, new = Counter(map(_sent, before)), Counter(map(_sent, after))
+    for sign, found, gone in ((-1, before, old - new), (1, after, new - old)):
+        by_kind: dict[str, list[Collective]] = {}
+        for one in found:
+            if gone[_sent(one)] > 0:
+                gone[_sent(one)] -= 1
+                by_kind.setdefault(one.kind, []).append(one)
+        for those in sorted(by_kind.values(), key=lambda those: -_bytes(those)):
+            unknown = any(one.trips is None for one in those)
+            yield KindChange(those[0].kind, sign * len(those), _bytes(those), unknown)
+
+
+def _bytes(collectives: Sequence[Collective]) -> int:
+    return sum(one.least_wire_bytes for one in collectives)
+
+
+def _sent(collective: Collective) -> Hashable:
+    one = collective
+    return one.kind, one.axes, one.dtype, one.shape, one.trips, one.wire_bytes
 
 
 def _values(kind: str, before: Sequence[Value], after: Sequence[Value]) -> Iterator[Change]:

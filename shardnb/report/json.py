@@ -6,6 +6,8 @@ out, so that a report of 5,000 collectives on 2048 devices stays below 3 MB.
 
 from __future__ import annotations
 
+import base64
+import zlib
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import Any
@@ -50,6 +52,30 @@ def to_data(report: Report, *, texts: bool = True) -> dict[str, Any]:
     return data
 
 
+# A notebook gives each item of a list a line of its own: what is longer than this is deflated.
+_PLAIN = 60_000
+
+
+def packed(data: dict[str, Any]) -> dict[str, Any]:
+    """Give a report's data as a notebook keeps it: as it is, or deflated where it is large."""
+    written = encoded(data)
+    if len(written) <= _PLAIN:
+        return data
+    deflated = base64.b64encode(zlib.compress(written.encode(), 9)).decode()
+    return {"version": data["version"], "deflated": deflated}
+
+
+def _unpacked(data: dict[str, Any]) -> dict[str, Any]:
+    if "deflated" not in data:
+        return data
+    try:
+        written = zlib.decompress(base64.b64decode(data["deflated"], validate=True))
+        read: dict[str, Any] = msgspec.json.decode(written)
+    except (ValueError, TypeError, zlib.error) as error:
+        raise ValueError(f"this report is damaged: {error}") from error
+    return read
+
+
 def decode(text: str | bytes) -> Report:
     """Read a report from its JSON."""
     try:
@@ -63,7 +89,7 @@ def decode(text: str | bytes) -> Report:
             f"the report has version {data['version']}, and this shardnb reads up to "
             f"{SCHEMA_VERSION}: update shardnb to read it"
         )
-    return _from_data(data)
+    return _from_data(_unpacked(data))
 
 
 def _from_data(data: dict[str, Any]) -> Report:

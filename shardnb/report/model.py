@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from shardnb.report import dtypes, places, shown
+from shardnb.report.changes import Diff, Outcome
 from shardnb.report.cost import Cost, Work
 from shardnb.report.typed import TypedLine
 from shardnb.terms.axis_types import AxisType
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.figure import Figure
-
-    from shardnb.report.diff import Diff
 
 SCHEMA_VERSION = 1
 """What a reader has to know: a new field without a default, or a new member of a vocabulary of
@@ -345,7 +344,8 @@ class Report:
     differ from run to run and take no part in equality. `texts` holds the programs themselves
     (`jaxpr`, `stablehlo`, `before partitioning`, `after partitioning`, `optimized`), where they
     were kept. `partitioned` is False of a program whose collectives the partitioner has yet to add:
-    they are not known. `complete` is False where not all inputs and outputs are known.
+    they are not known. `complete` is False where not all inputs and outputs are known. `since` is
+    what changed since the last run of the same cell, `outcomes` how its options that check ended.
     """
 
     title: str
@@ -364,6 +364,8 @@ class Report:
     cost: Cost | None = None
     partitioned: bool = True
     complete: bool = True
+    outcomes: tuple[Outcome, ...] = ()
+    since: Diff | None = field(default=None, compare=False)
     run: Run = field(default_factory=Run, compare=False)
     texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     version: int = SCHEMA_VERSION

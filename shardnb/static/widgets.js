@@ -32,32 +32,25 @@ var KINDS = {
     "inPairs": false
   }
 };
-var ASKER_COLOURS = {
-  "called": [
-    "#cfe2ff",
-    "#0b2e66"
+var TONES = {
+  "neutral": [
+    "#dfe3e8",
+    "#22262b"
   ],
-  "requested": [
-    "#fde7b0",
-    "#4a3800"
+  "amber": [
+    "#fbd38d",
+    "#4a2f00"
   ],
-  "inferred": [
-    "#f9d2cf",
-    "#651410"
-  ],
-  "made by the partitioner": [
-    "#dcdcdc",
-    "#222222"
-  ],
-  "asker unknown": [
-    "#dcdcdc",
-    "#222222"
+  "red": [
+    "#f5a3a0",
+    "#5c0b08"
   ]
 };
-var OTHER_COLOURS = [
-  "#dcdcdc",
-  "#222222"
-];
+var LEGEND = {
+  "neutral": "typical of a strategy, called, or completing a partial sum",
+  "amber": "a reshard that you did not write",
+  "red": "the largest cost, or full rematerialization"
+};
 var HUES = [
   "#8ecae6",
   "#ffc75f",
@@ -70,32 +63,6 @@ var HUES = [
 ];
 var INK = "#1b1b1b";
 var EMPTY = "#c8c8c8";
-var SIZES = [
-  [
-    1024,
-    "1.0 KiB"
-  ],
-  [
-    65536,
-    "64 KiB"
-  ],
-  [
-    1048576,
-    "1.0 MiB"
-  ],
-  [
-    16777216,
-    "16 MiB"
-  ],
-  [
-    268435456,
-    "256 MiB"
-  ],
-  [
-    1073741824,
-    "1.0 GiB"
-  ]
-];
 var SHAPES = {
   "Axis": {
     "defaults": {
@@ -104,10 +71,17 @@ var SHAPES = {
     "parts": {}
   },
   "Badge": {
-    "defaults": {},
+    "defaults": {
+      "cause": "",
+      "tone": "neutral"
+    },
     "parts": {}
   },
   "Blocked": {
+    "defaults": {},
+    "parts": {}
+  },
+  "Change": {
     "defaults": {},
     "parts": {}
   },
@@ -138,7 +112,9 @@ var SHAPES = {
       "made_as": null,
       "algorithm": null,
       "overlap": null,
-      "least_trips": 0
+      "least_trips": 0,
+      "role": null,
+      "role_of": ""
     },
     "parts": {
       "fixes": "Fix",
@@ -164,27 +140,41 @@ var SHAPES = {
       "assumptions": [],
       "assumed": false,
       "unpriced": 0,
-      "uncounted": 0
+      "uncounted": 0,
+      "memory_size": null
     },
     "parts": {}
   },
-  "Drawn": {
+  "Diff": {
     "defaults": {
-      "kept": [],
-      "rest": ""
+      "changes": [],
+      "kinds": [],
+      "wire_bytes": [
+        0,
+        0
+      ],
+      "memory": null
     },
-    "parts": {}
+    "parts": {
+      "changes": "Change",
+      "kinds": "KindChange"
+    }
   },
   "Finding": {
     "defaults": {
       "location": null,
       "wasted_bytes": null,
       "details": "",
-      "values": []
+      "values": [],
+      "wire_bytes": null,
+      "collectives": [],
+      "locations": [],
+      "edit": ""
     },
     "parts": {
       "location": "Location",
-      "values": "Value"
+      "values": "Value",
+      "locations": "Location"
     }
   },
   "Fix": {
@@ -194,6 +184,12 @@ var SHAPES = {
     "parts": {
       "location": "Location"
     }
+  },
+  "KindChange": {
+    "defaults": {
+      "at_least": false
+    },
+    "parts": {}
   },
   "LedLine": {
     "defaults": {
@@ -226,7 +222,8 @@ var SHAPES = {
       "kind": "cpu",
       "emulated": false,
       "coords": null,
-      "cores": null
+      "cores": null,
+      "slices": null
     },
     "parts": {
       "axes": "Axis"
@@ -243,6 +240,12 @@ var SHAPES = {
       "location": "Location",
       "steps": "Step"
     }
+  },
+  "Outcome": {
+    "defaults": {
+      "words": []
+    },
+    "parts": {}
   },
   "Overlap": {
     "defaults": {
@@ -268,6 +271,8 @@ var SHAPES = {
       "cost": null,
       "partitioned": true,
       "complete": true,
+      "outcomes": [],
+      "since": null,
       "run": {},
       "texts": {},
       "version": 1
@@ -284,6 +289,8 @@ var SHAPES = {
       "typed": "TypedLine",
       "work": "Work",
       "cost": "Cost",
+      "outcomes": "Outcome",
+      "since": "Diff",
       "run": "Run"
     }
   },
@@ -298,24 +305,58 @@ var SHAPES = {
   },
   "Said": {
     "defaults": {
+      "changed": "",
+      "outcomes": [],
+      "points": [],
+      "rows": [],
       "cost": "",
       "assumptions": [],
-      "findings": [],
-      "inputs": {},
-      "outputs": {},
       "lines": [],
       "arrays": {},
       "arrivals": null,
       "collectives": {}
     },
     "parts": {
-      "inputs": "Drawn",
-      "outputs": "Drawn",
+      "inputs": "SaidArrays",
+      "outputs": "SaidArrays",
+      "values": "SaidArrays",
+      "points": "SaidPoint",
+      "rows": "SaidRow",
       "lines": "LedLine",
       "arrays": "*Column",
       "arrivals": "Column",
       "collectives": "*Column"
     }
+  },
+  "SaidArrays": {
+    "defaults": {
+      "names": [],
+      "sizes": [],
+      "members": []
+    },
+    "parts": {}
+  },
+  "SaidEdit": {
+    "defaults": {
+      "compiled": true
+    },
+    "parts": {}
+  },
+  "SaidPoint": {
+    "defaults": {
+      "ids": "",
+      "edits": [],
+      "finding": -1
+    },
+    "parts": {
+      "edits": "SaidEdit"
+    }
+  },
+  "SaidRow": {
+    "defaults": {
+      "tone": "neutral"
+    },
+    "parts": {}
   },
   "Source": {
     "defaults": {
@@ -386,7 +427,7 @@ var SHAPES = {
   }
 };
 var REPORT = {
-  "notReport": "this is no report: {why}",
+  "notReport": "this is not a report: {why}",
   "noVersion": "it has no version number",
   "tooNew": "the report has version {version}, and this view reads up to {known}: update shardnb to see it",
   "noWords": "the report was saved by an older shardnb, without the words of this view: run its cell again",
@@ -394,26 +435,24 @@ var REPORT = {
   "notList": "{part} is not a list",
   "theData": "the data",
   "aPart": "a part of it",
-  "otherDevices": "its mesh of {size} places has other devices",
-  "otherRank": "the array {name} has parts of another rank",
+  "otherDevices": "its mesh of {size} positions has other devices",
+  "otherRank": "the array {name} has shards of another rank",
   "noGroups": "collective {id} has no groups",
   "noAxis": "its mesh has no axis {name}",
-  "arrays": "Where the arrays lie",
-  "values": "Arrays inside the program",
-  "types": "The placement in each line's types",
+  "open": "Open in side panel",
+  "rest": "What is sent, arrays, memory",
+  "arrays": "Array shardings",
+  "values": "Values inside the program",
+  "types": "Shardings in the types of each line",
   "inserted": "inserted by JAX",
   "mesh": "Mesh",
-  "input": "input",
-  "output": "output",
-  "memory": "memory",
-  "time": "time",
-  "assumed": "what is assumed",
-  "finding": "finding",
-  "details": "details",
-  "note": "note",
-  "about": "about",
+  "memory": "Memory",
+  "time": "Time",
+  "notes": "Notes",
+  "passed": "passed",
+  "failed": "failed",
   "notKnown": "not known",
-  "none": "none",
+  "details": "details",
   "copy": "copy",
   "copied": "copied",
   "notAllowed": "not allowed",
@@ -425,58 +464,66 @@ var REPORT = {
   "line": "line {line}",
   "lineIn": "line {line} of {source}",
   "lambda": "lambda {binds}",
-  "collectives": "Collectives",
-  "kind": "kind",
-  "axis": "axis",
-  "asked": "asked by",
-  "least": "sends at least",
-  "any": "any",
-  "columnKind": "collective",
-  "columnResult": "result",
-  "columnSends": "sends",
-  "columnAsked": "asked by, why",
-  "columnLine": "line",
-  "hint": "Point at an array: the mesh shows which block of it each device holds.",
-  "sends": "sends {size}{trips}",
+  "morePoints": [
+    "{number} more to look at",
+    "{number} more to look at"
+  ],
+  "fix": "Fix:",
+  "try": "Try:",
+  "compiled": "[compiled]",
+  "notCompiled": "[not compiled]",
+  "sent": "What is sent",
+  "columnFor": "for",
+  "columnTimes": "times",
+  "columnSends": "per run",
+  "columnWhy": "why",
+  "moreRows": [
+    "show {number} more row",
+    "show {number} more rows"
+  ],
+  "filtered": "{shown} of {all} collectives",
+  "showAll": "show all",
+  "member": "{number} of {all}",
+  "previous": "previous",
+  "next": "next",
   "exchange": "{grouping}: {array} on each device, sends {size}{trips}",
-  "calls": "How the program gets there",
+  "calls": "Call stack",
   "call": "{line} in {function}",
   "inside": "inside {part}",
-  "raw": "As the compiler writes it",
+  "raw": "HLO",
   "operation": "operation {name}",
-  "try": "Try: ",
   "play": "Play {kind}",
   "close": "Close",
   "pause": "pause",
   "playOn": "play",
   "back": "step back",
   "on": "step on",
-  "exchangeStep": "Step of the exchange",
-  "before": "before the exchange",
-  "beforeSums": "before: each device holds a partial sum of every block",
+  "exchangeStep": "Step of the collective",
+  "before": "before it starts",
+  "beforeSums": "before: each device holds a partial sum of each block",
   "step": "step {step} of {all}: {said}",
-  "lastStep": "step {step} of {all}: {said}; that is all",
+  "lastStep": "step {step} of {all}: {said}; done",
   "sentEach": [
     "Each device sends {number} block, {size} in all. ",
     "Each device sends {number} blocks, {size} in all. "
   ],
   "sentA": [
-    "A device sends {number} block, {size} in all. ",
-    "A device sends {number} blocks, {size} in all. "
+    "Some devices send {number} block, {size} in all. ",
+    "Some devices send {number} blocks, {size} in all. "
   ],
   "standFor": "{drawn} devices stand for the {all} of a group. ",
-  "allGroups": "All groups do the same at once. ",
-  "assumes": "This is the way that the numbers assume; the hardware may take another.",
-  "swap": "pairs of devices swap the blocks that they have for each other",
-  "goesOn": "the block goes on to the next device",
-  "adds": "each device sends a block to the next, which adds its own part",
+  "allGroups": "All groups do the same at the same time. ",
+  "assumes": "The bytes are estimated for this ring algorithm.",
+  "swap": "pairs of devices swap the blocks that they hold for each other",
+  "goesOn": "the block is passed on to the next device",
+  "adds": "each device sends a block to the next, which adds its own partial sum",
   "passesSum": "each device sends a copy of a finished block to the next",
   "passes": "each device sends a copy of a block to the next",
   "toPartner": "each device sends its block to its partner",
-  "spread": "Step through the propagation of placements",
-  "firstStep": "before the first step: what inputs, outputs and constraints say",
-  "notKnownWhen": "not known when",
-  "moment": "the split over {axis} goes {direction} through {op}{at}{aside}, from {source} to {target}",
+  "spread": "Step through the propagation of shardings",
+  "firstStep": "before the first step: the shardings of inputs, outputs and constraints",
+  "notKnownWhen": "time not known",
+  "moment": "the sharding over {axis} propagates {direction} through {op}{at}{aside}, from {source} to {target}",
   "toOther": " (to its other operand)",
   "stepAt": " at line {line}",
   "stepAtIn": " at line {line} of {source}",
@@ -485,26 +532,26 @@ var REPORT = {
   "dim": "dim {dim}: {place}",
   "dimOver": "dim {dim} over {axes}",
   "dimIn": "dim {dim} in {parts}",
-  "dimWhole": "dim {dim} whole",
+  "dimWhole": "dim {dim} not sharded",
   "nobody": "none",
   "times": "x{number}",
   "listedTimes": "{listed} (x{number})",
   "some": "{first} ... {last} ({number})",
   "someOf": "{first} ... {last}",
-  "whoExchanges": "Who exchanges",
-  "whoHolds": "Who holds what",
+  "whoExchanges": "Communicating devices",
+  "whoHolds": "Devices by shard",
   "groups": "{name}: {grouping}",
   "groupsAlong": "{name}: {grouping} along {axes}",
-  "byBlock": "{name}: by the block that each device holds",
-  "byNothing": "{name}: where it lies is not known",
-  "holdersTitle": "Each device by the block of {name} that it holds",
+  "byBlock": "{name}: by the shard that each device holds",
+  "byNothing": "{name}: sharding not known",
+  "holdersTitle": "Each device by the shard of {name} that it holds",
   "meshTitle": "The devices of the mesh",
   "device": "device {id}",
   "deviceAt": "device {id} ({place})",
   "chip": "at ({coords})",
   "holds": "holds {block}",
   "group": "in group {name}: {devices}",
-  "noPart": "takes no part",
+  "noPart": "does not take part",
   "sendsTo": "sends to {devices}",
   "receives": "receives from {devices}",
   "block": [
@@ -513,7 +560,7 @@ var REPORT = {
   ],
   "nowhere": "{block} on no device",
   "partial": "partial sums of {block}",
-  "ownValue": "each device's own {block}",
+  "ownValue": "per-device values of {block}",
   "beside": "next to it: {parts}",
   "both": "{one} and {other}",
   "alongAxis": "{devices} along {axis}",
@@ -521,7 +568,7 @@ var REPORT = {
 };
 var WIDGETS = {
   "noView": "no view {name}",
-  "inputs": "Where the inputs lie",
+  "inputs": "Input shardings",
   "moreInputs": [
     "and {number} more input",
     "and {number} more inputs"
@@ -539,10 +586,10 @@ var WIDGETS = {
   "dimension": "{name}, dimension {dim} of {size}",
   "dim": "dim {dim} ({size})",
   "scalar": "scalar",
-  "whole": "whole",
-  "splitOver": "{axes}: {size} each",
-  "doesNotDivide": "{axes}: does not divide",
-  "alone": "This report came without its function, so that its plan cannot be changed here: sn.explore(fn, *args, mesh=...) compiles other plans.",
+  "whole": "not sharded",
+  "splitOver": "{axes}: {size} per device",
+  "doesNotDivide": "{axes}: not divisible",
+  "alone": "This report has no function to recompile, so its plan cannot be changed here: sn.explore(fn, *args, mesh=...) compiles other plans.",
   "pin": "pin this plan",
   "stop": "stop",
   "stateAsked": "asked",
@@ -552,16 +599,16 @@ var WIDGETS = {
   "stateStopped": "stopped",
   "asking": "Asking Shardy ...",
   "late": "The kernel has not answered yet: it may be running a cell.",
-  "stopped": "Stopped. What is sent below is of the plan that was compiled last.",
-  "stale": "What is sent is still that of the plan that was compiled last.",
-  "before": "The pictures are of the plan before.",
+  "stopped": "Stopped. What is sent below belongs to the last plan that was compiled.",
+  "stale": "What is sent below still belongs to the last plan that was compiled.",
+  "before": "The pictures show the previous plan.",
   "sends": "What the compiled program sends",
   "guess": "Guess what each line sends, then see",
   "wholeReport": "The whole report of the compiled program",
-  "code": "The code that gives this plan",
+  "code": "Code for this plan",
   "pins": "Pinned plans",
   "plan": "plan",
-  "toDo": "what to do",
+  "toDo": "action",
   "least": "least",
   "show": "show",
   "unpin": "unpin",
@@ -571,17 +618,17 @@ var WIDGETS = {
   "question": "Question {number} of {all}",
   "itSends": "It sends ",
   "over": "over",
-  "noLine": "A collective stands at no known line.",
+  "noLine": "The line of one collective is not known.",
   "wholeProgram": "What does this program send?",
   "questionLine": "Line {line}: ",
-  "oneOf": " It sends {all} different collectives: name one of them, in any order.",
-  "oneMore": " It sends {all} different collectives: name another one.",
+  "oneOf": " It sends {all} different collectives: name one, in any order.",
+  "oneMore": " It sends {all} different collectives: name another.",
   "whatSent": " What does it send?",
   "right": "Right.",
   "rightKind": "The right kind, over other axes.",
   "wrong": "Not quite.",
   "truth": " It is {name}, {grouping}.",
-  "truthNothing": " Nothing: every device has what it needs.",
+  "truthNothing": " Nothing: each device has what it needs.",
   "again": "start again",
   "next": "next",
   "score": "{right} of {all} right",
@@ -591,24 +638,24 @@ var WIDGETS = {
   "asItIs": "as it is",
   "write": "write ",
   "or": "or ",
-  "shards": "Arrays: whole, and as the body of one device sees them",
+  "shards": "Arrays: global shape, and per device as the body sees it",
   "shardArray": "array",
   "shardSpec": "spec",
-  "shardWhole": "whole",
-  "shardLocal": "one device",
-  "shardVaries": "may differ along",
+  "shardWhole": "global",
+  "shardLocal": "per device",
+  "shardVaries": "varies over",
   "in": "in",
   "out": "out",
-  "same": "none: the same everywhere",
+  "same": "none: equal on all devices",
   "notTracked": "not tracked by JAX",
-  "lines": "What may differ, line by line",
+  "lines": "Varying values, line by line",
   "insertedNote": "  (inserted by JAX)",
   "steps": "The checks, in order",
   "ok": "ok",
   "no": "no",
   "notReached": "not reached",
   "notChecked": "not checked",
-  "ownWords": "JAX's own words: {error}"
+  "ownWords": "JAX's message: {error}"
 };
 
 // src/view/dom.ts
@@ -632,13 +679,14 @@ function h(tag, props = null, ...children) {
 function button(text, click, more2 = {}) {
   return h("button", { type: "button", ...more2, on: { click } }, text);
 }
-function folded(title, body2, draw2) {
+function folded(title, body2, draw2, summary = "") {
   const toggle = () => {
     if (!body2.hasChildNodes()) {
       draw2();
     }
   };
-  return h("details", { on: { toggle } }, h("summary", null, title), body2);
+  const line2 = summary ? [h("b", null, title), " ", h("span", { class: "faint" }, summary)] : [title];
+  return h("details", { on: { toggle } }, h("summary", null, ...line2), body2);
 }
 function slider(max, name, go) {
   const input = () => go(Number(range2.value));
@@ -753,14 +801,23 @@ function readReport(data) {
     findings: read.findings.map((found) => ({ ...found, values: values(found.values) })),
     collectives: collectives(read.collectives, table3, reader(said.collectives))
   };
-  return { ...shown, histories: histories(said, read.values.length, number) };
+  return {
+    ...shown,
+    histories: histories(said, read.values.length, number),
+    byId: new Map(shown.collectives.map((one) => [one.id, one])),
+    tones: new Map(said.rows.flatMap(({ ids, tone }) => numbers(ids).map((id) => [id, tone]))),
+    brief: whole.view === "brief"
+  };
+}
+function numbers(text) {
+  return text ? text.split(" ").map(Number) : [];
 }
 function histories({ arrivals }, values, arrays2) {
   const texts = reader(arrivals ? { arrivals } : {});
   let first = arrays2;
   return Array.from({ length: values }, (_, i) => {
     const text = texts("arrivals", i);
-    const when = text && text !== "?" ? text.split(" ").map(Number) : [];
+    const when = text === "?" ? [] : numbers(text);
     const steps2 = when.length ? [.../* @__PURE__ */ new Set([0, ...when])] : [];
     const history = { when: text === "?" ? null : when, steps: steps2, first };
     first += steps2.length;
@@ -781,12 +838,6 @@ function placeText({ source, line: line2 }, sources) {
   const name = source ? sources[source]?.name : void 0;
   return fill(name === void 0 ? REPORT.line : REPORT.lineIn, { line: line2, source: clean(name ?? "") });
 }
-function sent({ wire_bytes, trips, least_trips }) {
-  return wire_bytes * (trips ?? least_trips);
-}
-function weight(collective) {
-  return collective.trips && sent(collective) || collective.wire_bytes;
-}
 function checked(value) {
   const dims2 = value.shape.length;
   if (value.shard_shape.length !== dims2 || value.spec && value.spec.length !== dims2) {
@@ -796,7 +847,7 @@ function checked(value) {
 }
 function reader(columns) {
   const places = new Map(
-    Object.entries(columns).map(([name, { at }]) => [name, at ? at.split(" ").map(Number) : []])
+    Object.entries(columns).map(([name, { at }]) => [name, numbers(at)])
   );
   return (text, number) => columns[text]?.texts[places.get(text)?.[number] ?? 0] ?? "";
 }
@@ -825,10 +876,10 @@ function collectives(read, table3, texts) {
   });
 }
 function filled(item, kind) {
-  const { defaults, parts } = SHAPES[kind];
+  const { defaults, parts: parts2 } = SHAPES[kind];
   const read = { ...defaults, ...record(item, REPORT.aPart) };
-  for (const field in parts) {
-    read[field] = inside(read[field], parts[field], field);
+  for (const field in parts2) {
+    read[field] = inside(read[field], parts2[field], field);
   }
   return read;
 }
@@ -872,9 +923,9 @@ function gridOf(value, mesh) {
   return value.spec?.map((axes) => product(axes.map((axis) => partOf(axis, mesh).size))) ?? value.grid ?? value.shape.map(() => 1);
 }
 function blocksOf(spec, mesh) {
-  const parts = spec.flat().map((axis) => partOf(axis, mesh));
+  const parts2 = spec.flat().map((axis) => partOf(axis, mesh));
   return mesh.device_ids.map(
-    (_, position) => parts.reduce((block, { size, after }) => block * size + Math.floor(position / after) % size, 0)
+    (_, position) => parts2.reduce((block, { size, after }) => block * size + Math.floor(position / after) % size, 0)
   );
 }
 function partOf(axis, mesh) {
@@ -905,12 +956,12 @@ function indexOf(grid, number) {
   return index;
 }
 function sliceText(value, layout, block) {
-  const parts = indexOf(layout.grid, block).map((place, dim) => {
+  const parts2 = indexOf(layout.grid, block).map((place, dim) => {
     const end = value.shape[dim];
     const start = Math.min(end, place * value.shard_shape[dim]);
     return `${start}:${Math.min(end, start + value.shard_shape[dim])}`;
   });
-  return `[${parts.join(", ")}]`;
+  return `[${parts2.join(", ")}]`;
 }
 function neighbours(grid, number) {
   const index = indexOf(grid, number);
@@ -1053,11 +1104,11 @@ function permute(one, mesh) {
   });
   return { members: members2, ...stage.done(members2.length, 1), all: positions.length, sends: 1 };
 }
-function table(n, slots, parts) {
+function table(n, slots, parts2) {
   return Array.from(
     { length: n },
     (_, device) => Array.from({ length: slots }, (_2, slot) => {
-      const held = parts(device, slot);
+      const held = parts2(device, slot);
       return held ? { block: slot, parts: held } : null;
     })
   );
@@ -1072,17 +1123,17 @@ var Stage = class {
     const next = now.map((row2) => [...row2]);
     const moves = [];
     now.forEach((row2, from) => {
-      const sent2 = sends(from);
-      const cell = sent2 && row2[sent2.slot];
+      const sent = sends(from);
+      const cell = sent && row2[sent.slot];
       if (cell) {
-        moves.push({ from, ...sent2, cell });
-        next[from][sent2.slot] = gives ? null : cell;
+        moves.push({ from, ...sent, cell });
+        next[from][sent.slot] = gives ? null : cell;
       }
     });
     moves.forEach(({ to, target, cell }) => {
       const own = next[to][target];
-      const parts = own && own.block === cell.block && gives ? own.parts + cell.parts : cell.parts;
-      next[to][target] = { block: cell.block, parts };
+      const parts2 = own && own.block === cell.block && gives ? own.parts + cell.parts : cell.parts;
+      next[to][target] = { block: cell.block, parts: parts2 };
     });
     if (moves.length) {
       this._frames.push(next);
@@ -1132,8 +1183,8 @@ function edge({ spec }, mesh, layout, dim) {
     return "";
   }
   if (!spec?.[dim].length) {
-    const parts = layout.grid[dim];
-    return fill(parts > 1 ? REPORT.dimIn : REPORT.dimWhole, { dim, parts });
+    const parts2 = layout.grid[dim];
+    return fill(parts2 > 1 ? REPORT.dimIn : REPORT.dimWhole, { dim, parts: parts2 });
   }
   const axes = spec[dim].map((name) => {
     const axis = mesh.axes.find((each) => each.name === name);
@@ -1243,54 +1294,54 @@ function deviceText(position, mesh) {
 }
 function besideText(position, mesh) {
   const grid = mesh.axes.map((axis) => axis.size);
-  const parts = neighbours(grid, position).map(([dim, ...places]) => {
+  const parts2 = neighbours(grid, position).map(([dim, ...places]) => {
     const found = places.flatMap((place) => place === null ? [] : [mesh.device_ids[place]]);
     const [one, other] = found;
     const devices2 = found.length > 1 ? fill(REPORT.both, { one, other }) : one;
     return fill(REPORT.alongAxis, { devices: devices2, axis: mesh.axes[dim].name });
   });
-  return together(parts);
+  return together(parts2);
 }
 function exchangeText(position, collective, mesh) {
   const ids = (places) => listed(places.map((place) => mesh.device_ids[place]));
   if (isInPairs(collective)) {
     const to = collective.groups.filter(([from2]) => from2 === position).map((pair) => pair[1]);
     const from = collective.groups.filter((pair) => pair[1] === position).map((pair) => pair[0]);
-    const parts = [
+    const parts2 = [
       to.length && fill(REPORT.sendsTo, { devices: ids(to) }),
       from.length && fill(REPORT.receives, { devices: ids(from) })
     ];
-    return parts.filter(Boolean).join(", ") || REPORT.noPart;
+    return parts2.filter(Boolean).join(", ") || REPORT.noPart;
   }
   const number = groupOf(collective, mesh)[position];
   return number < 0 ? REPORT.noPart : fill(REPORT.group, { name: letter(number), devices: ids(collective.groups[number]) });
 }
 function blockText(block, value, mesh, layout) {
   const holders = (layout.holders.get(block) ?? []).map((position) => mesh.device_ids[position]);
-  const part = value.name + sliceText(value, layout, block);
-  const own = differs(value) ? fill(REPORT.ownValue, { block: part }) : part;
-  const what = value.unreduced.length ? fill(REPORT.partial, { block: part }) : own;
+  const part2 = value.name + sliceText(value, layout, block);
+  const own = differs(value) ? fill(REPORT.ownValue, { block: part2 }) : part2;
+  const what = value.unreduced.length ? fill(REPORT.partial, { block: part2 }) : own;
   const slots = { block: what, devices: listed(holders) };
   const held = numbered(REPORT.block, holders.length, slots);
   return clean(holders.length ? held : fill(REPORT.nowhere, slots));
 }
 function blocksBesideText(block, mesh, layout) {
-  const parts = neighbours(layout.grid, block).map(([dim, ...places]) => {
+  const parts2 = neighbours(layout.grid, block).map(([dim, ...places]) => {
     const found = places.flatMap((place) => layout.holders.get(place ?? -1) ?? []);
     const devices2 = listed(found.map((position) => mesh.device_ids[position]));
     return fill(REPORT.alongDim, { devices: devices2, dim });
   });
-  return together(parts);
+  return together(parts2);
 }
-function together(parts) {
-  return parts.length ? clean(fill(REPORT.beside, { parts: parts.join(", ") })) : "";
+function together(parts2) {
+  return parts2.length ? clean(fill(REPORT.beside, { parts: parts2.join(", ") })) : "";
 }
 
 // src/view/geometry.ts
 var CAPTION = 16;
 var CAPTIONED = 32;
 var WIDEST = 110;
-var HIGHEST = 34;
+var HIGHEST = 24;
 var LEAST = 3;
 var READABLE = 10;
 var FOLDED = 0.6;
@@ -1338,8 +1389,8 @@ function placeAt({ x, y, tile }, right, below) {
   return found < 0 ? null : found;
 }
 function gapsOf({ rows: rows2, columns, deep }) {
-  const head2 = deep > 1 && deep <= CAPTIONED ? CAPTION : 0;
-  return { strip: Math.min(rows2, columns) > 2 ? 8 : 2, sheet: deep > CAPTIONED ? 4 : 8, head: head2 };
+  const head3 = deep > 1 && deep <= CAPTIONED ? CAPTION : 0;
+  return { strip: Math.min(rows2, columns) > 2 ? 8 : 2, sheet: deep > CAPTIONED ? 4 : 8, head: head3 };
 }
 function best(shape, box) {
   let found = { strips: 1, bands: 1, abreast: 1 };
@@ -1362,9 +1413,9 @@ function room(shape, { strips, bands, abreast }, box) {
   const below = Math.ceil(shape.deep / abreast);
   const columns = abreast * strips * Math.ceil(shape.columns / bands);
   const rows2 = below * bands * Math.ceil(shape.rows / strips);
-  const { strip, sheet, head: head2 } = gapsOf(shape);
+  const { strip, sheet, head: head3 } = gapsOf(shape);
   const aside = abreast * (strips - 1) * strip + (abreast - 1) * sheet;
-  const between = below * (bands - 1) * strip + (below - 1) * sheet + below * head2;
+  const between = below * (bands - 1) * strip + (below - 1) * sheet + below * head3;
   return { width: (box.width - aside) / columns, height: (box.height - between) / rows2 };
 }
 
@@ -1379,9 +1430,9 @@ var ARROWS = {
 };
 var Tiles = class {
   /** `point` hears which place the pointer or the keys are at, or null. */
-  constructor(box, point) {
+  constructor(box, point2) {
     this.box = box;
-    this.point = point;
+    this.point = point2;
     this._canvas = h("canvas", {
       class: "canvas",
       role: "img",
@@ -1596,19 +1647,19 @@ function line(pen, drawn, { from, to, arrow }) {
   const length = Math.hypot(goal.x - begin.x, goal.y - begin.y) || 1;
   const along = { x: (goal.x - begin.x) / length, y: (goal.y - begin.y) / length };
   const aside = arrow ? 10 + 8 * Math.abs(along.y) : 0;
-  const point = (far, off) => [
+  const point2 = (far, off) => [
     begin.x + along.x * far - along.y * off,
     begin.y + along.y * far + along.x * off
   ];
   const across = Math.abs(along.x) > 1e-6 ? (width / 2 - 7) / Math.abs(along.x) : Infinity;
   const down = Math.abs(along.y) > 1e-6 ? (height / 2 - 6) / Math.abs(along.y) : Infinity;
   const cut = Math.min(across, down);
-  const middle = point(length / 2, aside * (length > 120 ? 1.8 : 1));
-  const tip = point(length - cut, aside);
+  const middle = point2(length / 2, aside * (length > 120 ? 1.8 : 1));
+  const tip = point2(length - cut, aside);
   pen.strokeStyle = pen.fillStyle = INK;
   pen.lineWidth = 1.5;
   pen.beginPath();
-  pen.moveTo(...point(cut, aside));
+  pen.moveTo(...point2(cut, aside));
   pen.quadraticCurveTo(...middle, ...tip);
   pen.stroke();
   if (arrow) {
@@ -1651,31 +1702,159 @@ function outline(pen, drawn, place) {
   }
 }
 
-// src/view/arrays.ts
-var BOX = { width: 222, height: 208 };
-function arrays(report, store) {
-  const cards = h("div", { class: "cards" });
-  for (const [role, values, { kept, rest }] of [
-    [REPORT.input, report.inputs, report.said.inputs],
-    [REPORT.output, report.outputs, report.said.outputs]
-  ]) {
-    const shown2 = (i) => !rest || kept.includes(i);
-    const draw2 = (value) => new Card(role, value, report, store).element;
-    cards.append(...values.filter((_, i) => shown2(i)).map(draw2));
-    if (rest) {
-      const others = values.filter((_, i) => !shown2(i));
-      const more2 = button(rest, () => more2.replaceWith(...others.map(draw2)), { class: "more" });
-      cards.append(more2);
+// src/view/mesh.ts
+var BOX = { width: 316, height: 250 };
+var LISTED2 = 8;
+var MeshPanel = class {
+  /** `shows` says what is drawn on it: the collective that is told, or the array pointed at. */
+  constructor({ mesh }, store, shows) {
+    this.shows = shows;
+    this._mesh = mesh;
+    this._tiles = new Tiles(BOX, (device) => store.set({ device }));
+    this.element = h("div", { class: "mesh" }, this._title, this._tiles.element, this._caption);
+    this._draw(store.focus);
+    store.subscribe((focus, changed) => {
+      if (changed.has("chosen") || changed.has("value")) {
+        this._draw(focus);
+      }
+      this._mark(focus);
+    });
+  }
+  shows;
+  element;
+  _draw(focus) {
+    const { collective, value } = this._looked(focus);
+    const subject = collective ?? value;
+    if (subject === this._subject) {
+      return;
+    }
+    this._subject = subject;
+    const { _mesh: mesh, _tiles: tiles } = this;
+    if (collective) {
+      tiles.show(groupsPicture(collective, mesh));
+      this._title.textContent = REPORT.whoExchanges;
+      this._caption.textContent = groupsText(collective) + members(collective, mesh.device_ids);
+    } else if (value) {
+      const layout = layoutOf(value, mesh);
+      tiles.show(layout ? holdersPicture(value, mesh, layout) : meshPicture(mesh));
+      this._title.textContent = REPORT.whoHolds;
+      const how = fill(layout ? REPORT.byBlock : REPORT.byNothing, { name: clean(value.name) });
+      this._caption.textContent = [how, value.say("copies")].filter(Boolean).join("; ");
+    } else {
+      tiles.show(meshPicture(mesh));
+      this._title.textContent = REPORT.mesh;
+      this._caption.textContent = "";
     }
   }
-  const empty = !report.inputs.length && !report.outputs.length;
-  const none = h("div", { class: "faint" }, empty ? REPORT.notKnown : REPORT.none);
-  const shown = cards.childElementCount ? cards : none;
-  return h("div", { class: "arrays" }, heading(REPORT.arrays), shown);
+  _looked({ chosen, value }) {
+    return this.shows === "value" ? { collective: null, value } : { collective: chosen, value: null };
+  }
+  _mark(focus) {
+    const { _mesh: mesh, _tiles: tiles } = this;
+    const { device } = focus;
+    const { collective, value } = this._looked(focus);
+    if (device === null) {
+      tiles.mark([]);
+      tiles.say("");
+      return;
+    }
+    const layout = value && layoutOf(value, mesh);
+    tiles.mark([device], collective && together2(device, collective, mesh));
+    const parts2 = [deviceText(device, mesh)];
+    if (collective) {
+      parts2.push(exchangeText(device, collective, mesh));
+    } else if (value && layout) {
+      const block = blockText(layout.blocks[device], value, mesh, layout);
+      parts2.push(fill(REPORT.holds, { block }));
+    }
+    tiles.say([...parts2, besideText(device, mesh)].filter(Boolean).join("; "));
+  }
+  _mesh;
+  _tiles;
+  _title = heading(REPORT.mesh);
+  _caption = h("div", { class: "caption" });
+  _subject;
+};
+function together2(device, collective, mesh) {
+  if (isInPairs(collective)) {
+    return new Set(collective.groups.filter((pair) => pair.includes(device)).flat());
+  }
+  const number = groupOf(collective, mesh)[device];
+  return number < 0 ? null : new Set(collective.groups[number]);
+}
+function members(collective, ids) {
+  const { groups } = collective;
+  if (groups.length > LISTED2 || isInPairs(collective)) {
+    return "";
+  }
+  const found = groups.map((group) => `{${listed(group.map((place) => ids[place]))}}`);
+  return `: ${found.join(" ")}`;
+}
+
+// src/view/arrays.ts
+var BOX2 = { width: 222, height: 208 };
+var CARDS = 8;
+function arrays(report, store, shown = ["inputs", "outputs"]) {
+  const { said } = report;
+  const rows2 = shown.flatMap((part2) => rowsOf(said[part2], report[part2]));
+  const mesh = new MeshPanel(report, store, "value").element;
+  if (!rows2.length) {
+    return h("div", { class: "faint" }, said.inputs.summary);
+  }
+  if (rows2.length <= CARDS) {
+    const cards = rows2.map((row2) => card(row2, report, store).element);
+    return h("div", { class: "cards" }, ...cards, mesh);
+  }
+  const stage = h("div", { class: "stage" });
+  return h("div", { class: "main spread" }, list(rows2, report, store, stage), h("div", null, stage, mesh));
+}
+function rowsOf(said, values) {
+  return said.members.map((members2, i) => ({
+    name: said.names[i],
+    size: said.sizes[i],
+    members: numbers(members2).map((at) => values[at])
+  }));
+}
+function card({ name, members: members2 }, report, store) {
+  return new Card(members2[0], report, store, name);
+}
+function list(rows2, report, store, stage) {
+  let shown = null;
+  const drawn = rows2.map((row2) => {
+    const related = relatedTo(row2.members, report);
+    const first = row2.members[0];
+    const pick = () => {
+      shown?.dispose();
+      shown = card(row2, report, store);
+      stage.replaceChildren(shown.element);
+      store.set({ value: first });
+      store.pick("arrays", related, null);
+      drawn.forEach((each) => each.element.setAttribute("aria-pressed", String(each.row === row2)));
+    };
+    const element = button("", pick, { class: "value", "aria-pressed": "false" });
+    const details = [row2.size, first.say("copies")].filter(Boolean).join(", ");
+    element.append(h("b", null, row2.name), mono(first.say("type")), h("span", { class: "faint" }, details));
+    return { row: row2, element, related };
+  });
+  store.subscribe(({ picked }, changed) => {
+    if (changed.has("picked")) {
+      const ids = picked && picked.from !== "arrays" ? picked.ids : null;
+      const some = ids && drawn.some(({ related }) => related.some((id) => ids.has(id)));
+      drawn.forEach(({ element, related }) => {
+        element.hidden = Boolean(some && !related.some((id) => ids?.has(id)));
+      });
+    }
+  });
+  return h("div", { class: "values" }, ...drawn.map(({ element }) => element));
+}
+function relatedTo(members2, report) {
+  const names = new Set(members2.map((value) => value.name));
+  const about = (one) => names.has(one.role_of) || names.has(one.producer ?? "");
+  return report.collectives.filter(about).map((one) => one.id);
 }
 var Card = class {
-  /** `role` says what it is to the program: `input`, `output`. */
-  constructor(role, value, report, store) {
+  /** `name` stands for several that are equal. */
+  constructor(value, report, store, name = clean(value.name)) {
     this.value = value;
     this.report = report;
     this.store = store;
@@ -1690,8 +1869,7 @@ var Card = class {
         class: "card",
         on: { pointerenter: enter, pointerleave: leave, focusin: enter, focusout: leave }
       },
-      h("div", { class: "role" }, role),
-      h("div", { class: "name" }, h("b", null, clean(value.name)), " ", mono(value.say("type"))),
+      h("div", { class: "name" }, h("b", null, name), " ", mono(value.say("type"))),
       h("div", { class: "faint" }, texts.filter(Boolean).join("; ")),
       drawn && this._tiles.element
     );
@@ -1724,31 +1902,31 @@ var Card = class {
     this._tiles.say(texts.filter(Boolean).join("; "));
   }
   _layout;
-  _tiles = new Tiles(BOX, (block) => this._point(block));
+  _tiles = new Tiles(BOX2, (block) => this._point(block));
   _painted = false;
   /** Whether the pointer is inside: its block is marked then, whichever device is looked at. */
   _inside = false;
 };
 
 // src/view/badge.ts
-function badge({ head: head2, sends }, one, store) {
-  const choose = () => store.set({ chosen: one });
-  const made = button(head2 ? "" : sends, choose, { class: "badge" });
-  if (head2) {
-    made.replaceChildren(mono(head2), ` ${sends} `, chip(one));
+function badge({ ids, head: head3, sends, cause, tone }, report, store) {
+  const members2 = numbers(ids);
+  const first = report.byId.get(members2[0]) ?? null;
+  const made = button(head3 ? "" : sends, () => store.pick("code", members2, first), { class: "badge", title: cause });
+  if (head3) {
+    made.replaceChildren(mono(head3), " ", chip(sends, tone));
   }
-  made.addEventListener("pointerenter", () => store.set({ pointed: one }));
+  made.addEventListener("pointerenter", () => store.set({ pointed: first }));
   made.addEventListener("pointerleave", () => store.set({ pointed: null }));
   return made;
 }
-function chip(collective) {
-  const cause = collective.say("cause");
-  const label3 = h("span", { class: "chip", title: cause }, cause);
-  paint2(label3, collective.say("asked"));
+function chip(text, tone) {
+  const label3 = h("span", { class: "chip" }, text);
+  paint2(label3, tone);
   return label3;
 }
-function paint2(label3, asker) {
-  const [ground, text] = asker ? ASKER_COLOURS[asker] : OTHER_COLOURS;
+function paint2(label3, tone) {
+  const [ground, text] = TONES[tone];
   label3.style.background = ground;
   label3.style.color = text;
 }
@@ -1760,9 +1938,8 @@ var LINES = 16;
 var Code = class {
   constructor(report, store) {
     this.store = store;
-    const byId = new Map(report.collectives.map((one) => [one.id, one]));
     report.sources.forEach((source, i) => {
-      const lines = this._lines(source, i, report.said.lines[i] ?? [], byId);
+      const lines = this._lines(source, i, report.said.lines[i] ?? [], report);
       if (lines.length) {
         this.element.append(...i ? [h("div", { class: "faint" }, clean(source.name))] : []);
         this.element.append(h("ol", { class: "lines", "aria-label": REPORT.sourceLines }, ...lines));
@@ -1772,40 +1949,38 @@ var Code = class {
   }
   store;
   element = h("div", { class: "code" });
-  _lines(source, index, led, byId) {
+  _lines(source, index, led, report) {
     const { shown, rest } = chosenLines(source, index, led);
     const badges = new Map(led.map((line2) => [line2.line, line2.badges]));
     const texts = source.text.split("\n");
     const items = shown.flatMap((number, i) => {
-      const drawn = (badges.get(number) ?? []).map((found) => {
-        const leads = byId.get(found.id);
-        return leads ? badge(found, leads, this.store) : null;
-      });
+      const drawn = (badges.get(number) ?? []).map((found) => badge(found, report, this.store));
+      const ids = (badges.get(number) ?? []).flatMap((found) => numbers(found.ids));
       const line2 = codeLine(
         number,
         clean(texts[number - source.first_line] ?? "") || " ",
         h("span", { class: "badges" }, ...drawn)
       );
-      this._rows.set(`${index}:${number}`, line2);
+      this._rows.set(`${index}:${number}`, { line: line2, ids: new Set(ids) });
       const gap = i > 0 && number > shown[i - 1] + 1;
       return gap ? [h("li", { class: "line gap", "aria-hidden": "true" }, "⋮"), line2] : [line2];
     });
     const more2 = rest ? [h("li", { class: "line faint" }, numbered(REPORT.moreLines, rest))] : [];
     return [...items, ...more2];
   }
+  /** Mark the line that is looked at, and let those step back that what is picked is not at. */
   _mark() {
-    const { chosen, pointed, value } = this.store.focus;
+    const { chosen, pointed, value, picked } = this.store.focus;
     const collective = pointed ?? chosen;
     const place = value?.location ?? (collective && home(collective));
-    const line2 = place ? this._rows.get(`${place.source}:${place.line}`) : void 0;
-    if (line2 !== this._marked) {
-      this._marked?.removeAttribute("data-marked");
-      line2?.setAttribute("data-marked", "");
-      this._marked = line2;
-    }
+    const key = place ? `${place.source}:${place.line}` : "";
+    this._rows.forEach(({ line: line2, ids }, at) => {
+      line2.toggleAttribute("data-marked", at === key);
+      const out = picked && picked.from !== "code" && ![...picked.ids].some((id) => ids.has(id));
+      line2.toggleAttribute("data-out", Boolean(out));
+    });
   }
   _rows = /* @__PURE__ */ new Map();
-  _marked;
 };
 function codeLine(number, text, ...behind) {
   return h(
@@ -1817,24 +1992,90 @@ function codeLine(number, text, ...behind) {
   );
 }
 function chosenLines(source, index, led) {
-  const heaviest2 = led.map((line2) => line2.line);
+  const heaviest = led.map((line2) => line2.line);
   const { first_line: first, text } = source;
   const texts = text.replace(/\s+$/, "").split("\n");
   const last = first + texts.length - 1;
   const whole = range(texts[0] ? first : first + 1, last);
   if (index === 0 && (!text || whole.length <= WHOLE)) {
-    return { shown: union(text ? whole : [], heaviest2), rest: 0 };
+    return { shown: union(text ? whole : [], heaviest), rest: 0 };
   }
-  const kept = heaviest2.slice(0, index > 0 ? LINES : WHOLE);
+  const kept = heaviest.slice(0, index > 0 ? LINES : WHOLE);
   const around = (line2) => range(Math.max(whole[0], line2 - AROUND), Math.min(last, line2 + AROUND));
   const near = index > 0 ? [] : kept.flatMap(around);
-  return { shown: union(near, kept), rest: heaviest2.length - kept.length };
+  return { shown: union(near, kept), rest: heaviest.length - kept.length };
 }
 function union(some, others) {
   return [.../* @__PURE__ */ new Set([...some, ...others])].sort((a, b) => a - b);
 }
 function range(first, last) {
   return Array.from({ length: last - first + 1 }, (_, i) => first + i);
+}
+
+// src/view/points.ts
+var MOST = 5;
+function points(report, store) {
+  const all = report.said.points;
+  const shown = all.slice(0, MOST).map((one) => point(one, report, store));
+  const left = all.slice(MOST);
+  const others = h("ol", { class: "points", start: MOST + 1 });
+  const draw2 = () => others.append(...left.map((one) => point(one, report, store)));
+  return [
+    ...shown.length ? [h("ol", { class: "points" }, ...shown)] : [],
+    ...left.length ? [folded(numbered(REPORT.morePoints, left.length), others, draw2)] : []
+  ];
+}
+function point(one, report, store) {
+  const ids = numbers(one.ids);
+  const pick = () => store.pick("points", ids, report.byId.get(ids[0]) ?? null);
+  const title = ids.length ? button(one.head, pick, { class: "pointed" }) : h("b", null, one.head);
+  const line2 = h("div", { class: "point" }, title, one.cost ? chip(one.cost, one.tone) : null);
+  const cause = h("div", null, one.cause);
+  const item = h("li", null, line2, cause, ...one.edits.map(edit), more(one, report, store));
+  store.subscribe(({ picked }, changed) => {
+    if (changed.has("picked")) {
+      const out = picked && picked.from !== "points" && !ids.some((id) => picked.ids.has(id));
+      item.toggleAttribute("data-out", Boolean(out));
+    }
+  });
+  return item;
+}
+function edit({ code, effect, compiled }) {
+  const known = compiled ? `→ ${effect} ` : `${REPORT.notCompiled} `;
+  const mark = compiled ? h("span", { class: "faint" }, REPORT.compiled, " ") : null;
+  return h(
+    "div",
+    { class: "fix" },
+    compiled ? REPORT.fix : REPORT.try,
+    " ",
+    mono(code),
+    " ",
+    h("span", { class: "faint" }, known),
+    mark,
+    copier(code)
+  );
+}
+function more({ finding }, report, store) {
+  const found = report.findings[finding];
+  if (!found?.values.length && !found?.details) {
+    return null;
+  }
+  const body2 = h("div");
+  return folded(REPORT.details, body2, () => {
+    const cards = found.values.map((value) => new Card(value, report, store).element);
+    body2.append(h("div", { class: "cards" }, ...cards));
+    if (found.details) {
+      body2.append(h("pre", { class: "raw" }, cleanLines(found.details)));
+    }
+  });
+}
+function copier(text) {
+  const copy = () => void navigator.clipboard.writeText(text).then(
+    () => control.textContent = REPORT.copied,
+    () => control.textContent = REPORT.notAllowed
+  );
+  const control = button(REPORT.copy, copy, { class: "copy" });
+  return control;
 }
 
 // src/view/player.ts
@@ -1921,8 +2162,8 @@ var Player = class {
     if (!this._running || !this.element.isConnected) {
       return;
     }
-    const part = (now - this._began) / (this._still ? STILL : STEP);
-    if (part >= 1) {
+    const part2 = (now - this._began) / (this._still ? STILL : STEP);
+    if (part2 >= 1) {
       this._began = now;
       this.go(this._at + 1);
       if (this._at >= this._steps) {
@@ -1930,7 +2171,7 @@ var Player = class {
         return;
       }
     } else if (!this._still) {
-      this._draw(part);
+      this._draw(part2);
     }
     this._frame = requestAnimationFrame((later) => this._tick(later));
   }
@@ -1958,7 +2199,7 @@ var Player = class {
     ].join("");
   }
   /** Draw the present step, its blocks on their way by the given part. */
-  _draw(part) {
+  _draw(part2) {
     const pen = this._canvas.getContext("2d");
     if (!pen) {
       return;
@@ -1975,7 +2216,7 @@ var Player = class {
       const text = fill(REPORT.device, { id: this.mesh.device_ids[position] });
       pen.fillText(text, 0, i * this._pitch + this._side / 2);
     });
-    const moves = part > 0 && play.moves[at] || [];
+    const moves = part2 > 0 && play.moves[at] || [];
     const gone = new Set(moves.map((move) => `${move.from}:${move.slot}`));
     const gives = play.frames[at + 1];
     play.frames[at].forEach(
@@ -1984,7 +2225,7 @@ var Player = class {
         this._cell(pen, leaves ? null : cell, slot, device);
       })
     );
-    const eased = part * part * (3 - 2 * part);
+    const eased = part2 * part2 * (3 - 2 * part2);
     for (const { from, to, slot, target, cell } of moves) {
       this._cell(pen, cell, slot + (target - slot) * eased, from + (to - from) * eased);
     }
@@ -2041,19 +2282,20 @@ var Player = class {
 var Detail = class {
   constructor(report, store) {
     this.report = report;
-    store.subscribe(({ chosen }, changed) => {
-      if (changed.has("chosen")) {
-        this.element.replaceChildren(...chosen ? this._parts(chosen) : []);
-      }
-    });
-    if (!report.collectives.length) {
-      this.element.append(h("p", { class: "faint" }, REPORT.hint));
-    }
+    this.store = store;
+    this.element.append(this._text, new MeshPanel(report, store, "collective").element);
   }
   report;
-  element = h("div", { class: "detail", "aria-live": "polite" });
-  _parts(one) {
-    const effects = one.say("effects").split("\n");
+  store;
+  element = h("div", { class: "main" });
+  /** Tell a collective, one of some that are equal. */
+  show(one, among = []) {
+    if (one !== this._shown) {
+      this._shown = one;
+      this._text.replaceChildren(...one ? this._parts(one, among) : []);
+    }
+  }
+  _parts(one, among) {
     const exchange = fill(REPORT.exchange, {
       grouping: one.say("grouping"),
       array: one.say("array"),
@@ -2061,19 +2303,16 @@ var Detail = class {
       trips: one.say("trips")
     });
     const chain = [one.say("made"), exchange, one.say("used")].filter(Boolean);
-    const fixes = (one.fixes ?? []).map(({ edit }, i) => {
-      const effect = ` (${effects[i]}) `;
-      return h("div", { class: "fix" }, REPORT.try, mono(clean(edit)), effect, copier(clean(edit)));
-    });
     const operation = one.op_name && fill(REPORT.operation, { name: one.op_name });
     const raw = [operation, one.instruction].filter(Boolean).map(clean).join("\n");
+    const tone = this.report.tones.get(one.id) ?? "neutral";
     return [
-      h("div", { class: "title" }, mono(one.say("name")), ` ${one.say("at")} `, chip(one)),
+      h("div", { class: "title" }, mono(one.say("name")), ` ${one.say("at")} `, chip(one.say("cause"), tone)),
+      ...this._among(one, among),
       h("p", { class: "because" }, one.say("because")),
       h("ol", { class: "chain" }, ...chain.map((step2) => h("li", null, step2))),
       ...playing(one, this.report.mesh),
       h("p", null, one.say("further")),
-      ...fixes,
       this._calls(one),
       h(
         "details",
@@ -2082,6 +2321,20 @@ var Detail = class {
         h("pre", { class: "raw" }, raw)
       )
     ];
+  }
+  /** The way to the others that are equal. */
+  _among(one, among) {
+    if (among.length < 2) {
+      return [];
+    }
+    const at = among.indexOf(one.id);
+    const step2 = (by) => {
+      const next = this.report.byId.get(among[(at + by + among.length) % among.length]);
+      const go = () => this.store.set({ chosen: next ?? one });
+      return button(by < 0 ? "←" : "→", go, { "aria-label": by < 0 ? REPORT.previous : REPORT.next });
+    };
+    const text = fill(REPORT.member, { number: at + 1, all: among.length });
+    return [h("div", { class: "stepper" }, step2(-1), step2(1), h("span", { class: "faint" }, text))];
   }
   /** The lines that led to it, innermost first. */
   _calls(one) {
@@ -2092,7 +2345,7 @@ var Detail = class {
       const caption = frame.function ? fill(REPORT.call, call) : line2;
       return h("li", null, `${caption} `, text && mono(clean(text.trim())));
     });
-    const within = one.within.map((part) => h("li", null, fill(REPORT.inside, { part: clean(part) })));
+    const within = one.within.map((part2) => h("li", null, fill(REPORT.inside, { part: clean(part2) })));
     return h(
       "details",
       { hidden: !lines.length && !within.length },
@@ -2100,6 +2353,8 @@ var Detail = class {
       h("ol", { class: "calls" }, ...lines, ...within)
     );
   }
+  _text = h("div", { class: "detail", "aria-live": "polite" });
+  _shown = null;
 };
 function playing(one, mesh) {
   const play = ring(one, mesh);
@@ -2120,313 +2375,88 @@ function playing(one, mesh) {
   const control = button(label3, toggle, { class: "play", "aria-expanded": "false" });
   return [control, stage];
 }
-function copier(text) {
-  const copy = () => void navigator.clipboard.writeText(text).then(
-    () => control.textContent = REPORT.copied,
-    () => control.textContent = REPORT.notAllowed
-  );
-  const control = button(REPORT.copy, copy, { class: "copy" });
-  return control;
-}
 
-// src/view/list.ts
-var ROW = 30;
-var SEEN = 8;
-var FEW = 4;
-var ALL = { kind: "", axis: "", asked: "", least: 0 };
-function passes(one, filter) {
-  return (!filter.kind || one.kind === filter.kind) && (!filter.axis || axesOf(one).includes(filter.axis)) && (!filter.asked || one.say("asked") === filter.asked) && weight(one) >= filter.least;
-}
-var COLUMNS = [
-  ["kind", REPORT.columnKind, (one) => one.say("name")],
-  ["result", REPORT.columnResult, (one) => product(one.shape)],
-  ["sends", REPORT.columnSends, weight],
-  ["asked", REPORT.columnAsked, (one) => one.say("cause")],
-  ["line", REPORT.columnLine, (one) => placeNumber(home(one))]
-];
-function placeNumber(place) {
-  return place ? place.source * 1e7 + place.line : Infinity;
-}
-function sorted(found, key, up) {
-  const rank = COLUMNS.find(([name]) => name === key)?.[2];
-  if (!rank) {
-    return up ? found : [...found].reverse();
-  }
-  const keyed = found.map((one) => ({ one, rank: rank(one) }));
-  keyed.sort((a, b) => (a.rank < b.rank ? -1 : a.rank > b.rank ? 1 : 0) * (up ? 1 : -1));
-  return keyed.map((item) => item.one);
-}
-var List = class {
+// src/view/sent.ts
+var FEW = 8;
+var MORE = 100;
+var Sent = class {
   constructor(report, store) {
     this.report = report;
     this.store = store;
-    this._scroll = h(
-      "div",
-      {
-        class: "scroll",
-        role: "listbox",
-        tabindex: 0,
-        ...OWN_KEYS,
-        "aria-label": REPORT.collectives,
-        on: {
-          scroll: () => {
-            this._top = this._scroll.scrollTop;
-            this._draw();
-          },
-          keydown: (event) => this._key(event),
-          pointerleave: () => store.set({ pointed: null })
-        }
-      },
-      this._body
-    );
-    const filters = report.collectives.length > FEW && this._filters();
-    const head2 = h("div", { class: "row head" }, ...this._buttons.values());
-    this.element = h("div", { class: "list" }, filters, head2, this._scroll);
-    this._update();
-    store.subscribe((_, changed) => changed.has("chosen") && this._follow());
-    whenSeen(this._scroll, () => this._follow());
+    const { rows: rows2 } = report.said;
+    this._rows = rows2.map((row2) => ({ row: row2, ids: numbers(row2.ids) }));
+    this._detail = new Detail(report, store);
+    const tones = [...new Set(rows2.map((row2) => row2.tone))];
+    const legend = tones.length > 1 && h("div", { class: "legend" }, ...tones.map(legendOf));
+    this.element.append(head(), this._body, legend || "", this._bar);
+    this.element.addEventListener("keydown", (event) => this._key(event));
+    store.subscribe((focus, changed) => {
+      if (changed.has("picked") || changed.has("chosen")) {
+        this._draw(focus);
+      }
+    });
+    this._draw(store.focus);
   }
   report;
   store;
-  element;
-  _filters() {
-    const { collectives: collectives2 } = this.report;
-    const most = Math.max(...collectives2.map(weight));
-    const steps2 = SIZES.filter(([step2]) => step2 <= most);
-    const each = (texts) => [...new Set(texts)].sort().map((text) => [text, text]);
-    return h(
-      "div",
-      { class: "filters" },
-      this._select("kind", each(collectives2.map((one) => one.kind))),
-      this._select("axis", each(collectives2.flatMap(axesOf))),
-      this._select("asked", each(collectives2.map((one) => one.say("asked")))),
-      this._select("least", steps2.map(([step2, text]) => [String(step2), text])),
-      this._count
-    );
+  element = h("div", { class: "sends" });
+  _element({ row: row2, ids }) {
+    const first = this.report.byId.get(ids[0]) ?? null;
+    const pick = () => this.store.pick("sent", ids, first);
+    const element = button("", pick, { class: "row", "aria-expanded": "false" });
+    const texts = [mono(row2.name), row2.what, row2.times, row2.sends].map((text) => h("span", null, text));
+    element.append(...texts, h("span", null, chip(row2.cause, row2.tone)));
+    element.addEventListener("pointerenter", () => this.store.set({ pointed: first }));
+    element.addEventListener("pointerleave", () => this.store.set({ pointed: null }));
+    return element;
   }
-  /** A filter; of each option the value, and the text that stands for it. */
-  _select(key, options) {
-    const label3 = REPORT[key];
-    const change = () => {
-      const { value } = select2;
-      this._filter = { ...this._filter, [key]: key === "least" ? Number(value) : value };
-      this._update();
-    };
-    const choices2 = [["", REPORT.any], ...options].map(([value, text]) => h("option", { value }, text));
-    const select2 = h("select", { on: { change }, "aria-label": label3, ...OWN_KEYS }, ...choices2);
-    return h("label", { class: "filter" }, `${label3} `, select2);
-  }
-  /** Sort by a column: first the way that is mostly wanted, then the other, then as it was. */
-  _sortBy(key) {
-    const first = key !== "sends" && key !== "result";
-    if (this._sort.key !== key) {
-      this._sort = { key, up: first };
-    } else if (this._sort.up === first) {
-      this._sort = { key, up: !first };
-    } else {
-      this._sort = { key: "order", up: true };
-    }
-    this._update();
-  }
-  _update() {
-    const { key, up } = this._sort;
-    const found = this.report.collectives.filter((one) => passes(one, this._filter));
-    this._shown = sorted(found, key, up);
-    COLUMNS.forEach(([column, label3]) => {
-      const arrow = column === key ? up ? " ↑" : " ↓" : "";
-      this._buttons.get(column)?.setAttribute("aria-pressed", String(column === key));
-      this._buttons.get(column)?.replaceChildren(label3 + arrow);
+  _draw({ picked, chosen }) {
+    const filter = picked && picked.from !== "sent" ? picked.ids : null;
+    const all = filter ? this._rows.filter(({ ids }) => ids.some((id) => filter.has(id))) : this._rows;
+    const shown = all.slice(0, filter ? Math.max(MORE, this._limit) : this._limit);
+    const elements = shown.flatMap((drawn) => {
+      const here = chosen !== null && drawn.ids.includes(chosen.id);
+      const element = drawn.element ??= this._element(drawn);
+      element.setAttribute("aria-expanded", String(here));
+      return here ? [element, this._detail.element] : [element];
     });
-    const [part, all] = [found, this.report.collectives].map(sum);
-    const percent = all ? 100 * part / all : 100;
-    const share = part && percent < 0.95 ? percent.toPrecision(1) : String(Math.round(percent));
-    const shown = grouped(found.length);
-    this._count.textContent = fill(this.report.said.filtered, { shown, share });
-    this._body.style.height = `${this._shown.length * ROW}px`;
-    this._scroll.style.height = `${Math.min(SEEN, Math.max(1, this._shown.length)) * ROW}px`;
-    this._scroll.scrollTop = this._top = 0;
-    this._drawn = [-1, -1];
-    this._draw();
+    this._detail.show(chosen, shown.find(({ ids }) => chosen && ids.includes(chosen.id))?.ids ?? []);
+    const left = all.length - shown.length;
+    const more2 = button(numbered(REPORT.moreRows, left), () => this._showMore(), { class: "more" });
+    this._body.replaceChildren(...elements, ...left > 0 ? [more2] : []);
+    const number = filter ? all.flatMap(({ ids }) => ids).filter((id) => filter.has(id)).length : 0;
+    const slots = { shown: grouped(number), all: grouped(this.report.collectives.length) };
+    const clear = button(REPORT.showAll, () => this.store.set({ picked: null, chosen: null }));
+    this._bar.replaceChildren(...filter ? [fill(REPORT.filtered, slots), " ", clear] : []);
   }
-  /** Draw the rows that are seen, and a few around them. */
-  _draw() {
-    const first = Math.max(0, Math.floor(this._top / ROW) - 2);
-    const last = Math.min(this._shown.length, first + SEEN + 5);
-    if (first === this._drawn[0] && last === this._drawn[1]) {
-      return;
-    }
-    this._drawn = [first, last];
-    const rows2 = this._shown.slice(first, last).map((one, i) => this._row(one, first + i));
-    this._body.replaceChildren(...rows2.length ? rows2 : [h("div", { class: "faint" }, REPORT.none)]);
-    this._choose();
+  _showMore() {
+    this._limit += MORE;
+    this._draw(this.store.focus);
   }
-  _row(one, index) {
-    const place = home(one);
-    const row2 = h(
-      "div",
-      {
-        class: "row",
-        role: "option",
-        id: `${this._id}-${one.id}`,
-        "aria-setsize": this._shown.length,
-        "aria-posinset": index + 1,
-        on: {
-          click: () => this.store.set({ chosen: one }),
-          pointerenter: () => this.store.set({ pointed: one })
-        }
-      },
-      mono(one.say("name")),
-      mono(one.say("array")),
-      h("span", null, one.say("size") + one.say("trips")),
-      h("span", null, chip(one)),
-      h("span", { class: "place" }, place ? String(place.line) : "?")
-    );
-    row2.style.top = `${index * ROW}px`;
-    if (place && place.source > 0) {
-      row2.lastElementChild?.setAttribute("title", one.say("at"));
-    }
-    return row2;
-  }
+  /** Move between rows with the arrow keys. */
   _key(event) {
-    const at = this._shown.indexOf(this.store.focus.chosen);
-    const moves = {
-      ArrowDown: at + 1,
-      ArrowUp: at - 1,
-      PageDown: at + SEEN,
-      PageUp: at - SEEN,
-      Home: 0,
-      End: this._shown.length - 1
-    };
-    const next = moves[event.key];
-    if (next !== void 0 && this._shown.length) {
+    const step2 = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const rows2 = [...this._body.querySelectorAll(":scope > button")];
+    const at = rows2.indexOf(event.target);
+    if (step2 && at >= 0) {
       event.preventDefault();
       event.stopPropagation();
-      const index = Math.max(0, Math.min(this._shown.length - 1, next));
-      this.store.set({ chosen: this._shown[index] });
+      rows2[Math.max(0, Math.min(rows2.length - 1, at + step2))].focus();
     }
   }
-  /** Bring the chosen row into sight. */
-  _follow() {
-    const index = this._shown.indexOf(this.store.focus.chosen);
-    const top = index * ROW;
-    const there = index >= 0 && this._scroll.isConnected;
-    if (there && (top < this._top || top + ROW > this._top + SEEN * ROW)) {
-      this._scroll.scrollTop = this._top = Math.max(0, top - SEEN * ROW / 2);
-      this._draw();
-    }
-    this._choose();
-  }
-  _choose() {
-    const { chosen } = this.store.focus;
-    const id = chosen ? `${this._id}-${chosen.id}` : "";
-    for (const row2 of this._body.children) {
-      row2.setAttribute("aria-selected", String(row2.id === id));
-    }
-    this._scroll.setAttribute("aria-activedescendant", id);
-  }
-  _id = `shardnb-${Math.random().toString(36).slice(2)}`;
-  _scroll;
+  _rows;
+  _detail;
   _body = h("div", { class: "rows" });
-  _count = h("span", { class: "faint", "aria-live": "polite" });
-  _buttons = new Map(
-    COLUMNS.map(([key, label3]) => {
-      const sort = button(label3, () => this._sortBy(key), { class: "sort" });
-      return [key, sort];
-    })
-  );
-  _shown = [];
-  // Kept here, since to ask the page for it makes the browser lay everything out.
-  _top = 0;
-  _filter = ALL;
-  _sort = { key: "order", up: true };
-  _drawn = [-1, -1];
+  _bar = h("div", { class: "filtered", role: "status" });
+  _limit = FEW;
 };
-function axesOf(one) {
-  return (one.axes ?? []).map(wholeAxis);
+function head() {
+  const columns = [REPORT.columnFor, REPORT.columnTimes, REPORT.columnSends, REPORT.columnWhy];
+  const cells = columns.map((text) => h("span", null, text));
+  return h("div", { class: "row head" }, h("b", null, REPORT.sent), ...cells);
 }
-function sum(found) {
-  return found.reduce((bytes, one) => bytes + sent(one), 0);
-}
-
-// src/view/mesh.ts
-var BOX2 = { width: 316, height: 250 };
-var LISTED2 = 8;
-var MeshPanel = class {
-  element;
-  constructor({ mesh }, store) {
-    this._mesh = mesh;
-    this._tiles = new Tiles(BOX2, (device) => store.set({ device }));
-    this.element = h("div", { class: "mesh" }, this._title, this._tiles.element, this._caption);
-    this._draw(store.focus);
-    store.subscribe((focus, changed) => {
-      if (changed.has("chosen") || changed.has("pointed") || changed.has("value")) {
-        this._draw(focus);
-      }
-      this._mark(focus);
-    });
-  }
-  _draw({ chosen, pointed, value }) {
-    const collective = pointed ?? (value ? null : chosen);
-    const subject = collective ?? value;
-    if (subject === this._subject) {
-      return;
-    }
-    this._subject = subject;
-    const { _mesh: mesh, _tiles: tiles } = this;
-    if (collective) {
-      tiles.show(groupsPicture(collective, mesh));
-      this._title.textContent = REPORT.whoExchanges;
-      this._caption.textContent = groupsText(collective) + members(collective, mesh.device_ids);
-    } else if (value) {
-      const layout = layoutOf(value, mesh);
-      tiles.show(layout ? holdersPicture(value, mesh, layout) : meshPicture(mesh));
-      this._title.textContent = REPORT.whoHolds;
-      const how = fill(layout ? REPORT.byBlock : REPORT.byNothing, { name: clean(value.name) });
-      this._caption.textContent = [how, value.say("copies")].filter(Boolean).join("; ");
-    } else {
-      tiles.show(meshPicture(mesh));
-      this._caption.textContent = "";
-    }
-  }
-  _mark({ chosen, pointed, value, device }) {
-    const { _mesh: mesh, _tiles: tiles } = this;
-    if (device === null) {
-      tiles.mark([]);
-      tiles.say("");
-      return;
-    }
-    const collective = pointed ?? (value ? null : chosen);
-    const layout = value && layoutOf(value, mesh);
-    tiles.mark([device], collective && together2(device, collective, mesh));
-    const parts = [deviceText(device, mesh)];
-    if (collective) {
-      parts.push(exchangeText(device, collective, mesh));
-    } else if (value && layout) {
-      const block = blockText(layout.blocks[device], value, mesh, layout);
-      parts.push(fill(REPORT.holds, { block }));
-    }
-    tiles.say([...parts, besideText(device, mesh)].filter(Boolean).join("; "));
-  }
-  _mesh;
-  _tiles;
-  _title = heading(REPORT.mesh);
-  _caption = h("div", { class: "caption" });
-  _subject;
-};
-function together2(device, collective, mesh) {
-  if (isInPairs(collective)) {
-    return new Set(collective.groups.filter((pair) => pair.includes(device)).flat());
-  }
-  const number = groupOf(collective, mesh)[device];
-  return number < 0 ? null : new Set(collective.groups[number]);
-}
-function members(collective, ids) {
-  const { groups } = collective;
-  if (groups.length > LISTED2 || isInPairs(collective)) {
-    return "";
-  }
-  const found = groups.map((group) => `{${listed(group.map((place) => ids[place]))}}`);
-  return `: ${found.join(" ")}`;
+function legendOf(tone) {
+  return chip(LEGEND[tone], tone);
 }
 
 // src/view/spread.ts
@@ -2435,6 +2465,7 @@ var Spread = class {
     this.report = report;
     this.store = store;
     this._moments = moments(report);
+    this._chosen = numbers(report.said.values.members[0])[0];
     this._now = this._moments.length;
     this._slider = slider(this._now, REPORT.spread, (step2) => this._go(step2));
     const by = (text, name, steps2) => button(text, () => this._go(this._now + steps2), { "aria-label": name });
@@ -2446,11 +2477,11 @@ var Spread = class {
       by("→", REPORT.on, 1),
       this._label
     );
-    const rows2 = report.values.map((value, i) => this._row(value, i));
+    const { members: members2, names, sizes } = report.said.values;
+    const rows2 = members2.map((text, i) => this._row(numbers(text), names[i], sizes[i]));
     this.element = h(
       "div",
       { class: "arrays" },
-      heading(REPORT.values),
       this._now > 0 && stepper,
       h("div", { class: "main spread" }, h("div", { class: "values" }, ...rows2), this._stage)
     );
@@ -2459,14 +2490,16 @@ var Spread = class {
   report;
   store;
   element;
-  _row({ name, location }, index) {
+  _row(members2, name, size) {
+    const index = members2[0];
+    const { location } = this.report.values[index];
     const type = mono("");
     const where = location ? placeText(location, this.report.sources) : "";
     const known = location ? fill(REPORT.line, { line: location.line }) : "";
     const row2 = button("", () => this._choose(index), { class: "value" });
-    const caption = name.includes(known) ? "" : where;
-    row2.append(h("b", null, clean(name)), type, h("span", { class: "faint" }, caption));
-    this._rows.push({ row: row2, type });
+    const caption = [name.includes(known) ? "" : where, size].filter(Boolean).join(", ");
+    row2.append(h("b", null, name), type, h("span", { class: "faint" }, caption));
+    this._rows.push({ row: row2, type, members: members2 });
     return row2;
   }
   /** Show the placements as they were after so many steps. */
@@ -2477,9 +2510,10 @@ var Spread = class {
     const last = this._moments[this._now - 1];
     const said = last && momentText(last, this.report);
     this._label.textContent = said ? fill(REPORT.step, { step: this._now, all, said }) : REPORT.firstStep;
-    this._rows.forEach(({ row: row2, type }, index) => {
-      type.textContent = this._valueNow(index)?.say("type") ?? REPORT.notKnownWhen;
-      row2.toggleAttribute("data-marked", last?.step.target === this.report.values[index].name);
+    this._rows.forEach(({ row: row2, type, members: members2 }) => {
+      type.textContent = this._valueNow(members2[0])?.say("type") ?? REPORT.notKnownWhen;
+      const reached = members2.some((at) => this.report.values[at].name === last?.step.target);
+      row2.toggleAttribute("data-marked", reached);
     });
     this._draw();
   }
@@ -2498,10 +2532,10 @@ var Spread = class {
     const value = this._valueNow(this._chosen);
     const why = h("p", { class: "why" }, this.report.values[this._chosen]?.say("why") ?? "");
     this._card?.dispose();
-    this._card = value && new Card("", value, this.report, this.store);
+    this._card = value && new Card(value, this.report, this.store);
     this._stage.replaceChildren(...this._card ? [this._card.element, why] : [why]);
-    this._rows.forEach(({ row: row2 }, index) => {
-      row2.setAttribute("aria-pressed", String(index === this._chosen));
+    this._rows.forEach(({ row: row2, members: members2 }) => {
+      row2.setAttribute("aria-pressed", String(members2[0] === this._chosen));
     });
   }
   _moments;
@@ -2511,7 +2545,7 @@ var Spread = class {
   _rows = [];
   _card = null;
   _now;
-  _chosen = 0;
+  _chosen;
 };
 function moments(report) {
   const found = /* @__PURE__ */ new Map();
@@ -2549,7 +2583,7 @@ function valueAt(report, index, number) {
 
 // src/view/store.ts
 var Store = class {
-  focus = { chosen: null, pointed: null, value: null, device: null };
+  focus = { chosen: null, pointed: null, value: null, device: null, picked: null };
   /** Change the focus; listeners hear of it in the next frame. */
   set(patch) {
     for (const key of Object.keys(patch)) {
@@ -2561,6 +2595,12 @@ var Store = class {
     if (this._changed.size && !this._frame) {
       this._frame = requestAnimationFrame(() => this.flush());
     }
+  }
+  /** Filter by collectives, and tell one of them at length; what is picked again is let go. */
+  pick(from, ids, chosen) {
+    const { picked } = this.focus;
+    const again = picked?.from === from && picked.ids.size === ids.length && ids.every((id) => picked.ids.has(id));
+    this.set(again ? { picked: null, chosen: null } : { picked: { from, ids: new Set(ids) }, chosen });
   }
   /** Tell the listeners now. */
   flush() {
@@ -2620,39 +2660,43 @@ function lineText(line2) {
 }
 
 // src/view/view.ts
-function mount(host, data) {
-  return attempt(host, () => readReport(data));
+var FEW_LINES = 12;
+var FEW_ARRAYS = 4;
+function mount(place, data, host = {}) {
+  return attempt(place, () => readReport(data), host);
 }
-function mountReport(host, report) {
-  return attempt(host, () => report);
+function mountReport(place, report, host = {}) {
+  return attempt(place, () => report, host);
 }
-function attempt(host, read) {
+function attempt(place, read, host) {
   const root = h("div", { class: "report" });
-  host.replaceChildren(root);
+  place.replaceChildren(root);
   try {
-    return draw(root, read());
+    return draw(root, read(), host);
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
     root.replaceChildren(h("div", { class: "error", role: "alert" }, clean(text)));
     return { choose: () => void 0, dispose: () => root.remove() };
   }
 }
-function draw(root, report) {
+function draw(root, report, host) {
   const store = new Store();
-  const { collectives: collectives2 } = report;
+  const rest = [...sending(report, store, host), ...parts(report, store)];
+  const brief = host.brief || report.brief;
   root.append(
-    head(report),
-    ...sending(report, store),
-    arrays(report, store),
-    ...report.values.length ? [new Spread(report, store).element] : [],
-    facts(report, store),
-    ...report.typed.length ? [typed(report)] : []
+    head2(report, host.open),
+    ...verdict(report),
+    ...points(report, store),
+    ...brief ? [h("details", null, h("summary", null, REPORT.rest), ...rest)] : rest
   );
-  store.set({ chosen: heaviest(collectives2) });
   store.flush();
   return {
-    choose: (id) => {
-      store.set({ chosen: collectives2.find((one) => one.id === id) ?? store.focus.chosen });
+    choose: (...ids) => {
+      root.querySelectorAll(":scope > details").forEach((each) => {
+        each.open ||= each.contains(root.querySelector(".shardnb-sends"));
+      });
+      store.set({ picked: null });
+      store.pick("code", ids, report.byId.get(ids[0]) ?? null);
       store.flush();
     },
     dispose: () => {
@@ -2661,69 +2705,62 @@ function draw(root, report) {
     }
   };
 }
-function head(report) {
-  const [first, ...others] = report.said.header;
-  return h("div", { class: "header" }, h("b", null, first), ...others.map((part) => h("span", null, part)));
+function head2(report, open) {
+  const parts2 = report.said.header.map((part2) => h("span", null, part2));
+  return h("div", { class: "header" }, ...parts2, open ? button(REPORT.open, open, { class: "open" }) : null);
 }
-function sending(report, store) {
+function verdict({ said }) {
+  const outcomes = said.outcomes.map(([text, passed]) => {
+    const mark = h("span", { class: "chip" }, passed ? REPORT.passed : passed === false ? REPORT.failed : REPORT.notKnown);
+    paint2(mark, passed ? "neutral" : passed === false ? "red" : "amber");
+    return h("div", { class: "outcome" }, mark, " ", text);
+  });
+  const changed = said.changed ? [h("div", { class: "faint" }, said.changed)] : [];
+  return [h("div", { class: "verdict" }, said.verdict), ...changed, ...outcomes];
+}
+function sending(report, store, host = {}) {
+  const sent = report.said.rows.length ? [new Sent(report, store).element] : [];
   const code = new Code(report, store).element;
-  const list = report.collectives.length > 1 ? [new List(report, store).element] : [];
-  const main = [new Detail(report, store), new MeshPanel(report, store)].map((part) => part.element);
-  const summary = h("div", { class: "summary" }, report.said.summary);
-  return [code, summary, ...list, h("div", { class: "main" }, ...main)];
+  const lines = code.querySelectorAll(".shardnb-line").length;
+  const open = !host.editor && lines <= FEW_LINES;
+  return [...sent, ...lines ? [part(REPORT.sourceLines, "", code, open)] : []];
 }
-function heaviest(collectives2) {
-  return collectives2.reduce(
-    (most, one) => most && weight(most) >= weight(one) ? most : one,
-    null
-  );
-}
-function facts(report, store) {
-  const { said, findings, notes } = report;
-  const assumed = said.assumptions.map((text) => `- ${text}`).join("\n");
-  const time = h("div", null, said.cost, assumed ? more(REPORT.assumed, assumed) : null);
-  const rows2 = [
-    [REPORT.memory, memory(report)],
-    ...said.cost ? [[REPORT.time, time]] : [],
-    ...findings.map((_, i) => [REPORT.finding, finding(i, report, store)]),
-    ...notes.map((note) => [REPORT.note, h("span", null, clean(note))])
+function parts(report, store) {
+  const { said } = report;
+  const rows2 = said.inputs.members.length + said.outputs.members.length;
+  const summary = [said.inputs.summary, said.outputs.summary].join("; ");
+  const drawn = arrays(report, store);
+  const [total, ...others] = said.memory;
+  const values = h("div");
+  const fill2 = () => values.append(new Spread(report, store).element);
+  return [
+    part(REPORT.arrays, rows2 ? summary : "", drawn, rows2 <= FEW_ARRAYS),
+    part(REPORT.memory, total, others.length ? memory(report) : null),
+    ...report.values.length ? [folded(REPORT.values, values, fill2, said.values.summary)] : [],
+    ...report.typed.length ? [typed(report)] : [],
+    ...said.cost ? [part(REPORT.time, said.cost, list2(said.assumptions))] : [],
+    ...report.notes.length ? [part(REPORT.notes, "", list2(report.notes.map(clean)))] : [],
+    h("div", { class: "faint about" }, said.about)
   ];
-  if (said.about) {
-    rows2.push([REPORT.about, h("span", { class: "faint" }, said.about)]);
-  }
-  const drawn = rows2.flatMap(([label3, body2]) => [h("dt", null, label3), h("dd", null, body2)]);
-  return h("dl", { class: "facts" }, ...drawn);
+}
+function part(title, summary, body2, open = false) {
+  const line2 = [h("b", null, title), " ", h("span", { class: "faint" }, summary)];
+  return body2 ? h("details", { open }, h("summary", null, ...line2), body2) : h("div", { class: "fact" }, ...line2);
+}
+function list2(texts) {
+  return h("ul", { class: "notes" }, ...texts.map((text) => h("li", null, text)));
 }
 var PARTS = ["arguments", "outputs", "temporaries"];
 function memory({ memory: held, said }) {
-  const bar = h("span", { class: "bar", "aria-hidden": "true" });
-  PARTS.forEach((part, i) => {
-    const piece = h("span", { class: `part ${part}`, title: said.memory[i] });
-    piece.style.flexGrow = String(held?.[part] ?? 0);
+  const bar = h("div", { class: "bar", "aria-hidden": "true" });
+  const texts = PARTS.map((name, i) => {
+    const text = said.memory[i + 1];
+    const piece = h("span", { class: `part ${name}`, title: text });
+    piece.style.flexGrow = String(held?.[name] ?? 0);
     bar.append(piece);
+    return h("span", { class: "held" }, h("span", { class: `swatch ${name}` }), text);
   });
-  const parts = said.memory.map((text, i) => {
-    const swatch = held && h("span", { class: `swatch ${PARTS[i]}` });
-    return h("span", null, swatch, text + (said.memory[i + 1] ? ", " : ""));
-  });
-  return h("div", null, ...parts, held && bar);
-}
-function finding(number, report, store) {
-  const { values, details } = report.findings[number];
-  const [head2, text] = report.said.findings[number];
-  const cards = values.map((value) => new Card("", value, report, store).element);
-  return h(
-    "div",
-    null,
-    h("b", null, head2),
-    `: ${text}`,
-    cards.length ? h("div", { class: "cards" }, ...cards) : null,
-    details ? more(REPORT.details, details) : null
-  );
-}
-function more(title, text) {
-  const body2 = h("pre", { class: "raw" });
-  return folded(title, body2, () => body2.append(cleanLines(text)));
+  return h("div", null, ...texts, bar);
 }
 
 // src/widget/model.ts
@@ -2746,9 +2783,9 @@ function label2(chosen, size) {
   if (!chosen.length) {
     return WIDGETS.whole;
   }
-  const parts = chosen.reduce((product2, axis) => product2 * axis.size, 1);
-  const slots = { axes: chosen.map((axis) => axis.name).join(", "), size: size / parts };
-  return fill(size % parts ? WIDGETS.doesNotDivide : WIDGETS.splitOver, slots);
+  const parts2 = chosen.reduce((product2, axis) => product2 * axis.size, 1);
+  const slots = { axes: chosen.map((axis) => axis.name).join(", "), size: size / parts2 };
+  return fill(size % parts2 ? WIDGETS.doesNotDivide : WIDGETS.splitOver, slots);
 }
 function shapes(devices2, axes) {
   if (axes <= 1) {
@@ -2907,9 +2944,9 @@ var Picker = class {
     });
     return h("div", { class: "axis" }, name, " = ", size, type, gone);
   }
-  _edit(edit) {
+  _edit(edit2) {
     const plan = copyOf(this._plan);
-    edit(plan);
+    edit2(plan);
     this._set(plan);
   }
   /** The ways to lay the same devices out. */
@@ -2964,7 +3001,7 @@ function dimensions(label3, key, shape, spec, { choices: choices2, choose }) {
     const now = found.find((one) => JSON.stringify(one.axes) === JSON.stringify(spec[dim]));
     const name = fill(WIDGETS.dimension, { name: clean(label3), dim, size });
     const labels = found.map((one) => one.label);
-    const list = select(
+    const list3 = select(
       labels,
       now?.label ?? "",
       `${key}:${dim}`,
@@ -2972,7 +3009,7 @@ function dimensions(label3, key, shape, spec, { choices: choices2, choose }) {
       (chosen) => choose(dim, found[chosen].axes)
     );
     const caption = h("span", { class: "faint" }, fill(WIDGETS.dim, { dim, size }));
-    return h("label", { class: "dim" }, caption, " ", list);
+    return h("label", { class: "dim" }, caption, " ", list3);
   });
 }
 function entered(call) {
@@ -2985,12 +3022,12 @@ function entered(call) {
   return { change: call, keydown };
 }
 function select(options, now, key, name, call) {
-  const list = h(
+  const list3 = h(
     "select",
-    { "data-key": key, "aria-label": name, on: { change: () => call(list.selectedIndex) } },
+    { "data-key": key, "aria-label": name, on: { change: () => call(list3.selectedIndex) } },
     ...options.map((option) => h("option", { selected: option === now }, option))
   );
-  return list;
+  return list3;
 }
 
 // src/widget/check.ts
@@ -3018,7 +3055,7 @@ var Check = class {
       return h("div");
     }
     const compile = button(WIDGETS.compile, () => this._ask("compile"));
-    const rows2 = (part, picks) => picks.map((pick, i) => this._row(pick, axes, `${part}${i}`));
+    const rows2 = (part2, picks) => picks.map((pick, i) => this._row(pick, axes, `${part2}${i}`));
     return h(
       "div",
       { class: "picker even" },
@@ -3099,15 +3136,15 @@ var Check = class {
   _number = 0;
 };
 function joined(axes, size) {
-  const parts = (names) => names.reduce((all, name) => all * (axes.find((axis) => axis.name === name)?.size ?? 1), 1);
+  const parts2 = (names) => names.reduce((all, name) => all * (axes.find((axis) => axis.name === name)?.size ?? 1), 1);
   return choices(axes, 0).map((one) => ({
     axes: one.axes,
-    label: one.axes.length ? fill(WIDGETS.inAll, { axes: one.axes.join(", "), size: size * parts(one.axes) }) : WIDGETS.asItIs
+    label: one.axes.length ? fill(WIDGETS.inAll, { axes: one.axes.join(", "), size: size * parts2(one.axes) }) : WIDGETS.asItIs
   }));
 }
 function missing(found) {
-  const parts = [...found.missing, ...found.problems.map((one) => ({ why: one.message, fix: one.fix, other_fix: "" }))];
-  return parts.map(
+  const parts2 = [...found.missing, ...found.problems.map((one) => ({ why: one.message, fix: one.fix, other_fix: "" }))];
+  return parts2.map(
     ({ why, fix, other_fix: other }) => h(
       "div",
       { class: "fix" },
@@ -3118,7 +3155,7 @@ function missing(found) {
     )
   );
 }
-var COLUMNS2 = [
+var COLUMNS = [
   WIDGETS.shardArray,
   WIDGETS.shardSpec,
   WIDGETS.shardWhole,
@@ -3134,7 +3171,7 @@ function shards(found) {
     h(
       "table",
       { class: "wholes" },
-      h("thead", null, row("th", ["", ...COLUMNS2])),
+      h("thead", null, row("th", ["", ...COLUMNS])),
       h(
         "tbody",
         null,
@@ -3232,20 +3269,20 @@ function table2(pins, show, drop) {
 // src/widget/predict.ts
 var NOTHING = WIDGETS.nothing;
 var ANSWERS = [NOTHING, ...Object.keys(KINDS)];
-var MOST = 20;
+var MOST2 = 20;
 function questions(report) {
   const places = /* @__PURE__ */ new Map();
   for (const one of report.collectives) {
     const place = home(one);
     const key = JSON.stringify([place?.source, place?.line]);
-    const { sent: sent2 } = places.get(key) ?? places.set(key, { place, sent: [] }).get(key);
-    if (!sent2.some((other) => alike(other, one))) {
-      sent2.push(one);
+    const { sent } = places.get(key) ?? places.set(key, { place, sent: [] }).get(key);
+    if (!sent.some((other) => alike(other, one))) {
+      sent.push(one);
     }
   }
-  const found = [...places.values()].flatMap(({ place, sent: sent2 }) => {
+  const found = [...places.values()].flatMap(({ place, sent }) => {
     const text = place ? lineAt(place, report.sources).trim() : "";
-    return sent2.map((_, before) => ({ line: place?.line ?? null, text, sent: sent2, before }));
+    return sent.map((_, before) => ({ line: place?.line ?? null, text, sent, before }));
   });
   for (const place of silent(report)) {
     const text = lineAt(place, report.sources).trim();
@@ -3254,7 +3291,7 @@ function questions(report) {
   if (!found.length) {
     return [{ line: null, text: "", sent: [], before: 0 }];
   }
-  return found.sort((a, b) => (a.line ?? Infinity) - (b.line ?? Infinity)).slice(0, MOST);
+  return found.sort((a, b) => (a.line ?? Infinity) - (b.line ?? Infinity)).slice(0, MOST2);
 }
 function silent(report) {
   const homes = report.collectives.map((one) => home(one));
@@ -3289,7 +3326,7 @@ var Quiz = class {
     this.report = report;
     this._asked = questions(report);
     this._store = new Store();
-    root.append(head(report), this._code(), arrays({ ...report, outputs: [] }, this._store), this._score, this._stage);
+    root.append(head2(report), this._code(), arrays(report, this._store, ["inputs"]), this._score, this._stage);
     this._ask();
   }
   report;
@@ -3319,9 +3356,9 @@ var Quiz = class {
       return h("label", { class: "dim" }, box, ` ${clean(name)}`);
     });
     let kind = NOTHING;
-    const list = select(ANSWERS, NOTHING, "kind", WIDGETS.whichCollective, (chosen) => kind = ANSWERS[chosen]);
+    const list3 = select(ANSWERS, NOTHING, "kind", WIDGETS.whichCollective, (chosen) => kind = ANSWERS[chosen]);
     const show = () => {
-      reveal.disabled = list.disabled = true;
+      reveal.disabled = list3.disabled = true;
       boxes.forEach((label3) => label3.firstChild.disabled = true);
       this._reveal(judged(question.sent.filter((one) => !this._named.has(one)), kind, axes));
     };
@@ -3330,16 +3367,16 @@ var Quiz = class {
     this._stage.replaceChildren(
       heading(fill(WIDGETS.question, { number: this._now + 1, all: this._asked.length })),
       h("p", null, ...this._text(question)),
-      h("div", { class: "axis" }, h("label", { class: "dim" }, WIDGETS.itSends, list), h("span", null, WIDGETS.over), ...boxes, reveal),
+      h("div", { class: "axis" }, h("label", { class: "dim" }, WIDGETS.itSends, list3), h("span", null, WIDGETS.over), ...boxes, reveal),
       this._truth
     );
     this._tell();
   }
-  _text({ line: line2, text, sent: sent2, before }) {
+  _text({ line: line2, text, sent, before }) {
     if (line2 === null) {
       return [this.report.collectives.length ? WIDGETS.noLine : WIDGETS.wholeProgram];
     }
-    const all = sent2.length;
+    const all = sent.length;
     const which = before ? fill(WIDGETS.oneMore, { all }) : all > 1 ? fill(WIDGETS.oneOf, { all }) : WIDGETS.whatSent;
     return [fill(WIDGETS.questionLine, { line: line2 }), mono(clean(text)), which];
   }
@@ -3349,14 +3386,15 @@ var Quiz = class {
       this._named.add(one);
     }
     this._right += whole ? 1 : 0;
-    const verdict = whole ? WIDGETS.right : right.kind ? WIDGETS.rightKind : WIDGETS.wrong;
+    const verdict2 = whole ? WIDGETS.right : right.kind ? WIDGETS.rightKind : WIDGETS.wrong;
     const said = one ? fill(WIDGETS.truth, { name: one.say("name"), grouping: one.say("grouping") }) : WIDGETS.truthNothing;
-    this._truth.append(h("p", null, h("b", null, verdict), said));
+    this._truth.append(h("p", null, h("b", null, verdict2), said));
     if (one) {
       this._answer?.dispose();
       this._answer = new Store();
-      const parts = [new Detail(this.report, this._answer), new MeshPanel(this.report, this._answer)];
-      this._truth.append(h("div", { class: "main" }, ...parts.map((part) => part.element)));
+      const detail = new Detail(this.report, this._answer);
+      detail.show(one);
+      this._truth.append(detail.element);
       this._answer.set({ chosen: one });
       this._answer.flush();
     }
@@ -3532,17 +3570,15 @@ var Explorer = class {
   }
   _drawGrids(report, kind) {
     const store = this._newStore(0);
-    this._grids.replaceChildren(head(report), arrays(report, store));
+    this._grids.replaceChildren(head2(report), arrays(report, store));
     const { values } = report;
     this._inside.replaceChildren(...values.length ? [new Spread(report, store).element] : []);
-    [this._grids, this._inside].forEach((part) => part.setAttribute("data-kind", kind));
+    [this._grids, this._inside].forEach((part2) => part2.setAttribute("data-kind", kind));
   }
   _drawSent(report) {
     const store = this._newStore(1);
     this._sent.replaceChildren(heading(WIDGETS.sends), ...sending(report, store));
     this._sent.toggleAttribute("data-stale", false);
-    store.set({ chosen: heaviest(report.collectives) });
-    store.flush();
     this._ends.splice(0).forEach((end) => end());
     this._whole.replaceChildren(
       this._folded(WIDGETS.guess, (place) => {

@@ -43,64 +43,69 @@ Detail = Literal[
 
 @dataclass(frozen=True)
 class AskerTerm:
-    """Who asked: in a few words, in a sentence, and the ground and text colours of its label."""
+    """Who asked: in a few words, and in a sentence."""
 
     name: Asker
     prose: str
     sentence: str
-    colours: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
 class ReasonTerm:
-    """Why a collective is there: in a few words, and in a clause."""
+    """Why a collective is there: in a few words, and in a clause.
+
+    `reshards` says that it moves data to another sharding: a partial sum is the operation's own
+    result.
+    """
 
     name: Reason
     prose: str
     clause: str
+    reshards: bool = True
 
 
 def _asker(name: Asker) -> AskerTerm:
     match name:
         case "called":
-            prose, sentence = "you called this collective", "The program calls it."
-            return AskerTerm(name, prose, sentence, ("#cfe2ff", "#0b2e66"))
+            prose = "you called this collective"
+            return AskerTerm(name, prose, "You called this collective.")
         case "requested":
             prose = "a sharding that you wrote requires it"
-            sentence = "A sharding that you wrote asks for it."
-            return AskerTerm(name, prose, sentence, ("#fde7b0", "#4a3800"))
+            return AskerTerm(name, prose, "A sharding that you wrote requires it.")
         case "inferred":
-            prose, sentence = "inserted by the compiler", "Asked by nobody."
-            return AskerTerm(name, prose, sentence, ("#f9d2cf", "#651410"))
+            sentence = "The compiler inserted this; nothing in your code asks for it."
+            return AskerTerm(name, "inserted by the compiler", sentence)
         case "made by the partitioner":
-            sentence = "The partitioner made it; who asked for it is not known."
-            return AskerTerm(name, "inserted by the compiler, origin unknown", sentence)
+            prose = "inserted by the compiler, origin unknown"
+            sentence = "The compiler inserted this; whether your code asks for it is not known."
+            return AskerTerm(name, prose, sentence)
         case "asker unknown":
-            return AskerTerm(name, "origin unknown", "Who asked for it is not known.")
+            sentence = "Whether you or the compiler asked for it is not known."
+            return AskerTerm(name, "origin unknown", sentence)
 
 
 def _reason(name: Reason) -> ReasonTerm:
     match name:
         case "partial-sum":
-            clause = "each device has only a partial result, and these are combined"
-            return ReasonTerm(name, "completes a partial sum", clause)
+            clause = "each device has only a partial result, so the devices combine theirs"
+            return ReasonTerm(name, "completes a partial sum", clause, reshards=False)
         case "conflict":
-            clause = "two placements disagree, so one side is moved"
+            clause = "the operands are sharded differently, so one of them is resharded"
             return ReasonTerm(name, "operands are sharded differently", clause)
         case "output-spec":
-            clause = "a stated placement wants the data elsewhere"
+            clause = "a sharding that you wrote differs from the sharding of the value"
             return ReasonTerm(name, "resharded to a sharding that you wrote", clause)
         case "whole-axis":
             prose = "the operation needs the full dimension on each device"
-            return ReasonTerm(name, prose, "the operation needs the whole dimension on one device")
+            return ReasonTerm(name, prose, prose)
         case "reshape":
-            clause = "the reshape joins or cuts a dimension that is split"
-            return ReasonTerm(name, "the reshape crosses shard boundaries", clause)
+            clause = "the reshape crosses shard boundaries"
+            return ReasonTerm(name, clause, clause)
         case "uneven":
-            clause = "the sizes do not divide by the devices"
+            clause = "the size is not divisible by the number of devices"
             return ReasonTerm(name, "the size is not divisible", clause)
         case "halo":
-            clause = "devices exchange elements with others along a split dimension"
+            clause = "the operation reads elements that neighbouring devices hold"
             return ReasonTerm(name, "neighbouring devices exchange edges", clause)
         case "unknown":
             return ReasonTerm(name, "cause unknown", "why it is there is not known")
@@ -113,7 +118,7 @@ PHASES: Mapping[Phase, Term[Phase]] = terms(
     {
         "forward": "the forward pass",
         "backward": "the backward pass",
-        "rematerialised": "computed again in the backward pass",
+        "rematerialised": "recomputed in the backward pass",
     },
 )
 

@@ -7,19 +7,16 @@ from dataclasses import dataclass
 
 from shardnb.report import Collective, Report, Source
 from shardnb.views import words
-from shardnb.views.entries import Entries, tell, weight
 from shardnb.views.formatting import clean, count
+from shardnb.views.sent import Row, more, rows_of, weight
 
 # A cell of so many lines is read in full; of a longer one, and of other files, so many lines
 # are shown: those that send most.
 _WHOLE = 60
 _LINES = 10
-# What stands beside a line: each collective while they are so few, else so many groups.
-_SINGLE = 4
-_GROUPS = 2
+# What stands beside a line: the rows that send most.
+_ROWS = 3
 _WIDTH = 160
-
-_NO_ENTRIES = Entries(())
 
 Led = dict[int, list[Collective]]
 
@@ -30,7 +27,8 @@ class CodeLine:
 
     number: int | None
     text: str = ""
-    entries: Entries = _NO_ENTRIES
+    rows: tuple[Row, ...] = ()
+    rest: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,13 +72,13 @@ def _part(index: int, source: Source, led: Led, report: Report) -> CodePart:
     for number in sorted(marked | set(range(first, last)) if whole else marked):
         text = clean(texts[number - first]) if first <= number < last else ""
         text = text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
-        entries = tell(led.get(number, ()), report, single=_SINGLE, limit=_GROUPS)
-        if not lines and not text.strip() and not entries.shown:
+        rows = rows_of(led.get(number, ()), report)
+        if not lines and not text.strip() and not rows:
             continue  # empty lines at the beginning
         if lines and number > (lines[-1].number or 0) + 1:
             lines.append(CodeLine(None))
-        lines.append(CodeLine(number, text, entries))
-    while lines and not lines[-1].text.strip() and not lines[-1].entries.shown:
+        lines.append(CodeLine(number, text, rows[:_ROWS], more(rows[_ROWS:])))
+    while lines and not lines[-1].text.strip() and not lines[-1].rows:
         lines.pop()
     left = len(led) - len(marked)
     rest = f"and {count(left, 'more line')} with collectives" if left else ""

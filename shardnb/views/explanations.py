@@ -237,7 +237,7 @@ def _beside(reports: list[tuple[str, Report]]) -> Block:
     sources = [next(iter(parts_of(report)), CodePart("", ())) for _, report in reports]
     badges = [
         {
-            line.number: "; ".join(f"{entry.head} {entry.cause}" for entry in line.entries.shown)
+            line.number: "; ".join(f"{row.head} {row.cause}" for row in line.rows)
             for line in source.lines
         }
         for source in sources

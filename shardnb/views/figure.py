@@ -6,10 +6,11 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from shardnb.report import Report
-from shardnb.views.content import header, summary
+from shardnb.views.content import header
 from shardnb.views.layout import Bounds
 from shardnb.views.palette import EMPTY, TEXT
 from shardnb.views.picture import Panel, Picture, Tile, pictures
+from shardnb.views.verdict import verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +23,7 @@ _LINE = "#555555"
 
 
 def draw(report: Report) -> Figure:
-    """Draw where the arrays lie and which devices exchange, a picture for each.
+    """Draw how arrays are sharded and which devices communicate, a picture for each.
 
     Tiles have a hue, a hatch and a label; where they are too many for labels, their place tells.
     """
@@ -32,9 +33,9 @@ def draw(report: Report) -> Figure:
     drawn = (*arrays.pictures, *meshes.pictures)
     rows = max(1, -(-len(drawn) // _COLUMNS))
     figure = Drawing(figsize=(4.2 * _COLUMNS, 3.1 * rows + 0.6), layout="constrained")
-    heading = f"{'   '.join(header(report))}\n{summary(report)}"
+    heading = f"{'   '.join(header(report))}\n{' '.join(verdict(report))}"
     if left := arrays.left + meshes.left:
-        heading += f"\n{left:,} more pictures are not drawn"
+        heading += f"\n{left:,} more are not drawn"
     figure.suptitle(heading, fontsize=10, parse_math=False)
     grid = figure.subplots(rows, _COLUMNS, squeeze=False)
     for place, axes in enumerate(grid.flat):

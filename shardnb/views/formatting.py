@@ -91,15 +91,24 @@ def numbers(values: Sequence[int], limit: int = 8) -> str:
     return f"{' '.join(map(str, values[:3]))} ... {values[-1]} ({len(values)})"
 
 
-def names(values: Sequence[str], limit: int = 3) -> str:
+def names(values: Sequence[str], limit: int = 2) -> str:
     """Write names, or the first of many with the number of the others.
 
     >>> names(["x", "y"]), names(["p0", "p1", "p2", "p3"])
-    ('x, y', 'p0 and 3 alike')
+    ('x, y', 'p0 and 3 others')
     """
     if len(values) <= limit:
         return ", ".join(values)
-    return f"{values[0]} and {len(values) - 1:,} alike"
+    return f"{values[0]} and {len(values) - 1:,} others"
+
+
+def listed(values: Sequence[str]) -> str:
+    """Write names as a sentence lists them.
+
+    >>> listed(["x"]), listed(["x", "y"]), listed(["x", "y", "z"])
+    ('x', 'x and y', 'x, y and z')
+    """
+    return " and ".join(filter(None, (", ".join(values[:-1]), *values[-1:])))
 
 
 def clean(text: str) -> str:
@@ -119,19 +128,19 @@ def clean_lines(text: str) -> str:
     return "\n".join(map(clean, text.splitlines()))
 
 
-def columns(rows: Sequence[Sequence[str]], right: int | None = None) -> Iterator[str]:
-    """Write rows in aligned columns; the column `right` is aligned to its right end.
+def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterator[str]:
+    """Write rows in aligned columns; those in `right` are aligned to their right ends.
 
     A row of one cell is a sentence: no column is as wide as it.
 
-    >>> list(columns([("a", "1"), ("bcd", "12"), ("a sentence",)], right=1))
+    >>> list(columns([("a", "1"), ("bcd", "12"), ("a sentence",)], right=[1]))
     ['a      1', 'bcd   12', 'a sentence']
     """
     tables = [row for row in rows if len(row) > 1]
     widths = [max(map(len, column)) for column in zip(*tables, strict=True)]
     for row in rows:
         cells = [
-            f"{cell:{'>' if i == right else '<'}{width}}"
+            f"{cell:{'>' if i in right else '<'}{width}}"
             for i, (cell, width) in enumerate(zip(row, widths, strict=False))
         ]
         yield "   ".join(cells if len(row) > 1 else row).rstrip()

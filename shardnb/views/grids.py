@@ -17,8 +17,8 @@ _EDGE = (
     "border: none; padding: 0 6px 0 0; text-align: left; vertical-align: top; "
     f"white-space: nowrap; {FAINT}"
 )
-_LINE = "rgba(40,40,40,0.55)"
-_TINY = "width:10px;height:10px;min-width:10px;padding:0;line-height:10px;text-align:center;"
+_LINE = "#777"
+_TINY = "width:10px;height:10px;min-width:10px;padding:0;line-height:10px;"
 _LABELLED = "min-width:34px;height:20px;padding:0 6px;text-align:center;"
 _STRIPES = f"background-image:repeating-linear-gradient(45deg,{STRIPE} 0 3px,transparent 3px 9px);"
 

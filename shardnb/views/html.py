@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from shardnb.report import Collective, Mesh, Report
+from shardnb.report import Report
 from shardnb.report.spec import spec_text
-from shardnb.terms.causes import ASKERS
-from shardnb.views import page, palette, phrases, typed, words
-from shardnb.views.code import CodeLine
-from shardnb.views.content import ArrayRow, ArrayTable, Content, Remark, content_of
-from shardnb.views.entries import Entry
+from shardnb.views import page, phrases, typed, words
+from shardnb.views.arrays import ArrayRow, smaller
+from shardnb.views.code import CodeLine, CodePart
+from shardnb.views.content import Arrays, Content, content_of
 from shardnb.views.formatting import clean, clean_lines, count, size
 from shardnb.views.grids import grid
 from shardnb.views.layout import Bounds
@@ -31,35 +30,41 @@ from shardnb.views.markup import (
     tag,
     text,
 )
+from shardnb.views.palette import TONES
+from shardnb.views.phrases import LEGEND
 from shardnb.views.picture import Gallery, pictures, value_picture
+from shardnb.views.points import MOST, Point
+from shardnb.views.sent import Row, more
 
-# A notebook keeps the fragment: each tile weighs about 200 bytes, and texts have no end.
-_TILES = 1800
-_FRAGMENT_TEXTS = 100_000
+# A notebook keeps the fragment, and each tile weighs about 150 bytes.
+_TILES = 600
 _PAGE_TEXT = 1_000_000
-# Up to so many pictures are open at once.
-_OPEN = 8
-# Characters that stay on one line: of a cell, of a line of code beside its badges.
-_SHORT = 40
+# Parts of so few lines, or pictures, are open at once.
+_OPEN_LINES = 6
+_OPEN = 4
+# Rows that are shown before the rest, and that are told at all.
+_ROWS = 8
+_TOLD = 40
+_ARRAYS = 16
+# Characters of a line of code beside its badges that stay on one line.
 _CODE = 56
-# Collectives of a group, and lines of the typed view, that are told.
-_MEMBERS = 20
 _TYPED = 200
-_RING = "what one device sends, by the ring formula; the hardware may do it another way"
+_SHARED = "It shares the instruction of the row that it is sent together with."
 
 
 def render(report: Report) -> str:
     """Write a report as an HTML fragment that lives in any notebook.
 
-    It has tables, details and inline styles only, and says in text what it shows in colour.
+    It has tables, details and inline styles only, and says in text what it shows in colour. The
+    program's texts, which are large, are in `report.texts` and in the page that `save` writes.
     """
-    return _fragment(report, _FRAGMENT_TEXTS // max(1, len(report.texts)))
+    return _fragment(report)
 
 
 def save(report: Report, path: str | Path) -> Path:
     """Write a report as one HTML file that needs no JavaScript and no network; give its path."""
     target = Path(path)
-    filled = _PAGE.format(title=escaped(report.title), body=_fragment(report, _PAGE_TEXT))
+    filled = _PAGE.format(title=escaped(report.title), body=_fragment(report, _texts(report)))
     target.write_text(filled, encoding="utf-8")
     return target
 
@@ -73,7 +78,7 @@ _PAGE = """<!DOCTYPE html>
 <title>{title}</title>
 <style>
 :root {{ color-scheme: light dark; }}
-body {{ margin: 24px auto; padding: 0 20px; max-width: 900px; background: #fff; color: #1c1c1c; }}
+body {{ margin: 24px auto; padding: 0 20px; max-width: 1000px; background: #fff; color: #1c1c1c; }}
 @media (prefers-color-scheme: dark) {{ body {{ background: #181a1d; color: #e6e6e6; }} }}
 </style>
 </head>
@@ -84,181 +89,192 @@ body {{ margin: 24px auto; padding: 0 20px; max-width: 900px; background: #fff; 
 """
 
 
-def _fragment(report: Report, text_limit: int) -> str:
+def _fragment(report: Report, texts: str = "") -> str:
     content = content_of(report)
-    # Collectives that are sent together share an instruction: the first of them shows it.
-    first_users = {c.instruction: c.id for c in reversed(report.collectives)}
-    first, *others = content.header
-    devices = "".join(f" \u00b7 {text(part)}" for part in others)
-    arrays, meshes = pictures(report, Bounds(tiles=_TILES))
-    parts = [block(tag("b", text(first)) + devices, "margin: 0 0 8px 0")]
-    for i, source in enumerate(content.code):
-        parts.append(block(text(source.name), FAINT) if i else "")
-        parts += [table(map(_line, source.lines)), _rest(source.rest)]
-    parts += [
-        block(tag("b", text(content.summary)), "margin: 10px 0 4px 0"),
-        *(_entry(entry, first_users) for entry in content.entries.shown),
-        _rest(content.entries.rest),
-        table(
-            [*_rows("inputs", content.inputs), *_rows("outputs", content.outputs)],
-            "margin-top: 12px",
-        ),
-        table(_facts(content, report.mesh)),
-        _gallery(phrases.ARRAYS, arrays),
-        _gallery("Which devices exchange", meshes),
+    parts = [
+        *_top(content),
+        *(_point(i, point, report) for i, point in enumerate(content.points[:MOST], 1)),
+        _rest_of_points(content.points[MOST:]),
+        _sent(content.rows),
+        *map(_source, content.code),
+        *_arrays(content, report),
+        _facts(content),
     ]
     if report.typed:
-        parts.append(
-            _folded(phrases.TYPES, page.html(typed.page(report.typed, report.sources, _TYPED)))
-        )
+        lines = page.html(typed.page(report.typed, report.sources, _TYPED))
+        parts.append(_folded(phrases.TYPES, lines))
     if content.values.rows:
-        values = table(row(_array(array)) for array in content.values.rows)
+        values = _table(content.values)
         why = "".join(block(text(reason)) for reason in content.reasons)
-        title = "Arrays inside the program, and why each lies so"
-        parts.append(_folded(title, values + _rest(content.values.rest) + why))
-    parts += [_text(name, body, text_limit) for name, body in report.texts.items() if body]
-    return tag("div", "".join(parts), PAGE)
+        parts.append(_folded(content.values.label, values + why, content.values.summary))
+    return tag("div", "".join((*parts, texts)), PAGE)
 
 
-def _rest(sentence: str) -> str:
+def _faint(sentence: str) -> str:
     return block(text(sentence), FAINT) if sentence else ""
 
 
-def _folded(title: str, body: str, *, is_open: bool = False) -> str:
-    return details(tag("span", text(title), "font-weight: 600"), body, is_open=is_open)
+def _folded(title: str, body: str, summary: str = "", *, is_open: bool = False) -> str:
+    beside = f" {tag('span', text(summary), FAINT)}" if summary else ""
+    return details(tag("b", text(title)) + beside, body, is_open=is_open)
 
 
-# Lines and collectives
+# The first screen
+
+
+def _top(content: Content) -> Iterator[str]:
+    first, *others = content.header
+    devices = "".join(f" \u00b7 {text(part)}" for part in others)
+    yield block(tag("span", text(first) + devices, FAINT))
+    yield block(tag("b", text(" ".join(content.verdict))), "font-size:15px")
+    yield _faint(content.changed)
+    for said, passed in content.outcomes:
+        tone = TONES["neutral" if passed else "red" if passed is False else "amber"]
+        yield block(f"{chip(phrases.PASSED[passed], tone)} {text(said)}")
+
+
+def _point(number: int, point: Point, report: Report) -> str:
+    cost = f" {chip(point.cost, TONES[point.tone])}" if point.cost else ""
+    parts = [block(f"{number}. {tag('b', text(point.head))}{cost}"), block(text(point.cause))]
+    for edit in point.edits:
+        label, known = ("Fix", f"\u2192 {edit.effect} {phrases.REPORT['compiled']}")
+        if not edit.compiled:
+            label, known = ("Try", str(phrases.REPORT["notCompiled"]))
+        written = mono(edit.code, "white-space:pre-wrap")
+        parts.append(block(f"{tag('b', label)} {written} {text(known)}"))
+    bounds = Bounds(tiles=_TILES // 8)
+    values = report.findings[point.finding].values if point.finding >= 0 else ()
+    drawn = "".join(grid(value_picture([value], report.mesh, bounds)) for value in values)
+    inside = drawn + (code(point.details) if point.details else "")
+    folded = details(tag("span", "details", FAINT), inside) if inside else ""
+    return block("".join(parts) + folded, "margin:6px 0 6px 2px")
+
+
+def _rest_of_points(points: Sequence[Point]) -> str:
+    if not points:
+        return ""
+    told = [f"{tag('b', text(p.head))} {text(p.cost)}. {text(p.cause)}" for p in points[:_TOLD]]
+    return _folded(f"{len(points):,} more to look at", "".join(map(block, told)))
+
+
+def _sent(rows: Sequence[Row]) -> str:
+    if not rows:
+        return ""
+    head = row(cell(tag("b", text(name))) for name in ("What is sent", *phrases.SENT_COLUMNS))
+    # Collectives that are sent together share an instruction: the first of them shows it.
+    firsts = {told.first.instruction: told for told in reversed(rows)}
+    drawn = [_row(told, shows=firsts[told.first.instruction] is told) for told in rows[:_TOLD]]
+    shown = table([head, *drawn[:_ROWS]])
+    rest = ""
+    if left := rows[_ROWS:]:
+        told = table(drawn[_ROWS:]) + _faint(more(rows[_TOLD:]))
+        rest = details(tag("span", text(more(left)), FAINT), told)
+    tones = dict.fromkeys(r.tone for r in rows)
+    legend = " ".join(chip(said, TONES[tone]) for tone, said in LEGEND.items() if tone in tones)
+    return shown + rest + (block(legend) if len(tones) > 1 else "")
+
+
+def _row(told: Row, *, shows: bool) -> str:
+    why = block(text(" ".join((told.because, *told.further)))) + "".join(_known(told))
+    if told.first.instruction:
+        why += code(clean(told.first.instruction)) if shows else _faint(_SHARED)
+    what = details(text(told.where), why)
+    return row(
+        [
+            cell(mono(told.name), "white-space:nowrap"),
+            cell(what),
+            cell(told.times, "text-align:right"),
+            cell(text(told.sends), "text-align:right;white-space:nowrap"),
+            cell(chip(told.cause, TONES[told.tone])),
+        ]
+    )
+
+
+def _known(told: Row) -> Iterator[str]:
+    first = told.first
+    facts = [f"{told.array}, {size(first.bytes)} on one device", words.grouping(first)]
+    facts += [f"sends {size(first.wire_bytes)} in one execution"]
+    for what, spec in (
+        (first.producer, first.producer_spec),
+        (first.consumer, first.needed_spec),
+    ):
+        if what and spec is not None:
+            facts.append(f"{what} as {spec_text(spec)}")
+    yield block(text(clean("; ".join(facts))), FAINT)
+
+
+def _source(part: CodePart) -> str:
+    lines = table(map(_line, part.lines)) + _faint(part.rest)
+    marked = count(sum(bool(line.rows) for line in part.lines), "line")
+    return _folded(part.name, lines, marked, is_open=len(part.lines) <= _OPEN_LINES)
 
 
 def _line(line: CodeLine) -> str:
     if line.number is None:
         return row([cell(""), cell("\u22ee"), cell("")])
     badges = ""
-    for entry in line.entries.shown:
-        colours = ASKERS[words.asked(entry.members[0])].colours or palette.OTHER
-        sends = tag("span", text(entry.sends), "white-space: nowrap", title=_RING)
-        head = mono(entry.head, _kept(entry.head))
-        badges += block(f"{head} &nbsp; {sends} &nbsp; {chip(entry.cause, colours)}")
+    for told in line.rows:
+        badges += block(f"{mono(told.head)} {chip(told.sends, TONES[told.tone])}")
     wrap = "pre" if len(line.text) <= _CODE else "pre-wrap"
-    source = cell(mono(line.text, f"white-space: {wrap}"))
-    return row([line_number(line.number), source, cell(badges + _rest(line.entries.rest))])
-
-
-def _entry(entry: Entry, first_users: dict[str, int]) -> str:
-    alone = len(entry.members) == 1
-    head = mono(entry.head, "font-weight: 600")
-    lead, because = f"{head} {text(entry.at)}{text(entry.lead)}: ", entry.because
-    if entry.is_told_whole:
-        lead, because = head + text(entry.lead), because.removeprefix(entry.name)
-    inside = "".join(_member(c, first_users, alone=alone) for c in entry.members[:_MEMBERS])
-    left = len(entry.members) - _MEMBERS
-    inside += _rest(f"and {left:,} more" if left > 0 else "")
-    fixes = ""
-    for fix in entry.fixes:
-        edit, gap, effect = fix.rpartition("  (")
-        fixes += block(f"Try: {mono(edit)} {text(gap.strip() + effect)}", "margin-left: 32px")
-    said = lead + text(" ".join((because, *entry.further)))
-    return details(said, block(inside, "margin-left: 32px")) + fixes
-
-
-def _member(member: Collective, first_users: dict[str, int], *, alone: bool) -> str:
-    if alone:
-        rows = ((cell(text(name), FAINT), cell(escaped(value))) for name, value in _known(member))
-        told = table(map(row, rows))
-    else:
-        told = block(mono(f"{words.array(member)} {words.sends([member])}"))
-    if not member.instruction:
-        return told
-    if first_users[member.instruction] != member.id:
-        return told + _rest("Its instruction is that of the first which is sent with it.")
-    return told + code(clean(member.instruction))
-
-
-def _known(member: Collective) -> Iterator[tuple[str, str]]:
-    yield "result", f"{words.array(member)}, {size(member.bytes)} on one device"
-    yield "sent", f"{size(member.wire_bytes)} for one execution, by the ring formula"
-    unknown = member.trips is None and not member.least_trips
-    yield "runs", "an unknown number of times" if unknown else words.trips(member).strip() or "x1"
-    yield "groups", words.grouping(member)
-    for name, what, spec in (
-        ("moves", member.producer, member.producer_spec),
-        ("for", member.consumer, member.needed_spec),
-    ):
-        if what:
-            yield name, what if spec is None else f"{what} as {spec_text(spec)}"
-    if member.within:
-        yield "inside", ", ".join(member.within)
-    if member.op_name:
-        yield "operation", member.op_name
+    source = cell(mono(line.text, f"white-space:{wrap}"))
+    return row([line_number(line.number), source, cell(badges + _faint(line.rest))])
 
 
 # Arrays and facts
 
 
-def _rows(label: str, arrays: ArrayTable) -> Iterator[str]:
-    head = _label(label)
-    if not arrays.rows and not arrays.rest:
-        yield row([head, cell("none", colspan="5")])
-    for i, array in enumerate(arrays.rows):
-        yield row([cell("") if i else head, *_array(array)])
-    if arrays.rest:
-        first = cell("") if arrays.rows else head
-        yield row([first, cell(text(arrays.rest), FAINT, colspan="5")])
+def _arrays(content: Content, report: Report) -> Iterator[str]:
+    arrays, meshes = pictures(report, Bounds(tiles=_TILES))
+    few = len(arrays.pictures) <= _OPEN and not arrays.left
+    yield _gallery(phrases.ARRAYS, arrays, is_open=few)
+    yield _gallery(phrases.DEVICES, meshes, is_open=False)
+    for part in (content.inputs, content.outputs):
+        yield _folded(part.label, _table(part), part.summary)
+
+
+def _gallery(title: str, gallery: Gallery, *, is_open: bool) -> str:
+    if not gallery.pictures:
+        return ""
+    left = _faint(f"and {gallery.left:,} more that are not drawn" if gallery.left else "")
+    return _folded(title, "".join(map(grid, gallery.pictures)) + left, is_open=is_open)
+
+
+def _table(part: Arrays) -> str:
+    rest = smaller(part.rows[_ARRAYS:], part.noun)
+    return table(row(_array(array)) for array in part.rows[:_ARRAYS]) + _faint(rest)
 
 
 def _array(array: ArrayRow) -> list[str]:
     return [
-        cell(mono(array.name), _kept(array.name)),
-        cell(mono(array.type), _kept(array.type)),
-        cell(text(array.shard), _kept(array.shard)),
-        cell(text(array.size), "text-align: right; white-space: nowrap"),
-        cell(text("; ".join(array.remarks)), "min-width: 120px; overflow-wrap: break-word"),
+        cell(mono(array.name)),
+        cell(mono(array.type)),
+        cell(text(array.shard)),
+        cell(text(array.size), "text-align:right;white-space:nowrap"),
+        cell(text("; ".join(array.remarks))),
     ]
 
 
-def _kept(value: str) -> str:
-    """Keep a short text on one line."""
-    return "white-space: nowrap" if len(value) <= _SHORT else ""
-
-
-def _facts(content: Content, mesh: Mesh) -> Iterator[str]:
-    facts = [("memory", text(content.memory))]
+def _facts(content: Content) -> str:
+    total, *parts = content.memory
+    facts = [("Memory", text(f"{total}: {', '.join(parts)}" if parts else total))]
     if content.cost:
         assumed = "".join(block(text(sentence)) for sentence in content.assumptions)
         how = details(tag("span", "how it is estimated", FAINT), assumed)
-        facts.append(("time", text(content.cost) + how))
-    facts += [("finding", _finding(found, mesh)) for found in content.findings]
-    facts += [("note", text(note)) for note in content.notes]
-    for label, body in facts:
-        yield row([_label(label), cell(body)])
+        facts.append(("Time", text(content.cost) + how))
+    facts += [("Note", text(note)) for note in content.notes]
     if content.about:
-        yield row([_label("about"), cell(text(" ".join(content.about)), FAINT)])
+        facts.append(("About", tag("span", text(" ".join(content.about)), FAINT)))
+    return table(row([cell(tag("b", label)), cell(body)]) for label, body in facts)
 
 
-def _label(label: str) -> str:
-    return cell(tag("b", label), "white-space: nowrap; min-width: 58px")
+def _texts(report: Report) -> str:
+    """Write the programs themselves, each folded."""
+    return "".join(_text(name, body) for name, body in report.texts.items() if body)
 
 
-def _finding(found: Remark, mesh: Mesh) -> str:
-    head = f"{tag('b', text(found.head))}: " if found.head else ""
-    bounds = Bounds(tiles=_TILES // 8)
-    drawn = block("".join(grid(value_picture([value], mesh, bounds)) for value in found.values))
-    more = details(tag("span", "details", FAINT), code(found.details)) if found.details else ""
-    return head + text(found.text) + drawn + more
-
-
-def _gallery(title: str, gallery: Gallery) -> str:
-    drawn = gallery.pictures
-    if not drawn:
-        return ""
-    more = _rest(f"and {gallery.left:,} more that are not drawn" if gallery.left else "")
-    return _folded(title, "".join(map(grid, drawn)) + more, is_open=len(drawn) <= _OPEN)
-
-
-def _text(name: str, body: str, limit: int) -> str:
+def _text(name: str, body: str) -> str:
+    limit = _PAGE_TEXT
     cut = f"Cut after {limit:,} of {len(body):,} characters: report.texts[{name!r}] has them all."
     lines = count(body.count("\n") + 1, "line")
-    summary = f"{tag('b', escaped(name))} program, {lines}, {size(len(body))}"
-    shown = code(clean_lines(body[:limit]), "max-height: 420px; overflow-y: auto")
-    return details(summary, (_rest(clean(cut)) if len(body) > limit else "") + shown)
+    inside = (_faint(clean(cut)) if len(body) > limit else "") + code(clean_lines(body[:limit]))
+    return _folded(f"{clean(name)} program", inside, f"{lines}, {size(len(body))}")

@@ -2,7 +2,7 @@
 
 The view draws, filters and lays out; it makes no sentence. Texts that thousands of collectives
 share are kept once (`Column`), and what the data holds already is referred to: in `{producer}
-lies as P('data')` the view fills in the collective's own producer.
+is sharded as P('data')` the view fills in the collective's own producer.
 """
 
 from __future__ import annotations
@@ -10,28 +10,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from shardnb.report import Collective, Mesh, Report, Value, json
 from shardnb.report.spec import placed_value, type_text
 from shardnb.report.why import arrivals, explain_each
-from shardnb.views import content, html, phrases, text, words
+from shardnb.views import html, text, words
+from shardnb.views.arrays import remarks
 from shardnb.views.code import Led, led_by
-from shardnb.views.entries import Entry, tell, weight
+from shardnb.views.content import Arrays, content_of
 from shardnb.views.formatting import clean, count, dims, size
 from shardnb.views.layout import copies
+from shardnb.views.palette import Tone
+from shardnb.views.points import Point
+from shardnb.views.sent import Row, more, rows_of, weight
 
 MIME = "application/vnd.shardnb.report.v1+json"
 
+View = Literal["full", "brief"]
+
 # A shorter text than its reference is kept as it is.
 _REFERRED = 5
-# How many inputs, or outputs, are drawn at once.
-_DRAWN = 40
 # Badges behind a line: in the report, and in the editor, where there is less room.
-_BADGES = {"single": 4, "limit": 2}
-_MARKS = {"single": 2, "limit": 2}
+_BADGES = 4
+_MARKS = 2
 
 
 class Column(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -46,15 +50,17 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Badge(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What stands behind a line: the collective `id`, or several that it stands for.
+    """What stands behind a line: the collectives with these `ids`, with spaces between.
 
     `head` and `sends` are its texts in the report, `mark` the short one in the editor.
     """
 
-    id: int
+    ids: str
     head: str
     sends: str
     mark: str
+    cause: str = ""
+    tone: Tone = "neutral"
 
 
 class LedLine(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -65,11 +71,45 @@ class LedLine(msgspec.Struct, frozen=True, omit_defaults=True):
     marks: tuple[Badge, ...] = ()
 
 
-class Drawn(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Of many inputs or outputs those to draw at once, and a text on the others; "" for all."""
+class SaidEdit(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An edit to copy, what it changes, and whether it was compiled."""
 
-    kept: tuple[int, ...] = ()
-    rest: str = ""
+    code: str
+    effect: str
+    compiled: bool = True
+
+
+class SaidPoint(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Something to look at; `ids` are its collectives, `finding` the place of its finding."""
+
+    head: str
+    cost: str
+    cause: str
+    tone: Tone
+    ids: str = ""
+    edits: tuple[SaidEdit, ...] = ()
+    finding: int = -1
+
+
+class SaidRow(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Equal collectives, with these `ids`."""
+
+    ids: str
+    name: str
+    what: str
+    times: str
+    sends: str
+    cause: str
+    tone: Tone = "neutral"
+
+
+class SaidArrays(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Inputs, outputs or values: a line on all, and for each row of equal ones their numbers."""
+
+    summary: str
+    names: tuple[str, ...] = ()
+    sizes: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
 
 
 class Said(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -82,27 +122,35 @@ class Said(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     header: tuple[str, ...]
-    summary: str
-    filtered: str
-    memory: tuple[str, ...]
+    verdict: str
     about: str
+    memory: tuple[str, ...]
+    inputs: SaidArrays
+    outputs: SaidArrays
+    values: SaidArrays
+    changed: str = ""
+    outcomes: tuple[tuple[str, bool | None], ...] = ()
+    points: tuple[SaidPoint, ...] = ()
+    rows: tuple[SaidRow, ...] = ()
     cost: str = ""
     assumptions: tuple[str, ...] = ()
-    findings: tuple[tuple[str, str], ...] = ()
-    inputs: Drawn = Drawn()
-    outputs: Drawn = Drawn()
     lines: tuple[tuple[LedLine, ...], ...] = ()
     arrays: dict[str, Column] = {}
     arrivals: Column | None = None
     collectives: dict[str, Column] = {}
 
 
-def mimebundle(report: Report) -> dict[str, Any]:
-    """Give what a notebook keeps, to be shown without a kernel: text, HTML, and the live view."""
+def mimebundle(report: Report, view: View = "full") -> dict[str, Any]:
+    """Give what a notebook keeps, to be shown without a kernel: text, HTML, and the live view.
+
+    Of a `brief` one the live view shows the verdict and what to look at, and the rest on demand.
+    """
+    shown = {} if view == "brief" else {"text/html": html.render(report)}
+    kept = {"view": view} if view == "brief" else {}
     return {
-        "text/plain": text.render(report),
-        "text/html": html.render(report),
-        MIME: to_data(report),
+        "text/plain": text.render(report, view),
+        **shown,
+        MIME: {**json.packed(to_data(report)), **kept},
     }
 
 
@@ -118,40 +166,54 @@ def to_json(report: Report) -> str:
 
 def said_of(report: Report) -> Said:
     """Put a report into the words of the live view."""
-    arrays = [*report.inputs, *report.outputs, *report.values]
-    arrays += [value for finding in report.findings for value in finding.values]
+    content = content_of(report)
+    values = [*report.inputs, *report.outputs, *report.values]
+    values += [value for finding in report.findings for value in finding.values]
     arrivals, earlier = _history(report)
-    remarks = (content.finding(finding, report) for finding in report.findings)
-    # The view knows how many the filters let through, and which part of the bytes.
-    known = phrases.KNOWN_BYTES if words.unknown(report.collectives) else phrases.BYTES
-    number = count(len(report.collectives), "collective")
-    filtered = phrases.FILTERED.format(shown="{shown}", all=number, share="{share}", bytes=known)
     return Said(
-        header=content.header(report),
-        summary=content.summary(report),
-        filtered=filtered,
-        memory=content.memory_parts(report.memory, len(report.outputs)),
-        about=" ".join(content.about(report)),
-        cost=words.bound(report.cost) if report.cost else "",
-        assumptions=words.estimated(report.cost) if report.cost else (),
-        findings=tuple((remark.head, remark.text) for remark in remarks),
-        inputs=_drawn(report.inputs, "input"),
-        outputs=_drawn(report.outputs, "output"),
+        header=content.header,
+        verdict=" ".join(content.verdict),
+        changed=content.changed,
+        outcomes=content.outcomes,
+        points=tuple(map(_point, content.points)),
+        rows=tuple(map(_row, content.rows)),
+        memory=content.memory,
+        inputs=_rows(content.inputs),
+        outputs=_rows(content.outputs),
+        values=_rows(content.values),
+        about=" ".join(content.about),
+        cost=content.cost,
+        assumptions=content.assumptions,
         lines=tuple(_lines(report)),
-        arrays=_arrays([*arrays, *earlier], report),
+        arrays=_arrays([*values, *earlier], report),
         arrivals=arrivals,
         collectives=_collectives(report),
     )
 
 
-def _drawn(values: Sequence[Value], noun: str) -> Drawn:
-    """Choose the heaviest where there are many."""
-    heavy = sorted(range(len(values)), key=lambda i: -values[i].shard_bytes)
-    left = heavy[_DRAWN:]
-    if not left:
-        return Drawn()
-    held = sum(values[i].shard_bytes for i in left)
-    return Drawn(tuple(sorted(heavy[:_DRAWN])), content.smaller(len(left), held, noun))
+def _ids(collectives: Iterable[Collective]) -> str:
+    return " ".join(str(one.id) for one in collectives)
+
+
+def _point(point: Point) -> SaidPoint:
+    edits = tuple(SaidEdit(edit.code, edit.effect, edit.compiled) for edit in point.edits)
+    ids = " ".join(map(str, point.collectives))
+    return SaidPoint(point.head, point.cost, point.cause, point.tone, ids, edits, point.finding)
+
+
+def _row(row: Row) -> SaidRow:
+    return SaidRow(
+        _ids(row.members), row.name, row.where, row.times, row.sends, row.cause, row.tone
+    )
+
+
+def _rows(part: Arrays) -> SaidArrays:
+    return SaidArrays(
+        part.summary,
+        names=tuple(row.name for row in part.rows),
+        sizes=tuple(row.size for row in part.rows),
+        members=tuple(" ".join(map(str, row.numbers)) for row in part.rows),
+    )
 
 
 # Lines
@@ -163,32 +225,28 @@ def _lines(report: Report) -> Iterator[tuple[LedLine, ...]]:
         by_line: Led = led.get(index, {})
         lines = []
         for line in sorted(by_line, key=lambda line: (-weight(by_line[line]), line)):
-            badges = _badges(by_line[line], report, **_BADGES)
-            marks = _badges(by_line[line], report, **_MARKS)
+            rows = rows_of(by_line[line], report)
+            badges, marks = _badges(rows, _BADGES), _badges(rows, _MARKS)
             lines.append(LedLine(line, badges, () if marks == badges else marks))
         yield tuple(lines)
 
 
-def _badges(
-    collectives: Sequence[Collective], report: Report, *, single: int, limit: int
-) -> tuple[Badge, ...]:
-    entries = tell(collectives, report, single=single, limit=limit)
-    shown = [Badge(e.members[0].id, e.head, e.sends, _mark(e)) for e in entries.shown]
-    if left := entries.left:
-        number = count(len(left), "more collective")
-        sent = size(sum(c.least_wire_bytes for c in left))
-        shown.append(Badge(left[0].id, "", f"and {number}, {sent}", f"and {number}"))
+def _badges(rows: Sequence[Row], limit: int) -> tuple[Badge, ...]:
+    shown = [
+        Badge(_ids(r.members), r.head, r.sends, _mark(r), r.cause, r.tone) for r in rows[:limit]
+    ]
+    if left := rows[limit:]:
+        others = [one for row in left for one in row.members]
+        shown.append(Badge(_ids(others), "", more(left), f"and {len(others):,} more"))
     return tuple(shown)
 
 
-def _mark(entry: Entry) -> str:
-    """Write the badge of an editor: `all-reduce 256 KiB model x4`, `17 all-reduces 3.2 MiB`."""
-    first = entry.members[0]
+def _mark(row: Row) -> str:
+    """Write the badge of an editor: `all-reduce 256 KiB model`, `12 all-gathers 3.2 MiB data`."""
+    first, number = row.first, len(row.members)
     axes = ", ".join(first.axes) if first.axes is not None else words.grouping(first)
-    along = f" {clean(axes)}" if axes else ""
-    if len(entry.members) == 1:
-        return f"{clean(first.kind)} {size(first.wire_bytes)}{along}{words.trips(first)}"
-    return f"{count(len(entry.members), clean(first.kind))} {words.sent(entry.members)}{along}"
+    kind = clean(first.kind) if number == 1 else count(number, clean(first.kind))
+    return f"{kind} {words.sends(row.members) if number == 1 else row.sends} {clean(axes)}".rstrip()
 
 
 # Arrays
@@ -200,13 +258,13 @@ def _arrays(values: Sequence[Value], report: Report) -> dict[str, Column]:
     reasons = [*[""] * edges, *map(clean, explain_each(report)), *repeat("", len(values))]
     rows = []
     for value, reason in zip(values, reasons, strict=False):
-        held = f"{dims(value.shard_shape)} a device, {size(value.shard_bytes)}"
-        remarks = "; ".join(content.remarks(value, report.mesh))
+        held = f"{dims(value.shard_shape)} per device, {size(value.shard_bytes)}"
+        more_said = "; ".join(remarks(value, report.mesh))
         kind, name = clean(type_text(value)), clean(value.name)
         # What put the first of its axes on the value.
         origin = clean(value.origins[0].name) if value.origins else ""
         why = _referring(reason, {"type": kind, "from": origin, "name": name})
-        rows.append((kind, held, clean(copies(value, report.mesh)), remarks, why))
+        rows.append((kind, held, clean(copies(value, report.mesh)), more_said, why))
     columns = zip(*rows, strict=True) if rows else [()] * len(ARRAY_TEXTS)
     return dict(zip(ARRAY_TEXTS, map(_column, columns), strict=True))
 
@@ -253,26 +311,19 @@ def _home(collective: Collective, report: Report) -> str:
     return "-" if place is None else str(collective.frames.index(place))
 
 
-def _because(collective: Collective) -> str:
-    because = words.because(collective)
-    return because[:1].upper() + because[1:]
-
-
 _PLAIN: dict[str, Callable[[Collective, Report], str]] = {
     "name": lambda one, _: clean(one.kind) + words.over(one),
     "array": lambda one, _: words.array(one),
     "size": lambda one, _: size(one.wire_bytes),
     "trips": lambda one, _: words.trips(one),
-    "asked": lambda one, _: words.asked(one),
     "cause": lambda one, _: words.cause(one),
     "grouping": lambda one, _: words.grouping(one),
     "at": _at,
     "home": _home,
-    "effects": lambda one, _: "\n".join(map(words.effect, one.fixes or ())),
 }
 # These name the operations around the collective, which the data holds already.
 _TOLD: dict[str, Callable[[Collective], str]] = {
-    "because": _because,
+    "because": words.reason,
     "further": lambda one: " ".join(words.further(one)),
     "made": words.made,
     "used": words.used,

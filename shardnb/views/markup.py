@@ -7,9 +7,9 @@ from html import escape
 
 from shardnb.views.formatting import clean
 
-MONO = "font-family: ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+MONO = "font-family:ui-monospace,Menlo,Consolas,monospace"
 FAINT = "opacity: 0.75"
-PAGE = "font: 14px/1.5 system-ui, sans-serif; max-width: 900px; overflow-wrap: anywhere"
+PAGE = "font: 14px/1.5 system-ui, sans-serif; max-width: 1000px; overflow-wrap: anywhere"
 
 
 def tag(name: str, body: str, style: str = "", **attributes: str) -> str:
@@ -18,7 +18,7 @@ def tag(name: str, body: str, style: str = "", **attributes: str) -> str:
     >>> tag("b", "x", title='"')
     '<b title="&quot;">x</b>'
     """
-    style = style.rstrip("; ")
+    style = style.strip("; ").replace("; ", ";").replace(": ", ":")
     given = {"style": style, **attributes} if style else attributes
     written = "".join(f' {key}="{escape(value)}"' for key, value in given.items())
     return f"<{name}{written}>{body}</{name}>"
@@ -36,8 +36,8 @@ def escaped(value: str) -> str:
 
 def cell(body: str, style: str = "", **attributes: str) -> str:
     """Write a table cell that looks the same in every notebook."""
-    look = "border: none; text-align: left; vertical-align: top; white-space: normal"
-    return tag("td", body, f"{look}; padding: 1px 14px 1px 0; {style}", **attributes)
+    look = "border:0;text-align:left;vertical-align:top;white-space:normal;padding:1px 14px 1px 0"
+    return tag("td", body, f"{look};{style}", **attributes)
 
 
 def line_number(number: int | None) -> str:
@@ -59,7 +59,7 @@ def row(cells: Iterable[str]) -> str:
 
 def mono(value: str, style: str = "") -> str:
     """Write a text in the code's letters."""
-    return tag("span", text(value), f"{MONO}; {style}")
+    return tag("code", text(value), f"background:none;color:inherit;padding:0;{style}")
 
 
 def code(value: str, style: str = "") -> str:

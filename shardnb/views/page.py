@@ -127,7 +127,7 @@ class Listing(Block):
         for line in self.listed:
             beside = ""
             for words, mark in line.beside:
-                chip = f" {markup.chip(clean(mark), palette.OTHER)}" if mark else ""
+                chip = f" {markup.chip(clean(mark), palette.TONES['neutral'])}" if mark else ""
                 look = f"{MONO}; font-size: 12px; white-space: pre-wrap"
                 beside += markup.block(tag("span", escaped(words), look) + chip)
             source = markup.mono(clean(line.text), "white-space: pre-wrap")

@@ -1,10 +1,11 @@
-"""Colours that tell blocks apart: each with a border or a hatch, dark text on a light ground."""
+"""Colours: of blocks, each with a border or a hatch, and of labels that say cost and cause."""
 
 from __future__ import annotations
 
 import colorsys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 TEXT = "#1b1b1b"
 EMPTY = "#c8c8c8"
@@ -16,7 +17,15 @@ _SHADES = ((0, 0), (255, 0.5), (60, 0.25), (255, 0.75))
 _BORDERS = ("solid", "dashed", "dotted", "double")
 _HATCHES = ("", "..", "++", "oo")  # diagonal stripes mean a pending sum
 
-OTHER = ("#dcdcdc", "#222222")
+Tone = Literal["neutral", "amber", "red"]
+"""What a colour says of a collective or a finding: its cost and its cause, nothing else."""
+
+TONES: Mapping[Tone, tuple[str, str]] = {
+    "neutral": ("#dfe3e8", "#22262b"),
+    "amber": ("#fbd38d", "#4a2f00"),
+    "red": ("#f5a3a0", "#5c0b08"),
+}
+"""The ground and the text of a label; both read on light and dark pages."""
 
 
 @dataclass(frozen=True)

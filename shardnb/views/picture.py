@@ -67,8 +67,8 @@ class Gallery:
 def pictures(
     report: Report, bounds: Bounds, *, values: int = 12, groups: int = 6
 ) -> tuple[Gallery, Gallery]:
-    """Draw the inputs and outputs, and the mesh once for each kind of exchange."""
-    # One picture shows all arrays that lie alike.
+    """Draw the inputs and outputs, and the mesh once for each kind of collective."""
+    # One picture shows all arrays that are sharded alike.
     alike: dict[Value, list[Value]] = {}
     for value in (*report.inputs, *report.outputs):
         plain = Value("", value.dtype, value.shape, value.spec, value.shard_shape)
@@ -90,12 +90,12 @@ def pictures(
 
 
 def value_picture(alike: Sequence[Value], mesh: Mesh, bounds: Bounds) -> Picture:
-    """Draw an array cut into blocks, each with the devices that hold it; `alike` lie the same."""
+    """Draw an array in blocks, each with the devices that hold it; `alike` are sharded alike."""
     value = alike[0]
     title = clean(f"{names([like.name for like in alike])} {type_text(value)}")
     layout = layout_of(value, mesh)
     if layout is None:
-        return Picture(title, remarks=("Where it lies is not known.",))
+        return Picture(title, remarks=("Its sharding is not known.",))
     if 0 in value.shape:
         return Picture(title, remarks=("It has no elements.",))
     tiles = _Tiles(
@@ -108,9 +108,7 @@ def value_picture(alike: Sequence[Value], mesh: Mesh, bounds: Bounds) -> Picture
     blocks, held = len(layout.holders), " or ".join(map(str, layout.counts))
     if value.unreduced:
         axes = clean(", ".join(value.unreduced))
-        holding = (
-            f"Striped: the devices of a block hold partial sums, still to be added over {axes}."
-        )
+        holding = f"Striped: each device holds a partial sum, still to be added up over {axes}."
     elif layout.counts == (1,):
         holding = f"{count(blocks, 'block')}, each on one device."
     else:
@@ -129,7 +127,7 @@ def _edge(value: Value, mesh: Mesh, grid: Sequence[int], dim: int | None) -> str
     if axes:
         sizes = (f"{axis}={mesh.shape[axis]}" if axis in mesh.shape else axis for axis in axes)
         return clean(f"dim {dim} over {' x '.join(sizes)}")
-    return f"dim {dim} in {grid[dim]}" if grid[dim] > 1 else f"dim {dim} whole"
+    return f"dim {dim} in {grid[dim]}" if grid[dim] > 1 else f"dim {dim} not sharded"
 
 
 def _block(block: int, value: Value, layout: Layout, mesh: Mesh) -> tuple[str, str]:
@@ -173,7 +171,7 @@ def groups_picture(collective: Collective, mesh: Mesh, bounds: Bounds) -> Pictur
         device, group, chip = ids[position], member.get(position), _chip(position, mesh)
         below = "" if mesh.coords is None else f"\n({','.join(map(str, mesh.coords[position]))})"
         if group is None:
-            return f"{device}{below}", f"device {device}{chip} takes no part"
+            return f"{device}{below}", f"device {device}{chip} does not take part"
         others, name = numbers([ids[p] for p in groups[group]]), letter(group)
         return f"{name} {device}{below}", f"device {device}{chip} in group {name}: {others}"
 
@@ -225,7 +223,7 @@ def _draw(grid: tuple[int, ...], bounds: Bounds, tiles: _Tiles, picture: Picture
         panels.append(Panel(clean(", ".join(parts)), rows))
     remarks, total = picture.remarks, math.prod(grid)
     if len(blocks) < total:
-        edges = "the first ones and the last along each edge"
+        edges = "the first and last along each edge"
         remarks = (*remarks, f"{len(blocks):,} of {total:,} tiles drawn: {edges}.")
     drawn_rows = [row for panel in panels for row in panel.rows]
     broad = max((sum(len(tile.label) + 3 for tile in row if tile) for row in drawn_rows), default=0)

@@ -2,115 +2,113 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from shardnb.report import Report
-from shardnb.views import page, typed
-from shardnb.views.code import CodeLine, CodePart
-from shardnb.views.content import NOTHING, Content, content_of
-from shardnb.views.entries import Entry
+from shardnb.views import page, phrases, typed
+from shardnb.views.arrays import smaller
+from shardnb.views.content import Content, content_of
 from shardnb.views.formatting import columns, wrapped
+from shardnb.views.points import MOST, Edit, Point
+from shardnb.views.sent import Row, more
+from shardnb.views.verdict import NOTHING
 
 View = Literal["full", "brief"]
+VIEWS: tuple[View, ...] = ("full", "brief")
 
-# A longer line of code has its badges below, so that it does not push the others aside.
-_CODE = 56
 _LABEL = 10
+_WIDTH = 100
+# Rows that a reader takes in at once; a report holds them all.
+_ROWS = 10
+_ARRAYS = 8
 # Lines of the typed view: its table is there to be looked at, report.typed has them all.
 _TYPED = 24
 
 
 def render(report: Report, view: View = "full") -> str:
-    """Write a report: `full`, or `brief` with the lines that communicate and the summary.
+    """Write a report: `full`, or `brief` with the verdict, what to look at, and what is sent.
 
     Raises `ValueError` for another view.
     """
-    if view not in ("full", "brief"):
-        raise ValueError(f"there is no view {view!r}; there are 'full' and 'brief'")
+    if view not in VIEWS:
+        raise ValueError(f"expected the view 'full' or 'brief', got {view!r}")
     content = content_of(report)
     header, brief = "   ".join(content.header), view == "brief"
-    if brief and content.summary == NOTHING:
+    if brief and content.verdict == (NOTHING,) and not content.points:
         return f"{header}   {NOTHING}"
-    sources = [_source(part, named=i > 0, brief=brief) for i, part in enumerate(content.code)]
-    parts = [header, "\n\n".join(filter(None, sources))]
-    if brief:
-        parts.append(content.summary)
-    else:
-        # Types have a placement on Explicit and Manual axes only.
+    parts = [header, "\n".join(_verdict(content)), "\n".join(_points(content.points))]
+    parts.append("\n".join(_sent(content.rows)))
+    if not brief:
+        # Types have a sharding on Explicit and Manual axes only.
         lines = page.text(typed.page(report.typed, report.sources, _TYPED)) if report.typed else ""
-        parts += [_told(content), f"types\n{lines}" if lines else "", "\n".join(_facts(content))]
+        parts += ["\n".join(_facts(content)), f"Types\n{lines}" if lines else ""]
+        parts.append("\n".join(_remarks(content)))
     return "\n\n".join(filter(None, parts))
 
 
-def _source(part: CodePart, *, named: bool, brief: bool) -> str:
-    lines = [line for line in part.lines if not brief or line.entries.shown]
-    digits = max((len(str(line.number)) for line in lines if line.number is not None), default=1)
-    fitting = [len(line.text) for line in lines if line.entries.shown and len(line.text) <= _CODE]
-    width = max(fitting, default=0)
-    aligned = columns([badge for line in lines for badge in _badges(line)])
-    rows = [f"  {part.name}"] if named and lines else []
-    for line in lines:
-        if line.number is None:
-            rows.append(f"  {' ' * digits}  ...")
-            continue
-        start = f"  {line.number:>{digits}}  "
-        badges = [next(aligned) for _ in _badges(line)]
-        beside = bool(badges) and len(line.text) <= width
-        first = f"{line.text:<{width}}    {badges.pop(0)}" if beside else line.text
-        rows.append(f"{start}{first}".rstrip())
-        rows += [f"{' ' * (len(start) + width)}    {badge}" for badge in badges]
-    return "\n".join([*rows, f"  {' ' * digits}  {part.rest}"] if part.rest else rows)
+def _verdict(content: Content) -> Iterator[str]:
+    yield from wrapped(" ".join(content.verdict), 0, 0)
+    yield from wrapped(content.changed, 0, 2)
+    for said, passed in content.outcomes:
+        yield from wrapped(f"[{phrases.PASSED[passed]}] {said}", 0, 2)
 
 
-def _badges(line: CodeLine) -> list[tuple[str, ...]]:
-    entries = line.entries
-    badges = [(entry.head, entry.sends, entry.cause) for entry in entries.shown]
-    return [*badges, (entries.rest,)] if entries.rest else [*badges]
+def _points(points: Sequence[Point]) -> Iterator[str]:
+    for number, point in enumerate(points[:MOST], 1):
+        first, *others = wrapped(f"{number}  {point.head}", 0, 3)
+        space = _WIDTH - len(point.cost)
+        yield f"{first:<{space - 2}}  {point.cost}" if len(first) < space - 1 else first
+        yield from others
+        if len(first) >= space - 1 and point.cost:
+            yield f"   {point.cost}"
+        yield from wrapped(point.cause, 3, 3)
+        for edit in point.edits:
+            yield from _edit(edit)
+    if points[MOST:]:
+        yield f"   and {len(points) - MOST:,} more"
 
 
-def _told(content: Content) -> str:
-    lines = wrapped(content.summary, 0, 2)
-    names = Counter((entry.name, entry.at) for entry in content.entries.shown)
-    for entry in content.entries.shown:
-        twin = names[entry.name, entry.at] > 1 or len(entry.members) > 1
-        lines += _entry(entry, entry.head if twin or not entry.placed else entry.name)
-    if content.entries.rest:
-        lines.append(f"  {content.entries.rest}")
-    return "\n".join(lines)
+def _edit(edit: Edit) -> Iterator[str]:
+    first, *others = edit.code.splitlines() or [""]
+    yield f"   {phrases.FIX if edit.compiled else phrases.TRY} {first}"
+    yield from (f"        {line}" for line in others)
+    known = f"-> {edit.effect}  {phrases.COMPILED}" if edit.compiled else phrases.NOT_COMPILED
+    yield f"        {known}"
 
 
-def _entry(entry: Entry, name: str) -> list[str]:
-    first = f"{name} {entry.at}{entry.lead}: {entry.because}"
-    if entry.is_told_whole:
-        first = entry.because + entry.lead
-    further = " ".join(entry.further)
-    if not entry.fixes:
-        return wrapped(f"{first} {further}", 2, 6)
-    fixes = [line for fix in entry.fixes for line in wrapped(f"Try: {fix}", 6, 8)]
-    return [*wrapped(first, 2, 6), *wrapped(further, 6, 6), *fixes]
+def _sent(rows: Sequence[Row]) -> Iterator[str]:
+    if not rows:
+        return
+    shown = [(row.name, row.where, row.times, row.sends, row.cause) for row in rows[:_ROWS]]
+    head = ("What is sent", *phrases.SENT_COLUMNS)
+    yield from columns([head, *shown], right=(2, 3))
+    if left := more(rows[_ROWS:]):
+        yield left
 
 
 def _facts(content: Content) -> Iterator[str]:
-    tables = (("inputs", content.inputs), ("outputs", content.outputs))
+    yield from _labelled("Memory", [_memory(content.memory)])
+    tables = (content.inputs, content.outputs)
     rows = [
         (row.name, row.type, row.shard, row.size, "; ".join(row.remarks))
-        for _, table in tables
-        for row in table.rows
+        for table in tables
+        for row in table.rows[:_ARRAYS]
     ]
-    aligned = columns(rows, right=3)
-    for label, table in tables:
-        body = [next(aligned) for _ in table.rows]
-        body += [table.rest] if table.rest else []
-        yield from _labelled(label, body or ["none"])
-    facts = [("memory", content.memory), ("time", content.cost)]
-    facts += [
-        ("finding", f"{found.head}: {found.text}" if found.head else found.text)
-        for found in content.findings
-    ]
-    facts += [("note", note) for note in content.notes]
-    for label, text in (*facts, ("about", " ".join(content.about))):
+    aligned = columns(rows, right=(3,))
+    for table in tables:
+        body = [next(aligned) for _ in table.rows[:_ARRAYS]]
+        rest = smaller(table.rows[_ARRAYS:], table.noun)
+        yield from _labelled(table.label, [*body, *filter(None, [rest])] or [table.summary])
+
+
+def _memory(parts: Sequence[str]) -> str:
+    return f"{parts[0]}: {', '.join(parts[1:])}" if parts[1:] else parts[0]
+
+
+def _remarks(content: Content) -> Iterator[str]:
+    facts = [("Time", content.cost), *(("Note", note) for note in content.notes)]
+    for label, text in (*facts, ("About", " ".join(content.about))):
         # Wrapped with the label's width, since lines are as long as the page.
         yield from _labelled(label, [line[_LABEL:] for line in wrapped(text, _LABEL, _LABEL)])
 

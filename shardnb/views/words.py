@@ -10,9 +10,12 @@ from shardnb.report.cost import Cost
 from shardnb.report.spec import spec_text
 from shardnb.terms.causes import ASKERS, REASONS, Asker
 from shardnb.terms.collectives import KINDS
+from shardnb.terms.roles import ROLES, Strategy
 from shardnb.views.formatting import clean, count, seconds, size
 
-DERIVED = "JAX calls it in the derivative of what the program calls."
+DERIVED = "Autodiff added this for a collective that you wrote."
+_BEGINNINGS = ("a", "an", "both", "dimension", "each", "every", "it", "no", "the", "this", "why")
+FULL_REMAT = "full rematerialization"
 
 # Of compute the lower bound is known, and of memory the upper one.
 _BOUNDS = {"compute": ">= ", "memory": "<= ", "communication": ""}
@@ -26,10 +29,20 @@ def asked(collective: Collective) -> Asker:
 
 
 def cause(collective: Collective) -> str:
-    """Say who asked and why, in a few words: `inferred, partial-sum`."""
-    flag = "full rematerialisation" if collective.full_remat else None
-    words = [asked(collective), collective.reason, flag]
-    return clean(", ".join(word for word in words if word))
+    """Say why it is there, in a few words: `typical of FSDP`, `completes a partial sum`."""
+    strategy, asker = typical(collective), asked(collective)
+    if collective.full_remat:
+        return FULL_REMAT
+    if strategy is not None:
+        return f"typical of {strategy}"
+    if asker in ("called", "requested") or collective.reason is None:
+        return ASKERS[asker].prose
+    return REASONS[collective.reason].prose
+
+
+def typical(collective: Collective) -> Strategy | None:
+    """Give the strategy that sends such collectives, None where none is known to."""
+    return ROLES[collective.role].typical if collective.role else None
 
 
 def over(collective: Collective) -> str:
@@ -65,10 +78,10 @@ def trips(collective: Collective) -> str:
 
 
 def sends(collectives: Sequence[Collective]) -> str:
-    """Say what one device sends for these, in a run."""
+    """Say what one device sends for these per run: `256 KiB x4`, `3.0 MiB in 12`."""
     if len(collectives) == 1:
-        return f"sends {size(collectives[0].wire_bytes)}{trips(collectives[0])}"
-    return f"sends {sent(collectives)} in all"
+        return f"{size(collectives[0].wire_bytes)}{trips(collectives[0])}"
+    return f"{sent(collectives)} in {len(collectives):,}"
 
 
 def sent(collectives: Sequence[Collective]) -> str:
@@ -99,18 +112,36 @@ def _is_file(sources: Sequence[Source]) -> bool:
     return bool(sources) and sources[0].name.endswith(".py")
 
 
+def innermost(collective: Collective, report: Report) -> Location | None:
+    """Give the line that the reader knows best: the innermost one whose text the report holds."""
+    shown = (frame for frame in collective.frames if is_shown(frame, report))
+    return next(shown, home(collective, report))
+
+
+def code_at(place: Location | None, report: Report) -> str:
+    """Give the text of a line, "" where it is not known."""
+    if place is None or not 0 <= place.source < len(report.sources):
+        return ""
+    return clean(report.sources[place.source].line(place.line).strip())
+
+
 def inside(collectives: Sequence[Collective]) -> str:
-    """Say in which module they stand: ` in Net/Dense_0`, ` in Net/Dense_* (4 modules)`, or ""."""
-    modules = {collective.module for collective in collectives} - {""}
+    """Say in which module they are: ` in Net/Dense_0`, ` in Net/Dense_* (4 modules)`, or ""."""
+    modules = {module_of(collective) for collective in collectives} - {""}
     if len(modules) <= 1:
         return "".join(f" in {clean(module)}" for module in modules)
     alike = {like_module(collective) for collective in collectives}
     return f" in {clean(alike.pop())} ({len(modules):,} modules)" if len(alike) == 1 else ""
 
 
+def module_of(collective: Collective) -> str:
+    """Give the module's path without the scopes that `jnp.einsum` names after its subscripts."""
+    return "/".join(step for step in collective.module.split("/") if "->" not in step)
+
+
 def like_module(collective: Collective) -> str:
     """Give a module's path with a star for each number: the layers of a model are told together."""
-    return re.sub(r"\d+", "*", collective.module)
+    return re.sub(r"\d+", "*", module_of(collective))
 
 
 def is_shown(place: Location, report: Report) -> bool:
@@ -138,26 +169,49 @@ def phase(collective: Collective) -> str:
 def because(collective: Collective) -> str:
     """Say why it is there, in one sentence, or that it is not known."""
     if collective.why:
-        sentence = clean(collective.why.strip())
-        return sentence if sentence.endswith((".", "!", "?", ")")) else f"{sentence}."
+        return sentence(clean(collective.why.strip()))
     if collective.reason is None and asked(collective) == "called":
-        return ASKERS["called"].sentence.lower()
+        return ASKERS["called"].sentence
     detail = f" ({clean(collective.detail)})" if collective.reason and collective.detail else ""
     moved = ", ".join(filter(None, (made(collective), used(collective))))
     clause = REASONS[collective.reason or "unknown"].clause
-    return f"{clause}{detail}{f': {moved}' if moved else ''}."
+    return sentence(f"{clause}{detail}{f': {moved}' if moved else ''}")
+
+
+def reason(collective: Collective) -> str:
+    """Say why it is there without naming it, for what stands under its name."""
+    said, name = because(collective), f"{clean(collective.kind)}{over(collective)}"
+    if not said.lower().startswith(name):
+        return said
+    depth = 0
+    for i, char in enumerate(said):
+        depth += (char in "([{") - (char in ")]}")
+        if not depth and said.startswith(": ", i):
+            return sentence(said[i + 2 :])
+    return said
+
+
+def sentence(text: str) -> str:
+    """End a text with a full stop, and begin it with a capital where a word begins it.
+
+    A name of the user's stays as it is.
+    """
+    begun = text[:1].upper() + text[1:] if text.split(" ", 1)[0] in _BEGINNINGS else text
+    return begun if begun.endswith((".", "!", "?", ")")) else f"{begun}."
 
 
 def made(collective: Collective) -> str:
-    """Say what is moved and how it lies: `h lies as P('data')`; "" where that is not known."""
+    """Say what is moved: `h is sharded as P('data')`; "" where that is not known."""
     if not collective.producer:
         return ""
     spec = collective.producer_spec
-    return clean(collective.producer + ("" if spec is None else f" lies as {spec_text(spec)}"))
+    return clean(
+        collective.producer + ("" if spec is None else f" is sharded as {spec_text(spec)}")
+    )
 
 
 def used(collective: Collective) -> str:
-    """Say who uses it and how it must lie there: `y needs it as P()`; "" where nobody is known."""
+    """Say who uses it, and with which sharding: `y needs it as P()`; "" where nobody is known."""
     consumer, needed = collective.consumer, collective.needed_spec
     # A partial sum is the operation's own result: nobody has used it yet.
     own = (collective.producer or "").startswith(f"result of {consumer}")
@@ -172,72 +226,69 @@ def further(collective: Collective) -> tuple[str, ...]:
     # What a derivative calls, nobody wrote as it is.
     derived = asker == "called" and collective.phase == "backward"
     asker_sentence = DERIVED if derived else ASKERS[asker].sentence
-    said = [] if because(collective).endswith(asker_sentence.lower()) else [asker_sentence]
+    said = [] if because(collective).endswith(asker_sentence) else [asker_sentence]
     if collective.full_remat:
-        said.append("Full rematerialisation: the whole array is gathered, then cut again.")
+        said.append("Full rematerialization: the array is gathered in full, then sharded again.")
     if collective.trips is None:
         least = collective.least_trips
         times = f"at least {'once' if least == 1 else f'{least:,} times'} " if least else ""
         said.append(f"It runs {times}in a loop whose trip count is not known.")
     if "conditional" in collective.within:
-        said.append("It stands in a branch: it runs only where that is taken.")
+        said.append("It is in a conditional: it runs only if its branch is taken.")
     if collective.combined_with:
         others = count(len(collective.combined_with), "other collective")
-        said.append(f"Sent together with {others}, as one exchange.")
+        said.append(f"Sent together with {others} in one message.")
     said += _sending(collective)
     if collective.seconds is not None:
-        said.append(f"About {seconds(collective.seconds)} for one execution, by a formula.")
+        said.append(
+            f"One execution takes about {seconds(collective.seconds)} (estimated by formula)."
+        )
     if collective.fixes == ():
-        said.append("No edit that was tried removes it.")
+        said.append("None of the edits that were tried removes it.")
     return tuple(filter(None, said))
 
 
 def _sending(collective: Collective) -> list[str]:
-    """Say how the compiler sends it, and what a device does meanwhile."""
+    """Say how the compiler sends it, and what a device computes at the same time."""
     said = []
     if collective.made_as:
-        made = f"the compiler changed the partitioner's {collective.made_as}"
-        said.append(clean(f"Sent as {collective.kind}: {made}."))
+        made = f"The partitioner made an {collective.made_as} of it; the compiler sends"
+        said.append(clean(f"{made} it as {collective.kind}."))
     if collective.algorithm:
-        said.append(clean(f"The compiler's way of sending it: {collective.algorithm}."))
+        said.append(clean(f"Algorithm: {collective.algorithm}."))
     if (overlap := collective.overlap) is not None:
         names = f" ({', '.join(overlap.names)})" if overlap.names else ""
         ops = count(overlap.ops, "operation")
-        said.append(clean(f"Asynchronous: {ops} scheduled while it runs{names}."))
+        said.append(clean(f"Asynchronous: {ops} run at the same time{names}."))
     return said
 
 
-def fix(edit: Fix) -> str:
-    """Write a compiled edit with what it changes."""
-    return f"{clean(edit.edit)}  ({effect(edit)})"
-
-
 def effect(edit: Fix) -> str:
-    """Say what a compiled edit changes: `no collective, +128 KiB a device; compiled`."""
-    before, after = edit.collectives
-    sends = f"sends {size(edit.wire_bytes[1])}, not {size(edit.wire_bytes[0])}"
-    fewer = "" if after == before else f", not {before:,}"
-    left = "no collective" if not after else f"{count(after, 'collective')}{fewer}, {sends}"
-    more = edit.memory_bytes[1] - edit.memory_bytes[0]
-    return f"{left}, {'-' if more < 0 else '+'}{size(abs(more))} a device; compiled"
+    """Say what a compiled edit changes: `sends 64 KiB, not 256 KiB; +128 KiB memory per device`."""
+    (before, after), more = edit.wire_bytes, edit.memory_bytes[1] - edit.memory_bytes[0]
+    sends = f"sends {size(after)} instead of {size(before)}" if after else "sends nothing"
+    if after == before:
+        sends = "sends as much"
+    sign = "-" if more < 0 else "+"
+    return f"{sends}, {sign}{size(abs(more))} memory per device" if more else sends
 
 
 def bound(cost: Cost) -> str:
     """Say what a step takes on its hardware and what bounds it, in one line."""
     parts = [f"{name} {_BOUNDS[name]}{seconds(took)}" for name, took in cost.parts.items() if took]
     may = "- or ".join(cost.may_bound)
-    limit = f"{may}-bound" if may else "what bounds it is not known"
-    left = f"; {count(cost.unpriced, 'collective')} without seconds" if cost.unpriced else ""
-    left += f"; {count(cost.uncounted, 'custom call')} not counted" if cost.uncounted else ""
+    limit = f"{may}-bound" if may else "bound not known"
+    left = f"; without {count(cost.unpriced, 'collective')}" if cost.unpriced else ""
+    left += f"; without {count(cost.uncounted, 'custom call')}" if cost.uncounted else ""
     as_if = "as if on " if cost.assumed else "on "
     axes = f" ({_by(cost.by_axis)})" if len(cost.by_axis) > 1 else ""
-    return clean(f"{as_if}{cost.hardware}: {limit}: {', '.join(parts)}{axes}, by formulas{left}")
+    return clean(f"{as_if}{cost.hardware}: {limit}, {', '.join(parts)}{axes}, estimated{left}")
 
 
 def estimated(cost: Cost) -> tuple[str, ...]:
     """Say how a step's seconds come about: the parts, the links, the formulas, the sources."""
     phases = [f"communication by phase: {_by(cost.by_phase)}"] if len(cost.by_phase) > 1 else []
-    links = [f"{axes} exchanges over {ride}" for axes, ride in cost.links.items()]
+    links = [f"{axes} communicates over {ride}" for axes, ride in cost.links.items()]
     return tuple(map(clean, (*phases, *links, *cost.assumptions)))
 
 

@@ -20,8 +20,8 @@ from shardnb.report import Report
 from shardnb.report.spec import spec_text
 from shardnb.terms.axis_types import AXIS_TYPES
 from shardnb.views import html, live, text
-from shardnb.views.content import summary
 from shardnb.views.formatting import clean, seconds, size
+from shardnb.views.verdict import verdict
 from shardnb.widgets.base import Live
 from shardnb.widgets.codes import codes_of
 from shardnb.widgets.exploration import Subject, subject_of
@@ -291,10 +291,10 @@ def _no_preview(why: str, plan: MeshPlan) -> dict[str, Any]:
 
 
 def _summary(report: Report, differs: Sequence[str]) -> str:
-    """Say what a device sends and holds, in a line, and what the preview said otherwise."""
-    held = f"; a device holds {size(report.memory.total)}" if report.memory else ""
-    other = f" The preview said otherwise: {'; '.join(differs)}." if differs else ""
-    return f"{summary(report)}{held}.{other}"
+    """Say what a device sends and holds, in a line, and what the preview had otherwise."""
+    held = f" It holds {size(report.memory.total)}." if report.memory else ""
+    other = f" The preview differed: {'; '.join(differs)}." if differs else ""
+    return f"{verdict(report)[0]}{held}{other}"
 
 
 def _differences(base: Base | None, plan: MeshPlan, report: Report) -> list[str]:

@@ -441,7 +441,7 @@ def test_what_jax_makes_a_constant_is_whole_on_each_device(spec):
     (finding,) = (finding for finding in report.findings if finding.kind == "replicated")
     assert finding.wasted_bytes == (2 << 20) - (256 << 10)  # per device, sharded over all 8
     assert "pass it as an argument, with a spec" in finding.message
-    assert "2.0 MiB of it closed over" in str(report)
+    assert "2.0 MiB closed over" in str(report)
 
 
 def test_constants_of_functions_inside_are_whole_too():

@@ -45,7 +45,7 @@ def test_what_is_on_the_host_is_not_the_devices(jit):
     assert (memory.arguments, memory.host) == (2 * MIB, 2 * MIB)
     assert memory.outputs - MIB < 64
     assert "in pinned_host memory" in str(report)
-    assert "2.0 MiB more on its host" in str(report)
+    assert "2.0 MiB on the host" in str(report)
 
 
 def test_in_specs_and_in_shardings_say_the_memory():

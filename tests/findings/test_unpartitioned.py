@@ -36,8 +36,8 @@ def test_its_mesh_and_shardings_are_read_and_its_collectives_not_known(text):
     assert [value.spec for value in report.inputs] == [(("model",), ("data",)), ((), ())]
     assert [value.shard_shape for value in report.inputs] == [(64, 128), (512, 64)]
     assert not report.partitioned
-    assert "no communication" not in str(report)
-    assert "communication not known: the program is not partitioned yet" in str(report)
+    assert "No communication" not in str(report)
+    assert "Communication is not known: the program is not partitioned yet" in str(report)
     assert sn.Report.from_json(report.to_json()) == report
 
 
@@ -54,7 +54,7 @@ def test_a_program_for_one_device_has_none(capsys):
     text = jax.jit(lambda x: x * 2).lower(jnp.ones(4)).as_text("hlo")
     report = sn.explain_hlo(text)
     assert report.partitioned
-    assert "no communication" in str(report)
+    assert "No communication" in str(report)
 
 
 def test_another_mesh_than_the_texts_is_refused(lowered):

@@ -22,7 +22,7 @@ def test_edits_are_found_and_the_cell_runs_once(ip, run):
     (collective,) = last(ip).collectives
     assert collective.fixes
     assert all(fix.wire_bytes[1] < fix.wire_bytes[0] for fix in collective.fixes)
-    assert "Try: " in str(last(ip))
+    assert "Fix: " in str(last(ip))
     np.testing.assert_allclose(ip.user_ns["h"], ip.user_ns["x"] @ ip.user_ns["W"], rtol=1e-4)
 
 

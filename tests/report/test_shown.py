@@ -17,7 +17,7 @@ def run(code):
 
 def test_a_report_prints_where_only_its_data_was_imported():
     code = "from shardnb.report import Mesh, Report; print(Report('f', Mesh((), (0,))))"
-    assert "no communication" in run(code)
+    assert "No communication." in run(code)
 
 
 def test_the_data_alone_imports_no_view():

@@ -1,5 +1,6 @@
 """What a notebook keeps."""
 
+import json
 import subprocess
 import sys
 
@@ -7,7 +8,7 @@ import msgspec
 
 from shardnb.report import Report
 from shardnb.views import html, text
-from shardnb.views.live import MIME, mimebundle
+from shardnb.views.live import MIME, mimebundle, to_data
 
 
 def test_a_bundle_has_text_html_and_data(report):
@@ -27,10 +28,14 @@ def test_the_data_of_many_collectives_stays_small(many_report):
     assert len(msgspec.json.encode(mimebundle(many_report)[MIME])) < 3_000_000
 
 
-def test_words_weigh_at_most_a_tenth_of_the_data(many_report):
-    bundle = mimebundle(many_report)
-    said = len(msgspec.json.encode(bundle[MIME].pop("said")))
-    assert said <= len(msgspec.json.encode(bundle)) / 10
+def test_words_weigh_at_most_a_third_of_the_data(many_report):
+    data = to_data(many_report)
+    said = len(msgspec.json.encode(data.pop("said")))
+    assert said <= len(msgspec.json.encode(data)) / 3
+
+
+def test_a_report_of_many_collectives_takes_little_of_a_notebook(many_report):
+    assert len(json.dumps(mimebundle(many_report), indent=1)) < 600_000
 
 
 def test_a_notebook_asks_the_report_itself(report):

@@ -18,7 +18,7 @@ def priced():
 
 def test_text_says_in_one_line_what_bounds_the_step(priced):
     # 256 KiB one way over a link of 45 GB/s; 2e9 operations at 197e12 a second.
-    assert "as if on TPU v5e: compute-bound: compute >= 10.2 us, memory <= 1.22 us" in text.render(
+    assert "as if on TPU v5e: compute-bound, compute >= 10.2 us, memory <= 1.22 us" in text.render(
         priced
     )
 
@@ -27,25 +27,26 @@ def test_text_says_both_where_the_bounds_do_not_tell_compute_from_memory():
     # 1e8 bytes at 819e9 a second are an upper bound above what computing takes at least.
     work = Work(flops=2e9, accessed_bytes=1e8)
     shown = text.render(replace(sketch(), work=work).on_hardware("v5e"))
-    assert "TPU v5e: compute- or memory-bound: compute >= 10.2 us, memory <= 122 us" in shown
+    assert "TPU v5e: compute- or memory-bound, compute >= 10.2 us, memory <= 122 us" in shown
 
 
 def test_each_collective_has_its_seconds(priced):
-    assert "About 5.83 us for one execution, by a formula." in text.render(priced)
+    assert "256 KiB, 5.83 us" in text.render(priced)
+    assert "One execution takes about 5.83 us (estimated by formula)." in html.render(priced)
 
 
 def test_html_says_which_links_and_sources_stand_behind(priced):
     shown = html.render(priced)
-    assert "model exchanges over a line of 2 chips along y" in shown
+    assert "model communicates over a line of 2 chips along y" in shown
     assert "a slice of 4x2 chips has no wraparound" in shown
     assert "priced as if for TPU v5e" in shown
 
 
 def test_an_emulated_report_has_no_time():
-    assert "time  " not in text.render(sketch())
+    assert "Time  " not in text.render(sketch())
 
 
 def test_collectives_without_seconds_are_counted(priced):
     cost = replace(priced.cost, unpriced=2)
-    assert "what bounds it is not known" in text.render(replace(priced, cost=cost))
-    assert "2 collectives without" in text.render(replace(priced, cost=cost))
+    assert "bound not known" in text.render(replace(priced, cost=cost))
+    assert "without 2 collectives" in text.render(replace(priced, cost=cost))

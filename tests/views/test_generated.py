@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from shardnb.terms.causes import ASKERS
 from shardnb.terms.collectives import KINDS
+from shardnb.views.palette import TONES
 
 ROOT = Path(__file__).parents[2] / "labextension"
 GENERATED = ROOT / "src" / "generated"
@@ -91,7 +91,7 @@ def test_typescript_has_no_sentence(generate, path):
     assert [text for text in found if text not in names] == []
 
 
-def test_the_front_end_knows_each_kind_and_each_asker(generate):
+def test_the_front_end_knows_each_kind_and_each_colour(generate):
     text = generate.generated()["vocabulary.ts"]
-    for name in (*KINDS, *ASKERS):
+    for name in (*KINDS, *TONES):
         assert f'  "{name}": ' in text

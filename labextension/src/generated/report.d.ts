@@ -11,9 +11,10 @@ export type Direction = "forward" | "backward" | "sideways";
 export type Stop = "reduction" | "whole-axis" | "conflict" | "constraint" | "reshape";
 export type AxisType = "auto" | "explicit" | "manual";
 export type ArrayText = "type" | "held" | "copies" | "remarks" | "why";
-export type CollectiveText = "name" | "array" | "size" | "trips" | "asked" | "cause" | "grouping" | "at" | "home" | "effects" | "because" | "further" | "made" | "used";
+export type CollectiveText = "name" | "array" | "size" | "trips" | "cause" | "grouping" | "at" | "home" | "because" | "further" | "made" | "used";
 export type AskedBy = "called" | "requested" | "inferred";
 export type Ring = "all but its own" | "a result for each other" | "there and back" | "all";
+export type Tone = "neutral" | "amber" | "red";
 
 export interface Axis {
   name: string;
@@ -22,10 +23,12 @@ export interface Axis {
 }
 
 export interface Badge {
-  id: number;
+  ids: string;
   head: string;
   sends: string;
   mark: string;
+  cause: string;
+  tone: Tone;
 }
 
 export interface Blocked {
@@ -33,6 +36,12 @@ export interface Blocked {
   value: string;
   reason: Stop;
   why: string;
+}
+
+export interface Change {
+  name: string;
+  before: string | null;
+  after: string | null;
 }
 
 export interface Collective {
@@ -93,11 +102,14 @@ export interface Cost {
   assumed: boolean;
   unpriced: number;
   uncounted: number;
+  memory_size: number | null;
 }
 
-export interface Drawn {
-  kept: readonly number[];
-  rest: string;
+export interface Diff {
+  changes: readonly Change[];
+  kinds: readonly KindChange[];
+  wire_bytes: readonly [number, number];
+  memory: readonly [number, number] | null;
 }
 
 export interface Finding {
@@ -119,6 +131,13 @@ export interface Fix {
   wire_bytes: readonly [number, number];
   memory_bytes: readonly [number, number];
   location: Location | null;
+}
+
+export interface KindChange {
+  kind: Kind;
+  number: number;
+  wire_bytes: number;
+  at_least: boolean;
 }
 
 export interface LedLine {
@@ -164,6 +183,12 @@ export interface Origin {
   after: number | null;
 }
 
+export interface Outcome {
+  option: "check" | "forbid";
+  passed: boolean | null;
+  words: readonly string[];
+}
+
 export interface Overlap {
   ops: number;
   names: readonly string[];
@@ -187,6 +212,8 @@ export interface Report {
   cost: Cost | null;
   partitioned: boolean;
   complete: boolean;
+  outcomes: readonly Outcome[];
+  since: Diff | null;
   run: Run;
   texts: Readonly<Record<string, string>>;
   version: number;
@@ -201,19 +228,55 @@ export interface Run {
 
 export interface Said {
   header: readonly string[];
-  summary: string;
-  filtered: string;
-  memory: readonly string[];
+  verdict: string;
   about: string;
+  memory: readonly string[];
+  inputs: SaidArrays;
+  outputs: SaidArrays;
+  values: SaidArrays;
+  changed: string;
+  outcomes: readonly (readonly [string, boolean | null])[];
+  points: readonly SaidPoint[];
+  rows: readonly SaidRow[];
   cost: string;
   assumptions: readonly string[];
-  findings: readonly (readonly [string, string])[];
-  inputs: Drawn;
-  outputs: Drawn;
   lines: readonly (readonly LedLine[])[];
   arrays: Readonly<Record<string, Column>>;
   arrivals: Column | null;
   collectives: Readonly<Record<string, Column>>;
+}
+
+export interface SaidArrays {
+  summary: string;
+  names: readonly string[];
+  sizes: readonly string[];
+  members: readonly string[];
+}
+
+export interface SaidEdit {
+  code: string;
+  effect: string;
+  compiled: boolean;
+}
+
+export interface SaidPoint {
+  head: string;
+  cost: string;
+  cause: string;
+  tone: Tone;
+  ids: string;
+  edits: readonly SaidEdit[];
+  finding: number;
+}
+
+export interface SaidRow {
+  ids: string;
+  name: string;
+  what: string;
+  times: string;
+  sends: string;
+  cause: string;
+  tone: Tone;
 }
 
 export interface Source {

@@ -1,6 +1,6 @@
 // Generated from shardnb by labextension/generate.py. Do not edit.
 
-import type { Asker, Kind, Ring } from './report';
+import type { Kind, Ring, Tone } from './report';
 
 export const MIME_TYPE = "application/vnd.shardnb.report.v1+json" as const;
 
@@ -37,34 +37,27 @@ export const KINDS: Record<Kind, { ring: Ring; inPairs: boolean }> = {
   }
 };
 
-/** The ground and the text of each asker's label. */
-export const ASKER_COLOURS: Record<Asker, readonly [string, string]> = {
-  "called": [
-    "#cfe2ff",
-    "#0b2e66"
+/** The ground and text of labels, by cost and cause, and what the colours mean. */
+export const TONES: Record<Tone, readonly [string, string]> = {
+  "neutral": [
+    "#dfe3e8",
+    "#22262b"
   ],
-  "requested": [
-    "#fde7b0",
-    "#4a3800"
+  "amber": [
+    "#fbd38d",
+    "#4a2f00"
   ],
-  "inferred": [
-    "#f9d2cf",
-    "#651410"
-  ],
-  "made by the partitioner": [
-    "#dcdcdc",
-    "#222222"
-  ],
-  "asker unknown": [
-    "#dcdcdc",
-    "#222222"
+  "red": [
+    "#f5a3a0",
+    "#5c0b08"
   ]
 };
 
-export const OTHER_COLOURS = [
-  "#dcdcdc",
-  "#222222"
-] as const;
+export const LEGEND: Record<Tone, string> = {
+  "neutral": "typical of a strategy, called, or completing a partial sum",
+  "amber": "a reshard that you did not write",
+  "red": "the largest cost, or full rematerialization"
+};
 
 export const HUES = [
   "#8ecae6",
@@ -81,33 +74,6 @@ export const INK = "#1b1b1b" as const;
 
 export const EMPTY = "#c8c8c8" as const;
 
-export const SIZES: readonly (readonly [number, string])[] = [
-  [
-    1024,
-    "1.0 KiB"
-  ],
-  [
-    65536,
-    "64 KiB"
-  ],
-  [
-    1048576,
-    "1.0 MiB"
-  ],
-  [
-    16777216,
-    "16 MiB"
-  ],
-  [
-    268435456,
-    "256 MiB"
-  ],
-  [
-    1073741824,
-    "1.0 GiB"
-  ]
-];
-
 /** What fields hold that the data leaves out, and which parts fields are made of. */
 export const SHAPES: Record<string, { defaults: object; parts: Record<string, string> }> = {
   "Axis": {
@@ -117,10 +83,17 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
     "parts": {}
   },
   "Badge": {
-    "defaults": {},
+    "defaults": {
+      "cause": "",
+      "tone": "neutral"
+    },
     "parts": {}
   },
   "Blocked": {
+    "defaults": {},
+    "parts": {}
+  },
+  "Change": {
     "defaults": {},
     "parts": {}
   },
@@ -179,16 +152,25 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "assumptions": [],
       "assumed": false,
       "unpriced": 0,
-      "uncounted": 0
+      "uncounted": 0,
+      "memory_size": null
     },
     "parts": {}
   },
-  "Drawn": {
+  "Diff": {
     "defaults": {
-      "kept": [],
-      "rest": ""
+      "changes": [],
+      "kinds": [],
+      "wire_bytes": [
+        0,
+        0
+      ],
+      "memory": null
     },
-    "parts": {}
+    "parts": {
+      "changes": "Change",
+      "kinds": "KindChange"
+    }
   },
   "Finding": {
     "defaults": {
@@ -214,6 +196,12 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
     "parts": {
       "location": "Location"
     }
+  },
+  "KindChange": {
+    "defaults": {
+      "at_least": false
+    },
+    "parts": {}
   },
   "LedLine": {
     "defaults": {
@@ -265,6 +253,12 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "steps": "Step"
     }
   },
+  "Outcome": {
+    "defaults": {
+      "words": []
+    },
+    "parts": {}
+  },
   "Overlap": {
     "defaults": {
       "ops": 0,
@@ -289,6 +283,8 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "cost": null,
       "partitioned": true,
       "complete": true,
+      "outcomes": [],
+      "since": null,
       "run": {},
       "texts": {},
       "version": 1
@@ -305,6 +301,8 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "typed": "TypedLine",
       "work": "Work",
       "cost": "Cost",
+      "outcomes": "Outcome",
+      "since": "Diff",
       "run": "Run"
     }
   },
@@ -319,24 +317,58 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
   },
   "Said": {
     "defaults": {
+      "changed": "",
+      "outcomes": [],
+      "points": [],
+      "rows": [],
       "cost": "",
       "assumptions": [],
-      "findings": [],
-      "inputs": {},
-      "outputs": {},
       "lines": [],
       "arrays": {},
       "arrivals": null,
       "collectives": {}
     },
     "parts": {
-      "inputs": "Drawn",
-      "outputs": "Drawn",
+      "inputs": "SaidArrays",
+      "outputs": "SaidArrays",
+      "values": "SaidArrays",
+      "points": "SaidPoint",
+      "rows": "SaidRow",
       "lines": "LedLine",
       "arrays": "*Column",
       "arrivals": "Column",
       "collectives": "*Column"
     }
+  },
+  "SaidArrays": {
+    "defaults": {
+      "names": [],
+      "sizes": [],
+      "members": []
+    },
+    "parts": {}
+  },
+  "SaidEdit": {
+    "defaults": {
+      "compiled": true
+    },
+    "parts": {}
+  },
+  "SaidPoint": {
+    "defaults": {
+      "ids": "",
+      "edits": [],
+      "finding": -1
+    },
+    "parts": {
+      "edits": "SaidEdit"
+    }
+  },
+  "SaidRow": {
+    "defaults": {
+      "tone": "neutral"
+    },
+    "parts": {}
   },
   "Source": {
     "defaults": {
@@ -408,7 +440,7 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
 };
 
 export const REPORT = {
-  "notReport": "this is no report: {why}",
+  "notReport": "this is not a report: {why}",
   "noVersion": "it has no version number",
   "tooNew": "the report has version {version}, and this view reads up to {known}: update shardnb to see it",
   "noWords": "the report was saved by an older shardnb, without the words of this view: run its cell again",
@@ -416,26 +448,24 @@ export const REPORT = {
   "notList": "{part} is not a list",
   "theData": "the data",
   "aPart": "a part of it",
-  "otherDevices": "its mesh of {size} places has other devices",
-  "otherRank": "the array {name} has parts of another rank",
+  "otherDevices": "its mesh of {size} positions has other devices",
+  "otherRank": "the array {name} has shards of another rank",
   "noGroups": "collective {id} has no groups",
   "noAxis": "its mesh has no axis {name}",
-  "arrays": "Where the arrays lie",
-  "values": "Arrays inside the program",
-  "types": "The placement in each line's types",
+  "open": "Open in side panel",
+  "rest": "What is sent, arrays, memory",
+  "arrays": "Array shardings",
+  "values": "Values inside the program",
+  "types": "Shardings in the types of each line",
   "inserted": "inserted by JAX",
   "mesh": "Mesh",
-  "input": "input",
-  "output": "output",
-  "memory": "memory",
-  "time": "time",
-  "assumed": "what is assumed",
-  "finding": "finding",
-  "details": "details",
-  "note": "note",
-  "about": "about",
+  "memory": "Memory",
+  "time": "Time",
+  "notes": "Notes",
+  "passed": "passed",
+  "failed": "failed",
   "notKnown": "not known",
-  "none": "none",
+  "details": "details",
   "copy": "copy",
   "copied": "copied",
   "notAllowed": "not allowed",
@@ -447,58 +477,66 @@ export const REPORT = {
   "line": "line {line}",
   "lineIn": "line {line} of {source}",
   "lambda": "lambda {binds}",
-  "collectives": "Collectives",
-  "kind": "kind",
-  "axis": "axis",
-  "asked": "asked by",
-  "least": "sends at least",
-  "any": "any",
-  "columnKind": "collective",
-  "columnResult": "result",
-  "columnSends": "sends",
-  "columnAsked": "asked by, why",
-  "columnLine": "line",
-  "hint": "Point at an array: the mesh shows which block of it each device holds.",
-  "sends": "sends {size}{trips}",
+  "morePoints": [
+    "{number} more to look at",
+    "{number} more to look at"
+  ],
+  "fix": "Fix:",
+  "try": "Try:",
+  "compiled": "[compiled]",
+  "notCompiled": "[not compiled]",
+  "sent": "What is sent",
+  "columnFor": "for",
+  "columnTimes": "times",
+  "columnSends": "per run",
+  "columnWhy": "why",
+  "moreRows": [
+    "show {number} more row",
+    "show {number} more rows"
+  ],
+  "filtered": "{shown} of {all} collectives",
+  "showAll": "show all",
+  "member": "{number} of {all}",
+  "previous": "previous",
+  "next": "next",
   "exchange": "{grouping}: {array} on each device, sends {size}{trips}",
-  "calls": "How the program gets there",
+  "calls": "Call stack",
   "call": "{line} in {function}",
   "inside": "inside {part}",
-  "raw": "As the compiler writes it",
+  "raw": "HLO",
   "operation": "operation {name}",
-  "try": "Try: ",
   "play": "Play {kind}",
   "close": "Close",
   "pause": "pause",
   "playOn": "play",
   "back": "step back",
   "on": "step on",
-  "exchangeStep": "Step of the exchange",
-  "before": "before the exchange",
-  "beforeSums": "before: each device holds a partial sum of every block",
+  "exchangeStep": "Step of the collective",
+  "before": "before it starts",
+  "beforeSums": "before: each device holds a partial sum of each block",
   "step": "step {step} of {all}: {said}",
-  "lastStep": "step {step} of {all}: {said}; that is all",
+  "lastStep": "step {step} of {all}: {said}; done",
   "sentEach": [
     "Each device sends {number} block, {size} in all. ",
     "Each device sends {number} blocks, {size} in all. "
   ],
   "sentA": [
-    "A device sends {number} block, {size} in all. ",
-    "A device sends {number} blocks, {size} in all. "
+    "Some devices send {number} block, {size} in all. ",
+    "Some devices send {number} blocks, {size} in all. "
   ],
   "standFor": "{drawn} devices stand for the {all} of a group. ",
-  "allGroups": "All groups do the same at once. ",
-  "assumes": "This is the way that the numbers assume; the hardware may take another.",
-  "swap": "pairs of devices swap the blocks that they have for each other",
-  "goesOn": "the block goes on to the next device",
-  "adds": "each device sends a block to the next, which adds its own part",
+  "allGroups": "All groups do the same at the same time. ",
+  "assumes": "The bytes are estimated for this ring algorithm.",
+  "swap": "pairs of devices swap the blocks that they hold for each other",
+  "goesOn": "the block is passed on to the next device",
+  "adds": "each device sends a block to the next, which adds its own partial sum",
   "passesSum": "each device sends a copy of a finished block to the next",
   "passes": "each device sends a copy of a block to the next",
   "toPartner": "each device sends its block to its partner",
-  "spread": "Step through the propagation of placements",
-  "firstStep": "before the first step: what inputs, outputs and constraints say",
-  "notKnownWhen": "not known when",
-  "moment": "the split over {axis} goes {direction} through {op}{at}{aside}, from {source} to {target}",
+  "spread": "Step through the propagation of shardings",
+  "firstStep": "before the first step: the shardings of inputs, outputs and constraints",
+  "notKnownWhen": "time not known",
+  "moment": "the sharding over {axis} propagates {direction} through {op}{at}{aside}, from {source} to {target}",
   "toOther": " (to its other operand)",
   "stepAt": " at line {line}",
   "stepAtIn": " at line {line} of {source}",
@@ -507,26 +545,26 @@ export const REPORT = {
   "dim": "dim {dim}: {place}",
   "dimOver": "dim {dim} over {axes}",
   "dimIn": "dim {dim} in {parts}",
-  "dimWhole": "dim {dim} whole",
+  "dimWhole": "dim {dim} not sharded",
   "nobody": "none",
   "times": "x{number}",
   "listedTimes": "{listed} (x{number})",
   "some": "{first} ... {last} ({number})",
   "someOf": "{first} ... {last}",
-  "whoExchanges": "Who exchanges",
-  "whoHolds": "Who holds what",
+  "whoExchanges": "Communicating devices",
+  "whoHolds": "Devices by shard",
   "groups": "{name}: {grouping}",
   "groupsAlong": "{name}: {grouping} along {axes}",
-  "byBlock": "{name}: by the block that each device holds",
-  "byNothing": "{name}: where it lies is not known",
-  "holdersTitle": "Each device by the block of {name} that it holds",
+  "byBlock": "{name}: by the shard that each device holds",
+  "byNothing": "{name}: sharding not known",
+  "holdersTitle": "Each device by the shard of {name} that it holds",
   "meshTitle": "The devices of the mesh",
   "device": "device {id}",
   "deviceAt": "device {id} ({place})",
   "chip": "at ({coords})",
   "holds": "holds {block}",
   "group": "in group {name}: {devices}",
-  "noPart": "takes no part",
+  "noPart": "does not take part",
   "sendsTo": "sends to {devices}",
   "receives": "receives from {devices}",
   "block": [
@@ -535,7 +573,7 @@ export const REPORT = {
   ],
   "nowhere": "{block} on no device",
   "partial": "partial sums of {block}",
-  "ownValue": "each device's own {block}",
+  "ownValue": "per-device values of {block}",
   "beside": "next to it: {parts}",
   "both": "{one} and {other}",
   "alongAxis": "{devices} along {axis}",
@@ -544,24 +582,25 @@ export const REPORT = {
 
 export const EDITOR = {
   "panel": "Sharding report",
-  "panelCaption": "The last sharding report of the notebook",
+  "panelCaption": "The last sharding report of this notebook",
   "openCommand": "Show the Last Sharding Report",
-  "openCaption": "What the last %%shard cell sends between devices, who asked for it, and why",
+  "openCaption": "What the last %%shard cell sends between devices, and why",
   "badgesCommand": "Show Collectives at Their Lines",
-  "typesCommand": "Show Placements behind Names",
+  "typesCommand": "Show Shardings after Names",
   "category": "Sharding",
   "purpose": "Shows what a cell sends between devices at its lines and in a panel.",
   "rendererPurpose": "Shows a shardnb report, live.",
   "noReport": "No report in this notebook yet. Run a cell that begins with ",
   "example": "%load_ext shardnb\n%mesh data=4,model=2\n\n%%shard x=P('data', 'model') W=P('model')\ny = x @ W",
-  "markTitle": "{head}: {sends}; {cause}",
-  "markLabel": "{title}. Show it in the report.",
+  "markTitle": "{head}, {sends}: {cause}",
+  "markLabel": "{title}. Show in the report.",
+  "briefCommand": "Show Short Reports",
   "noSettings": "shardnb: no settings"
 } as const;
 
 export const WIDGETS = {
   "noView": "no view {name}",
-  "inputs": "Where the inputs lie",
+  "inputs": "Input shardings",
   "moreInputs": [
     "and {number} more input",
     "and {number} more inputs"
@@ -579,10 +618,10 @@ export const WIDGETS = {
   "dimension": "{name}, dimension {dim} of {size}",
   "dim": "dim {dim} ({size})",
   "scalar": "scalar",
-  "whole": "whole",
-  "splitOver": "{axes}: {size} each",
-  "doesNotDivide": "{axes}: does not divide",
-  "alone": "This report came without its function, so that its plan cannot be changed here: sn.explore(fn, *args, mesh=...) compiles other plans.",
+  "whole": "not sharded",
+  "splitOver": "{axes}: {size} per device",
+  "doesNotDivide": "{axes}: not divisible",
+  "alone": "This report has no function to recompile, so its plan cannot be changed here: sn.explore(fn, *args, mesh=...) compiles other plans.",
   "pin": "pin this plan",
   "stop": "stop",
   "stateAsked": "asked",
@@ -592,16 +631,16 @@ export const WIDGETS = {
   "stateStopped": "stopped",
   "asking": "Asking Shardy ...",
   "late": "The kernel has not answered yet: it may be running a cell.",
-  "stopped": "Stopped. What is sent below is of the plan that was compiled last.",
-  "stale": "What is sent is still that of the plan that was compiled last.",
-  "before": "The pictures are of the plan before.",
+  "stopped": "Stopped. What is sent below belongs to the last plan that was compiled.",
+  "stale": "What is sent below still belongs to the last plan that was compiled.",
+  "before": "The pictures show the previous plan.",
   "sends": "What the compiled program sends",
   "guess": "Guess what each line sends, then see",
   "wholeReport": "The whole report of the compiled program",
-  "code": "The code that gives this plan",
+  "code": "Code for this plan",
   "pins": "Pinned plans",
   "plan": "plan",
-  "toDo": "what to do",
+  "toDo": "action",
   "least": "least",
   "show": "show",
   "unpin": "unpin",
@@ -611,17 +650,17 @@ export const WIDGETS = {
   "question": "Question {number} of {all}",
   "itSends": "It sends ",
   "over": "over",
-  "noLine": "A collective stands at no known line.",
+  "noLine": "The line of one collective is not known.",
   "wholeProgram": "What does this program send?",
   "questionLine": "Line {line}: ",
-  "oneOf": " It sends {all} different collectives: name one of them, in any order.",
-  "oneMore": " It sends {all} different collectives: name another one.",
+  "oneOf": " It sends {all} different collectives: name one, in any order.",
+  "oneMore": " It sends {all} different collectives: name another.",
   "whatSent": " What does it send?",
   "right": "Right.",
   "rightKind": "The right kind, over other axes.",
   "wrong": "Not quite.",
   "truth": " It is {name}, {grouping}.",
-  "truthNothing": " Nothing: every device has what it needs.",
+  "truthNothing": " Nothing: each device has what it needs.",
   "again": "start again",
   "next": "next",
   "score": "{right} of {all} right",
@@ -631,22 +670,22 @@ export const WIDGETS = {
   "asItIs": "as it is",
   "write": "write ",
   "or": "or ",
-  "shards": "Arrays: whole, and as the body of one device sees them",
+  "shards": "Arrays: global shape, and per device as the body sees it",
   "shardArray": "array",
   "shardSpec": "spec",
-  "shardWhole": "whole",
-  "shardLocal": "one device",
-  "shardVaries": "may differ along",
+  "shardWhole": "global",
+  "shardLocal": "per device",
+  "shardVaries": "varies over",
   "in": "in",
   "out": "out",
-  "same": "none: the same everywhere",
+  "same": "none: equal on all devices",
   "notTracked": "not tracked by JAX",
-  "lines": "What may differ, line by line",
+  "lines": "Varying values, line by line",
   "insertedNote": "  (inserted by JAX)",
   "steps": "The checks, in order",
   "ok": "ok",
   "no": "no",
   "notReached": "not reached",
   "notChecked": "not checked",
-  "ownWords": "JAX's own words: {error}"
+  "ownWords": "JAX's message: {error}"
 } as const;

@@ -184,7 +184,7 @@ class BadgeWidget extends WidgetType {
     const button = document.createElement('button');
     button.type = 'button';
     button.className = 'shardnb-mark';
-    paint(button, mark.asked);
+    paint(button, mark.tone);
     button.textContent = mark.text;
     button.title = mark.title;
     button.setAttribute('aria-label', fill(EDITOR.markLabel, { title: mark.title }));

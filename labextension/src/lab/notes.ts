@@ -1,20 +1,19 @@
 /** What a report says at the lines of a notebook's cells. */
 
-import type { Asker, Badge, LedLine } from '../generated/report';
+import type { Badge, LedLine, Tone } from '../generated/report';
 import { EDITOR } from '../generated/vocabulary';
-import { Collective, Report, Value } from '../view/report';
+import { Report, Value, numbers } from '../view/report';
 import { fill } from '../view/slots';
 
 /** A collective, or some alike, at the end of a line. */
 export interface Mark {
   text: string;
   title: string;
-  /** Who asked; null for several askers. */
-  asked: Asker | null;
-  /** The cell whose output holds the report, the report's number there, and the collective. */
+  tone: Tone;
+  /** The cell whose output holds the report, the report's number there, and the collectives. */
   cell: string;
   output: number;
-  id: number;
+  ids: readonly number[];
 }
 
 /** The placement of an array after its name in a line. */
@@ -45,7 +44,6 @@ export interface Shown {
  */
 export function notesOf(shown: Shown): Map<string, Note[]> {
   const { report, cell } = shown;
-  const byId = new Map(report.collectives.map(one => [one.id, one]));
   const notes = new Map<string, Note[]>();
   report.sources.forEach((source, i) => {
     const home = source.cell_id ?? (i === 0 ? cell : null);
@@ -62,7 +60,7 @@ export function notesOf(shown: Shown): Map<string, Note[]> {
         shown,
         line,
         code: codes[line - source.first_line],
-        marks: badges(led.get(line)).map(badge => mark(badge, byId.get(badge.id), shown)),
+        marks: badges(led.get(line)).map(badge => mark(badge, shown)),
         types: types.get(line) ?? []
       }));
     notes.set(home, [...(notes.get(home) ?? []), ...found]);
@@ -95,11 +93,10 @@ function badges(led: LedLine | undefined): readonly Badge[] {
   return led?.marks.length ? led.marks : (led?.badges ?? []);
 }
 
-function mark(badge: Badge, one: Collective | undefined, { cell, output }: Shown): Mark {
-  const { id, head, sends, mark: text } = badge;
-  const title = head && fill(EDITOR.markTitle, { head, sends, cause: one?.say('cause') ?? '' });
-  const asked = head && one ? (one.say('asked') as Asker) : null;
-  return { text, title: title || text, asked, cell, output, id };
+function mark(badge: Badge, { cell, output }: Shown): Mark {
+  const { ids, head, sends, cause, tone, mark: text } = badge;
+  const title = head && fill(EDITOR.markTitle, { head, sends, cause });
+  return { text, title: title || text, tone, cell, output, ids: numbers(ids) };
 }
 
 /** Give the types by line; where a line gives a name twice, the program's own array counts. */

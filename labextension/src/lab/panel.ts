@@ -24,15 +24,15 @@ export class ReportPanel extends Widget {
     }
     this._report = report;
     this._view?.dispose();
-    this._view = report ? mountReport(this.node, report) : null;
+    this._view = report ? mountReport(this.node, { ...report, brief: false }, { editor: true }) : null;
     if (!report) {
       this.node.replaceChildren(nothingYet());
     }
   }
 
-  /** Look at a collective of the report. */
-  choose(id: number): void {
-    this._view?.choose(id);
+  /** Look at collectives of the report. */
+  choose(ids: readonly number[]): void {
+    this._view?.choose(...ids);
   }
 
   override dispose(): void {

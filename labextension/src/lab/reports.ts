@@ -5,7 +5,7 @@ import { ICellModel, ICodeCellModel, isCodeCellModel } from '@jupyterlab/cells';
 import { IOutputModel } from '@jupyterlab/rendermime';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { MIME_TYPE, Report, readReport } from '../view';
+import { MIME_TYPE, Report, isPacked, readReport, unpacked } from '../view';
 import { Note, Shown, explainedCell, magics, notesOf, runsAsBefore } from './notes';
 
 /** The reports of one notebook. */
@@ -34,14 +34,19 @@ export class NotebookReports {
     return !cell || runsAsBefore(shown, cell.sharedModel.getSource());
   }
 
+  /** The reports of a cell. */
+  in(cell: string): readonly Shown[] {
+    return this._shown.get(cell) ?? [];
+  }
+
   /** Find a report again. */
   find(cell: string, output: number): Shown | undefined {
-    return this._shown.get(cell)?.find(shown => shown.output === output);
+    return this.in(cell).find(shown => shown.output === output);
   }
 
   /** Give the number of a report among those of its cell. */
   place(cell: string, output: number): number {
-    return this._shown.get(cell)?.findIndex(shown => shown.output === output) ?? -1;
+    return this.in(cell).findIndex(shown => shown.output === output);
   }
 
   /** Watch a notebook's cells. */
@@ -58,7 +63,7 @@ export class NotebookReports {
         cell.outputs.changed.connect(this._refresh, this);
         cell.contentChanged.connect(this._edited, this);
         this._models.set(cell.id, cell);
-        present.set(cell.id, this._shown.get(cell.id) ?? reportsOf(cell));
+        present.set(cell.id, this._shown.get(cell.id) ?? reportsOf(cell, this._again));
       }
     }
     this._shown = present;
@@ -70,7 +75,7 @@ export class NotebookReports {
     let changed = false;
     for (const [id, before] of this._shown) {
       const cell = this._models.get(id);
-      const now = cell?.outputs ? reportsOf(cell) : before;
+      const now = cell?.outputs ? reportsOf(cell, this._again) : before;
       if (now.length !== before.length || now.some((one, i) => one.report !== before[i].report)) {
         this._shown.set(id, now);
         this._newest = now.length ? id : this._newest;
@@ -96,6 +101,7 @@ export class NotebookReports {
     this._changed.emit();
   }
 
+  private readonly _again = (): void => this._refresh();
   private readonly _changed = new Signal<this, void>(this);
   private readonly _models = new Map<string, ICodeCellModel>();
   private readonly _magics = new Map<string, string>();
@@ -132,10 +138,10 @@ export class Reports {
 const parsed = new WeakMap<object, Report | null>();
 const told = new WeakMap<Shown, Map<string, Note[]>>();
 
-function reportsOf(cell: ICodeCellModel): Shown[] {
+function reportsOf(cell: ICodeCellModel, again: () => void): Shown[] {
   const shown: Shown[] = [];
   for (let output = 0; output < cell.outputs.length; output++) {
-    const report = read(cell.outputs.get(output));
+    const report = read(cell.outputs.get(output), again);
     if (report) {
       shown.push({ cell: cell.id, output, report });
     }
@@ -143,21 +149,26 @@ function reportsOf(cell: ICodeCellModel): Shown[] {
   return shown;
 }
 
-/** Read a report once; what is none is left to its output to say. */
-function read(output: IOutputModel): Report | null {
+/**
+ * Read a report once; what is none is left to its output to say. One that is packed is there
+ * after a while: `again` is called then.
+ */
+function read(output: IOutputModel, again: () => void): Report | null {
   const known = parsed.get(output);
   if (known !== undefined) {
     return known;
   }
-  let report: Report | null = null;
-  try {
-    const data = output.data[MIME_TYPE];
-    report = data === undefined ? null : readReport(data);
-  } catch {
-    // The output shows what is wrong with it.
+  parsed.set(output, null);
+  const data = output.data[MIME_TYPE];
+  if (data !== undefined) {
+    const keep = (plain: unknown): void => void parsed.set(output, readReport(plain));
+    try {
+      isPacked(data) ? void unpacked(data).then(keep).then(again).catch(() => undefined) : keep(data);
+    } catch {
+      // The output shows what is wrong with it.
+    }
   }
-  parsed.set(output, report);
-  return report;
+  return parsed.get(output) ?? null;
 }
 
 function gather(shown: readonly Shown[]): Map<string, Note[]> {

@@ -1,15 +1,17 @@
-/** What the reader set: whether editors show badges and types. */
+/** What the reader set: whether editors show badges and types, and reports the verdict alone. */
 
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ISignal, Signal } from '@lumino/signaling';
 
 import { Wishes } from './badges';
+import { setBrief } from './open';
 
-export type Wish = 'badges' | 'types';
+export type Wish = 'badges' | 'types' | 'brief';
 
 export class Settings implements Wishes {
   badges = true;
   types = true;
+  brief = false;
 
   get changed(): ISignal<this, void> {
     return this._changed;
@@ -21,6 +23,8 @@ export class Settings implements Wishes {
     const read = (): void => {
       this.badges = settings.get('badges').composite !== false;
       this.types = settings.get('types').composite !== false;
+      this.brief = settings.get('brief').composite === true;
+      setBrief(this.brief);
       this._changed.emit();
     };
     settings.changed.connect(read);
@@ -35,6 +39,7 @@ export class Settings implements Wishes {
       return;
     }
     this[wish] = !this[wish];
+    setBrief(this.brief);
     this._changed.emit();
   }
 

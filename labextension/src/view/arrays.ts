@@ -1,36 +1,93 @@
-/** Arrays as cards: how each is cut into blocks, and which devices hold them. */
+/** Arrays: how each is sharded into blocks, and which devices hold them. */
 
-import { REPORT } from '../generated/vocabulary';
-import { button, h, heading, mono, whenSeen } from './dom';
+import type { SaidArrays } from '../generated/report';
+import { button, h, mono, whenSeen } from './dom';
 import { Layout, layoutOf } from './layout';
+import { MeshPanel } from './mesh';
 import { blockText, blocksBesideText, valuePicture } from './pictures';
-import { Report, Value } from './report';
+import { Collective, Report, Value, numbers } from './report';
 import { clean } from './slots';
 import { Store } from './store';
 import { Tiles } from './tiles';
 
 const BOX = { width: 222, height: 208 };
 
-/** The cards of the inputs and outputs; of many, the heaviest first and the others on demand. */
-export function arrays(report: Report, store: Store): HTMLElement {
-  const cards = h('div', { class: 'cards' });
-  for (const [role, values, { kept, rest }] of [
-    [REPORT.input, report.inputs, report.said.inputs],
-    [REPORT.output, report.outputs, report.said.outputs]
-  ] as const) {
-    const shown = (i: number): boolean => !rest || kept.includes(i);
-    const draw = (value: Value): HTMLElement => new Card(role, value, report, store).element;
-    cards.append(...values.filter((_, i) => shown(i)).map(draw));
-    if (rest) {
-      const others = values.filter((_, i) => !shown(i));
-      const more = button(rest, () => more.replaceWith(...others.map(draw)), { class: 'more' });
-      cards.append(more);
-    }
+/** Rows of so few arrays are cards at once; more are a list, with a card for the chosen one. */
+const CARDS = 8;
+
+interface Row {
+  name: string;
+  size: string;
+  members: readonly Value[];
+}
+
+/** The inputs and outputs, equal ones together, and the mesh with the holders of the one pointed at. */
+export function arrays(
+  report: Report,
+  store: Store,
+  shown: readonly ('inputs' | 'outputs')[] = ['inputs', 'outputs']
+): HTMLElement {
+  const { said } = report;
+  const rows = shown.flatMap(part => rowsOf(said[part], report[part]));
+  const mesh = new MeshPanel(report, store, 'value').element;
+  if (!rows.length) {
+    return h('div', { class: 'faint' }, said.inputs.summary);
   }
-  const empty = !report.inputs.length && !report.outputs.length;
-  const none = h('div', { class: 'faint' }, empty ? REPORT.notKnown : REPORT.none);
-  const shown = cards.childElementCount ? cards : none;
-  return h('div', { class: 'arrays' }, heading(REPORT.arrays), shown);
+  if (rows.length <= CARDS) {
+    const cards = rows.map(row => card(row, report, store).element);
+    return h('div', { class: 'cards' }, ...cards, mesh);
+  }
+  const stage = h('div', { class: 'stage' });
+  return h('div', { class: 'main spread' }, list(rows, report, store, stage), h('div', null, stage, mesh));
+}
+
+function rowsOf(said: SaidArrays, values: readonly Value[]): Row[] {
+  return said.members.map((members, i) => ({
+    name: said.names[i],
+    size: said.sizes[i],
+    members: numbers(members).map(at => values[at])
+  }));
+}
+
+function card({ name, members }: Row, report: Report, store: Store): Card {
+  return new Card(members[0], report, store, name);
+}
+
+function list(rows: readonly Row[], report: Report, store: Store, stage: HTMLElement): HTMLElement {
+  let shown: Card | null = null;
+  const drawn = rows.map(row => {
+    const related = relatedTo(row.members, report);
+    const first = row.members[0];
+    const pick = (): void => {
+      shown?.dispose();
+      shown = card(row, report, store);
+      stage.replaceChildren(shown.element);
+      store.set({ value: first });
+      store.pick('arrays', related, null);
+      drawn.forEach(each => each.element.setAttribute('aria-pressed', String(each.row === row)));
+    };
+    const element = button('', pick, { class: 'value', 'aria-pressed': 'false' });
+    const details = [row.size, first.say('copies')].filter(Boolean).join(', ');
+    element.append(h('b', null, row.name), mono(first.say('type')), h('span', { class: 'faint' }, details));
+    return { row, element, related };
+  });
+  store.subscribe(({ picked }, changed) => {
+    if (changed.has('picked')) {
+      const ids = picked && picked.from !== 'arrays' ? picked.ids : null;
+      const some = ids && drawn.some(({ related }) => related.some(id => ids.has(id)));
+      drawn.forEach(({ element, related }) => {
+        element.hidden = Boolean(some && !related.some(id => ids?.has(id)));
+      });
+    }
+  });
+  return h('div', { class: 'values' }, ...drawn.map(({ element }) => element));
+}
+
+/** Give the collectives that move an array, or are for it. */
+function relatedTo(members: readonly Value[], report: Report): number[] {
+  const names = new Set(members.map(value => value.name));
+  const about = (one: Collective): boolean => names.has(one.role_of) || names.has(one.producer ?? '');
+  return report.collectives.filter(about).map(one => one.id);
 }
 
 export class Card {
@@ -38,12 +95,12 @@ export class Card {
   /** Let go of the store, for a card that leaves before the view does. */
   readonly dispose: () => void;
 
-  /** `role` says what it is to the program: `input`, `output`. */
+  /** `name` stands for several that are equal. */
   constructor(
-    role: string,
     private readonly value: Value,
     private readonly report: Report,
-    private readonly store: Store
+    private readonly store: Store,
+    name = clean(value.name)
   ) {
     this._layout = layoutOf(value, report.mesh);
     const drawn = value.shape.includes(0) ? null : this._layout;
@@ -56,8 +113,7 @@ export class Card {
         class: 'card',
         on: { pointerenter: enter, pointerleave: leave, focusin: enter, focusout: leave }
       },
-      h('div', { class: 'role' }, role),
-      h('div', { class: 'name' }, h('b', null, clean(value.name)), ' ', mono(value.say('type'))),
+      h('div', { class: 'name' }, h('b', null, name), ' ', mono(value.say('type'))),
       h('div', { class: 'faint' }, texts.filter(Boolean).join('; ')),
       drawn && this._tiles.element
     );

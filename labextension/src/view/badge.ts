@@ -1,35 +1,35 @@
-/** A badge: what a line sends, at its end; it leads to the collective. */
+/** A badge: what a line sends, at its end; it leads to the collectives. */
 
-import type { Asker, Badge } from '../generated/report';
-import { ASKER_COLOURS, OTHER_COLOURS } from '../generated/vocabulary';
+import type { Badge, Tone } from '../generated/report';
+import { TONES } from '../generated/vocabulary';
 import { button, h, mono } from './dom';
-import { Collective } from './report';
+import { Report, numbers } from './report';
 import { Store } from './store';
 
-/** Make a badge: `all-reduce[model] f32[64, 1024] sends 256 KiB [inferred, partial-sum]`. */
-export function badge({ head, sends }: Badge, one: Collective, store: Store): HTMLElement {
-  const choose = (): void => store.set({ chosen: one });
+/** Make a badge: `all-reduce[model] f32[64, 1024] 256 KiB`, in the colour of its cost and cause. */
+export function badge({ ids, head, sends, cause, tone }: Badge, report: Report, store: Store): HTMLElement {
+  const members = numbers(ids);
+  const first = report.byId.get(members[0]) ?? null;
   // Without a head, it stands for those that are not told.
-  const made = button(head ? '' : sends, choose, { class: 'badge' });
+  const made = button(head ? '' : sends, () => store.pick('code', members, first), { class: 'badge', title: cause });
   if (head) {
-    made.replaceChildren(mono(head), ` ${sends} `, chip(one));
+    made.replaceChildren(mono(head), ' ', chip(sends, tone));
   }
-  made.addEventListener('pointerenter', () => store.set({ pointed: one }));
+  made.addEventListener('pointerenter', () => store.set({ pointed: first }));
   made.addEventListener('pointerleave', () => store.set({ pointed: null }));
   return made;
 }
 
-/** Make the mark that says who asked, in words and in a colour. */
-export function chip(collective: Collective): HTMLElement {
-  const cause = collective.say('cause');
-  const label = h('span', { class: 'chip', title: cause }, cause);
-  paint(label, collective.say('asked') as Asker);
+/** Make a label in the colour of a cost and a cause. */
+export function chip(text: string, tone: Tone): HTMLElement {
+  const label = h('span', { class: 'chip' }, text);
+  paint(label, tone);
   return label;
 }
 
-/** Colour a label by who asked; without an asker, as one that says nothing of it. */
-export function paint(label: HTMLElement, asker: Asker | null): void {
-  const [ground, text] = asker ? ASKER_COLOURS[asker] : OTHER_COLOURS;
+/** Colour a label. */
+export function paint(label: HTMLElement, tone: Tone): void {
+  const [ground, text] = TONES[tone];
   label.style.background = ground;
   label.style.color = text;
 }

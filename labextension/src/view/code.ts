@@ -3,7 +3,7 @@
 import { REPORT } from '../generated/vocabulary';
 import { badge } from './badge';
 import { Child, h } from './dom';
-import { Collective, LedLine, Report, Source, home } from './report';
+import { LedLine, Report, Source, home, numbers } from './report';
 import { clean, numbered } from './slots';
 import { Store } from './store';
 
@@ -21,9 +21,8 @@ export class Code {
     report: Report,
     private readonly store: Store
   ) {
-    const byId = new Map(report.collectives.map(one => [one.id, one]));
     report.sources.forEach((source, i) => {
-      const lines = this._lines(source, i, report.said.lines[i] ?? [], byId);
+      const lines = this._lines(source, i, report.said.lines[i] ?? [], report);
       if (lines.length) {
         this.element.append(...(i ? [h('div', { class: 'faint' }, clean(source.name))] : []));
         this.element.append(h('ol', { class: 'lines', 'aria-label': REPORT.sourceLines }, ...lines));
@@ -36,22 +35,20 @@ export class Code {
     source: Source,
     index: number,
     led: readonly LedLine[],
-    byId: ReadonlyMap<number, Collective>
+    report: Report
   ): HTMLElement[] {
     const { shown, rest } = chosenLines(source, index, led);
     const badges = new Map(led.map(line => [line.line, line.badges]));
     const texts = source.text.split('\n');
     const items = shown.flatMap((number, i) => {
-      const drawn = (badges.get(number) ?? []).map(found => {
-        const leads = byId.get(found.id);
-        return leads ? badge(found, leads, this.store) : null;
-      });
+      const drawn = (badges.get(number) ?? []).map(found => badge(found, report, this.store));
+      const ids = (badges.get(number) ?? []).flatMap(found => numbers(found.ids));
       const line = codeLine(
         number,
         clean(texts[number - source.first_line] ?? '') || ' ',
         h('span', { class: 'badges' }, ...drawn)
       );
-      this._rows.set(`${index}:${number}`, line);
+      this._rows.set(`${index}:${number}`, { line, ids: new Set(ids) });
       const gap = i > 0 && number > shown[i - 1] + 1;
       return gap ? [h('li', { class: 'line gap', 'aria-hidden': 'true' }, '\u22ee'), line] : [line];
     });
@@ -59,20 +56,20 @@ export class Code {
     return [...items, ...more];
   }
 
+  /** Mark the line that is looked at, and let those step back that what is picked is not at. */
   private _mark(): void {
-    const { chosen, pointed, value } = this.store.focus;
+    const { chosen, pointed, value, picked } = this.store.focus;
     const collective = pointed ?? chosen;
     const place = value?.location ?? (collective && home(collective));
-    const line = place ? this._rows.get(`${place.source}:${place.line}`) : undefined;
-    if (line !== this._marked) {
-      this._marked?.removeAttribute('data-marked');
-      line?.setAttribute('data-marked', '');
-      this._marked = line;
-    }
+    const key = place ? `${place.source}:${place.line}` : '';
+    this._rows.forEach(({ line, ids }, at) => {
+      line.toggleAttribute('data-marked', at === key);
+      const out = picked && picked.from !== 'code' && ![...picked.ids].some(id => ids.has(id));
+      line.toggleAttribute('data-out', Boolean(out));
+    });
   }
 
-  private readonly _rows = new Map<string, HTMLElement>();
-  private _marked: HTMLElement | undefined;
+  private readonly _rows = new Map<string, { line: HTMLElement; ids: ReadonlySet<number> }>();
 }
 
 /** A line of the user's with its number, and what stands behind it. */

@@ -3,6 +3,7 @@
 import { REPORT } from '../generated/vocabulary';
 import { chip } from './badge';
 import { button, h, mono } from './dom';
+import { MeshPanel } from './mesh';
 import { Player } from './player';
 import { Collective, Report, lineAt, placeText } from './report';
 import { ring } from './ring';
@@ -10,24 +11,24 @@ import { clean, fill } from './slots';
 import { Store } from './store';
 
 export class Detail {
-  readonly element = h('div', { class: 'detail', 'aria-live': 'polite' });
+  readonly element = h('div', { class: 'main' });
 
   constructor(
     private readonly report: Report,
-    store: Store
+    private readonly store: Store
   ) {
-    store.subscribe(({ chosen }, changed) => {
-      if (changed.has('chosen')) {
-        this.element.replaceChildren(...(chosen ? this._parts(chosen) : []));
-      }
-    });
-    if (!report.collectives.length) {
-      this.element.append(h('p', { class: 'faint' }, REPORT.hint));
+    this.element.append(this._text, new MeshPanel(report, store, 'collective').element);
+  }
+
+  /** Tell a collective, one of some that are equal. */
+  show(one: Collective | null, among: readonly number[] = []): void {
+    if (one !== this._shown) {
+      this._shown = one;
+      this._text.replaceChildren(...(one ? this._parts(one, among) : []));
     }
   }
 
-  private _parts(one: Collective): HTMLElement[] {
-    const effects = one.say('effects').split('\n');
+  private _parts(one: Collective, among: readonly number[]): HTMLElement[] {
     const exchange = fill(REPORT.exchange, {
       grouping: one.say('grouping'),
       array: one.say('array'),
@@ -35,19 +36,16 @@ export class Detail {
       trips: one.say('trips')
     });
     const chain = [one.say('made'), exchange, one.say('used')].filter(Boolean);
-    const fixes = (one.fixes ?? []).map(({ edit }, i) => {
-      const effect = ` (${effects[i]}) `;
-      return h('div', { class: 'fix' }, REPORT.try, mono(clean(edit)), effect, copier(clean(edit)));
-    });
     const operation = one.op_name && fill(REPORT.operation, { name: one.op_name });
     const raw = [operation, one.instruction].filter(Boolean).map(clean).join('\n');
+    const tone = this.report.tones.get(one.id) ?? 'neutral';
     return [
-      h('div', { class: 'title' }, mono(one.say('name')), ` ${one.say('at')} `, chip(one)),
+      h('div', { class: 'title' }, mono(one.say('name')), ` ${one.say('at')} `, chip(one.say('cause'), tone)),
+      ...this._among(one, among),
       h('p', { class: 'because' }, one.say('because')),
       h('ol', { class: 'chain' }, ...chain.map(step => h('li', null, step))),
       ...playing(one, this.report.mesh),
       h('p', null, one.say('further')),
-      ...fixes,
       this._calls(one),
       h(
         'details',
@@ -56,6 +54,21 @@ export class Detail {
         h('pre', { class: 'raw' }, raw)
       )
     ];
+  }
+
+  /** The way to the others that are equal. */
+  private _among(one: Collective, among: readonly number[]): HTMLElement[] {
+    if (among.length < 2) {
+      return [];
+    }
+    const at = among.indexOf(one.id);
+    const step = (by: number): HTMLElement => {
+      const next = this.report.byId.get(among[(at + by + among.length) % among.length]);
+      const go = (): void => this.store.set({ chosen: next ?? one });
+      return button(by < 0 ? '\u2190' : '\u2192', go, { 'aria-label': by < 0 ? REPORT.previous : REPORT.next });
+    };
+    const text = fill(REPORT.member, { number: at + 1, all: among.length });
+    return [h('div', { class: 'stepper' }, step(-1), step(1), h('span', { class: 'faint' }, text))];
   }
 
   /** The lines that led to it, innermost first. */
@@ -75,6 +88,9 @@ export class Detail {
       h('ol', { class: 'calls' }, ...lines, ...within)
     );
   }
+
+  private readonly _text = h('div', { class: 'detail', 'aria-live': 'polite' });
+  private _shown: Collective | null = null;
 }
 
 /** A button that plays the exchange, and the place where it is played. */
@@ -96,15 +112,4 @@ function playing(one: Collective, mesh: Report['mesh']): HTMLElement[] {
   };
   const control = button(label, toggle, { class: 'play', 'aria-expanded': 'false' });
   return [control, stage];
-}
-
-/** A button that copies a text. */
-export function copier(text: string): HTMLElement {
-  const copy = (): void =>
-    void navigator.clipboard.writeText(text).then(
-      () => (control.textContent = REPORT.copied),
-      () => (control.textContent = REPORT.notAllowed)
-    );
-  const control = button(REPORT.copy, copy, { class: 'copy' });
-  return control;
 }

@@ -42,13 +42,14 @@ export function button(text: string, click: () => void, more: Props = {}): HTMLB
 }
 
 /** What stands under a summary, and is drawn when that is opened first. */
-export function folded(title: string, body: HTMLElement, draw: () => void): HTMLElement {
+export function folded(title: string, body: HTMLElement, draw: () => void, summary = ''): HTMLElement {
   const toggle = (): void => {
     if (!body.hasChildNodes()) {
       draw();
     }
   };
-  return h('details', { on: { toggle } }, h('summary', null, title), body);
+  const line = summary ? [h('b', null, title), ' ', h('span', { class: 'faint' }, summary)] : [title];
+  return h('details', { on: { toggle } }, h('summary', null, ...line), body);
 }
 
 /** A slider over so many steps. */

@@ -28,21 +28,26 @@ const LISTED = 8;
 export class MeshPanel {
   readonly element: HTMLElement;
 
-  constructor({ mesh }: Report, store: Store) {
+  /** `shows` says what is drawn on it: the collective that is told, or the array pointed at. */
+  constructor(
+    { mesh }: Report,
+    store: Store,
+    private readonly shows: 'collective' | 'value'
+  ) {
     this._mesh = mesh;
     this._tiles = new Tiles(BOX, device => store.set({ device }));
     this.element = h('div', { class: 'mesh' }, this._title, this._tiles.element, this._caption);
     this._draw(store.focus);
     store.subscribe((focus, changed) => {
-      if (changed.has('chosen') || changed.has('pointed') || changed.has('value')) {
+      if (changed.has('chosen') || changed.has('value')) {
         this._draw(focus);
       }
       this._mark(focus);
     });
   }
 
-  private _draw({ chosen, pointed, value }: Focus): void {
-    const collective = pointed ?? (value ? null : chosen);
+  private _draw(focus: Focus): void {
+    const { collective, value } = this._looked(focus);
     const subject = collective ?? value;
     if (subject === this._subject) {
       return;
@@ -61,18 +66,24 @@ export class MeshPanel {
       this._caption.textContent = [how, value.say('copies')].filter(Boolean).join('; ');
     } else {
       tiles.show(meshPicture(mesh));
+      this._title.textContent = REPORT.mesh;
       this._caption.textContent = '';
     }
   }
 
-  private _mark({ chosen, pointed, value, device }: Focus): void {
+  private _looked({ chosen, value }: Focus): Pick<Focus, 'value'> & { collective: Collective | null } {
+    return this.shows === 'value' ? { collective: null, value } : { collective: chosen, value: null };
+  }
+
+  private _mark(focus: Focus): void {
     const { _mesh: mesh, _tiles: tiles } = this;
+    const { device } = focus;
+    const { collective, value } = this._looked(focus);
     if (device === null) {
       tiles.mark([]);
       tiles.say('');
       return;
     }
-    const collective = pointed ?? (value ? null : chosen);
     const layout = value && layoutOf(value, mesh);
     tiles.mark([device], collective && together(device, collective, mesh));
     const parts = [deviceText(device, mesh)];

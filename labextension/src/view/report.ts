@@ -7,7 +7,7 @@ import type * as Data from '../generated/report';
 import { REPORT, SHAPES, VERSION } from '../generated/vocabulary';
 import { clean, fill } from './slots';
 
-export type { Asker, Fix, LedLine, Location, Mesh, Source, Step, TypedLine } from '../generated/report';
+export type { LedLine, Location, Mesh, Source, Step, TypedLine } from '../generated/report';
 
 /** The mesh axes that split each dimension, major first; `[]` where a dimension is whole. */
 export type Spec = readonly (readonly string[])[];
@@ -30,6 +30,11 @@ export interface Report
   findings: readonly Finding[];
   said: Data.Said;
   histories: readonly History[];
+  byId: ReadonlyMap<number, Collective>;
+  /** The colour of each collective, by its id. */
+  tones: ReadonlyMap<number, Data.Tone>;
+  /** How much is shown in line. */
+  brief: boolean;
 }
 
 /**
@@ -80,7 +85,33 @@ export function readReport(data: unknown): Report {
     findings: read.findings.map(found => ({ ...found, values: values(found.values) })),
     collectives: collectives(read.collectives, table, reader(said.collectives))
   };
-  return { ...shown, histories: histories(said, read.values.length, number) };
+  return {
+    ...shown,
+    histories: histories(said, read.values.length, number),
+    byId: new Map(shown.collectives.map(one => [one.id, one])),
+    tones: new Map(said.rows.flatMap(({ ids, tone }) => numbers(ids).map(id => [id, tone] as const))),
+    brief: whole.view === 'brief'
+  };
+}
+
+export function isPacked(data: unknown): data is { deflated: string; view?: unknown } {
+  return typeof (data as { deflated?: unknown } | null)?.deflated === 'string';
+}
+
+/** Give the data that a notebook keeps, inflated where it is packed. */
+export async function unpacked(data: unknown): Promise<unknown> {
+  if (!isPacked(data)) {
+    return data;
+  }
+  const { deflated, view } = data;
+  const bytes = Uint8Array.from(atob(deflated), char => char.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
+  return { ...(await new Response(stream).json()), view };
+}
+
+/** Read numbers with spaces between. */
+export function numbers(text: string): number[] {
+  return text ? text.split(' ').map(Number) : [];
 }
 
 /** Read when values got their axes; the texts of their states follow those of all arrays. */
@@ -89,7 +120,7 @@ function histories({ arrivals }: Data.Said, values: number, arrays: number): His
   let first = arrays;
   return Array.from({ length: values }, (_, i) => {
     const text = texts('arrivals', i);
-    const when = text && text !== '?' ? text.split(' ').map(Number) : [];
+    const when = text === '?' ? [] : numbers(text);
     const steps = when.length ? [...new Set([0, ...when])] : [];
     const history = { when: text === '?' ? null : when, steps, first };
     first += steps.length;
@@ -121,16 +152,6 @@ export function placeText({ source, line }: Place, sources: readonly Data.Source
   return fill(name === undefined ? REPORT.line : REPORT.lineIn, { line, source: clean(name ?? '') });
 }
 
-/** Give the bytes that one device sends in a run; the least, where trips are not known. */
-export function sent({ wire_bytes, trips, least_trips }: Collective): number {
-  return wire_bytes * (trips ?? least_trips);
-}
-
-/** Give the bytes to sort by: those of a run, or of one execution where that is all one knows. */
-export function weight(collective: Collective): number {
-  return (collective.trips && sent(collective)) || collective.wire_bytes;
-}
-
 function checked(value: Data.Value): Data.Value {
   const dims = value.shape.length;
   if (value.shard_shape.length !== dims || (value.spec && value.spec.length !== dims)) {
@@ -144,7 +165,7 @@ type Texts = (text: string, number: number) => string;
 /** Give the way to a text by its column and its row. */
 function reader(columns: Data.Said['arrays']): Texts {
   const places = new Map(
-    Object.entries(columns).map(([name, { at }]) => [name, at ? at.split(' ').map(Number) : []])
+    Object.entries(columns).map(([name, { at }]) => [name, numbers(at)])
   );
   return (text, number) => columns[text]?.texts[places.get(text)?.[number] ?? 0] ?? '';
 }

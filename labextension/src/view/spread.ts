@@ -2,9 +2,9 @@
 
 import { REPORT } from '../generated/vocabulary';
 import { Card } from './arrays';
-import { button, h, heading, mono, slider } from './dom';
+import { button, h, mono, slider } from './dom';
 import { gridOf } from './layout';
-import { Report, Step, Value, inState, placeText } from './report';
+import { Report, Step, Value, inState, numbers, placeText } from './report';
 import { clean, fill } from './slots';
 import { Store } from './store';
 
@@ -22,6 +22,7 @@ export class Spread {
     private readonly store: Store
   ) {
     this._moments = moments(report);
+    this._chosen = numbers(report.said.values.members[0])[0];
     this._now = this._moments.length;
     this._slider = slider(this._now, REPORT.spread, step => this._go(step));
     const by = (text: string, name: string, steps: number): HTMLElement =>
@@ -34,26 +35,28 @@ export class Spread {
       by('\u2192', REPORT.on, 1),
       this._label
     );
-    const rows = report.values.map((value, i) => this._row(value, i));
+    const { members, names, sizes } = report.said.values;
+    const rows = members.map((text, i) => this._row(numbers(text), names[i], sizes[i]));
     this.element = h(
       'div',
       { class: 'arrays' },
-      heading(REPORT.values),
       this._now > 0 && stepper,
       h('div', { class: 'main spread' }, h('div', { class: 'values' }, ...rows), this._stage)
     );
     this._go(this._now);
   }
 
-  private _row({ name, location }: Value, index: number): HTMLElement {
+  private _row(members: readonly number[], name: string, size: string): HTMLElement {
+    const index = members[0];
+    const { location } = this.report.values[index];
     const type = mono('');
     const where = location ? placeText(location, this.report.sources) : '';
     const known = location ? fill(REPORT.line, { line: location.line }) : '';
     const row = button('', () => this._choose(index), { class: 'value' });
     // Some names say their line already.
-    const caption = name.includes(known) ? '' : where;
-    row.append(h('b', null, clean(name)), type, h('span', { class: 'faint' }, caption));
-    this._rows.push({ row, type });
+    const caption = [name.includes(known) ? '' : where, size].filter(Boolean).join(', ');
+    row.append(h('b', null, name), type, h('span', { class: 'faint' }, caption));
+    this._rows.push({ row, type, members });
     return row;
   }
 
@@ -67,9 +70,10 @@ export class Spread {
     this._label.textContent = said
       ? fill(REPORT.step, { step: this._now, all, said })
       : REPORT.firstStep;
-    this._rows.forEach(({ row, type }, index) => {
-      type.textContent = this._valueNow(index)?.say('type') ?? REPORT.notKnownWhen;
-      row.toggleAttribute('data-marked', last?.step.target === this.report.values[index].name);
+    this._rows.forEach(({ row, type, members }) => {
+      type.textContent = this._valueNow(members[0])?.say('type') ?? REPORT.notKnownWhen;
+      const reached = members.some(at => this.report.values[at].name === last?.step.target);
+      row.toggleAttribute('data-marked', reached);
     });
     this._draw();
   }
@@ -91,10 +95,10 @@ export class Spread {
     const value = this._valueNow(this._chosen);
     const why = h('p', { class: 'why' }, this.report.values[this._chosen]?.say('why') ?? '');
     this._card?.dispose();
-    this._card = value && new Card('', value, this.report, this.store);
+    this._card = value && new Card(value, this.report, this.store);
     this._stage.replaceChildren(...(this._card ? [this._card.element, why] : [why]));
-    this._rows.forEach(({ row }, index) => {
-      row.setAttribute('aria-pressed', String(index === this._chosen));
+    this._rows.forEach(({ row, members }) => {
+      row.setAttribute('aria-pressed', String(members[0] === this._chosen));
     });
   }
 
@@ -102,10 +106,10 @@ export class Spread {
   private readonly _slider: HTMLInputElement;
   private readonly _label = h('span', { class: 'caption', 'aria-live': 'polite' });
   private readonly _stage = h('div', { class: 'stage' });
-  private readonly _rows: { row: HTMLElement; type: HTMLElement }[] = [];
+  private readonly _rows: { row: HTMLElement; type: HTMLElement; members: readonly number[] }[] = [];
   private _card: Card | null = null;
   private _now: number;
-  private _chosen = 0;
+  private _chosen: number;
 }
 
 /** Give all known steps, in the order in which they were made. */

@@ -2,6 +2,12 @@
 
 import { Collective, Value } from './report';
 
+/** Collectives that all parts but the one they were picked in are filtered by. */
+export interface Picked {
+  ids: ReadonlySet<number>;
+  from: 'points' | 'code' | 'sent' | 'arrays';
+}
+
 export interface Focus {
   /** The collective that is told at length. */
   chosen: Collective | null;
@@ -11,12 +17,13 @@ export interface Focus {
   value: Value | null;
   /** The position in the mesh of the device under the pointer. */
   device: number | null;
+  picked: Picked | null;
 }
 
 export type Listener = (focus: Focus, changed: ReadonlySet<keyof Focus>) => void;
 
 export class Store {
-  focus: Focus = { chosen: null, pointed: null, value: null, device: null };
+  focus: Focus = { chosen: null, pointed: null, value: null, device: null, picked: null };
 
   /** Change the focus; listeners hear of it in the next frame. */
   set(patch: Partial<Focus>): void {
@@ -29,6 +36,13 @@ export class Store {
     if (this._changed.size && !this._frame) {
       this._frame = requestAnimationFrame(() => this.flush());
     }
+  }
+
+  /** Filter by collectives, and tell one of them at length; what is picked again is let go. */
+  pick(from: Picked['from'], ids: readonly number[], chosen: Collective | null): void {
+    const { picked } = this.focus;
+    const again = picked?.from === from && picked.ids.size === ids.length && ids.every(id => picked.ids.has(id));
+    this.set(again ? { picked: null, chosen: null } : { picked: { from, ids: new Set(ids) }, chosen });
   }
 
   /** Tell the listeners now. */

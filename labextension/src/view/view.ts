@@ -1,43 +1,67 @@
-/** The live view of a report: what is sent, who asked, why, what would remove it. */
+/** The live view of a report: the verdict, what to look at, what is sent; the rest is folded. */
 
 import { REPORT } from '../generated/vocabulary';
-import { Card, arrays } from './arrays';
+import { arrays } from './arrays';
+import { paint } from './badge';
 import { Code } from './code';
-import { Detail } from './detail';
-import { folded, h } from './dom';
-import { List } from './list';
-import { MeshPanel } from './mesh';
-import { Collective, Report, readReport, weight } from './report';
-import { clean, cleanLines } from './slots';
+import { button, folded, h } from './dom';
+import { points } from './points';
+import { Report, readReport, unpacked } from './report';
+import { Sent } from './sent';
+import { clean } from './slots';
 import { Spread } from './spread';
 import { Store } from './store';
 import { typed } from './typed';
 
+/** Lines of code that are shown unasked where no editor has badges. */
+const FEW_LINES = 12;
+/** Rows of arrays that are drawn unasked. */
+const FEW_ARRAYS = 4;
+
+/** Where a report is shown. */
+export interface Host {
+  /** Whether the editor shows the lines with their badges. */
+  editor?: boolean;
+  /** Show only the verdict and what to look at, and the rest on demand. */
+  brief?: boolean;
+  /** Show it in the side panel. */
+  open?: () => void;
+}
+
 /** A report on the page. */
 export interface View {
-  /** Look at a collective, by its id. */
-  choose: (id: number) => void;
+  /** Look at collectives, by their ids. */
+  choose: (...ids: number[]) => void;
   dispose: () => void;
 }
 
 /**
- * Draw a report, from the data that its JSON holds, in place of what `host` shows. Data that is
+ * Draw a report, from the data that its JSON holds, in place of what `place` shows. Data that is
  * no report leaves a sentence that says so.
  */
-export function mount(host: HTMLElement, data: unknown): View {
-  return attempt(host, () => readReport(data));
+export function mount(place: HTMLElement, data: unknown, host: Host = {}): View {
+  return attempt(place, () => readReport(data), host);
+}
+
+/** Draw a report that a notebook keeps, packed or not. */
+export async function mountKept(place: HTMLElement, data: unknown, host: Host = {}): Promise<View> {
+  try {
+    return mount(place, await unpacked(data), host);
+  } catch {
+    return mount(place, null, host);
+  }
 }
 
 /** Draw a report that was read already. */
-export function mountReport(host: HTMLElement, report: Report): View {
-  return attempt(host, () => report);
+export function mountReport(place: HTMLElement, report: Report, host: Host = {}): View {
+  return attempt(place, () => report, host);
 }
 
-function attempt(host: HTMLElement, read: () => Report): View {
+function attempt(place: HTMLElement, read: () => Report, host: Host): View {
   const root = h('div', { class: 'report' });
-  host.replaceChildren(root);
+  place.replaceChildren(root);
   try {
-    return draw(root, read());
+    return draw(root, read(), host);
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
     root.replaceChildren(h('div', { class: 'error', role: 'alert' }, clean(text)));
@@ -45,22 +69,24 @@ function attempt(host: HTMLElement, read: () => Report): View {
   }
 }
 
-function draw(root: HTMLElement, report: Report): View {
+function draw(root: HTMLElement, report: Report, host: Host): View {
   const store = new Store();
-  const { collectives } = report;
+  const rest = [...sending(report, store, host), ...parts(report, store)];
+  const brief = host.brief || report.brief;
   root.append(
-    head(report),
-    ...sending(report, store),
-    arrays(report, store),
-    ...(report.values.length ? [new Spread(report, store).element] : []),
-    facts(report, store),
-    ...(report.typed.length ? [typed(report)] : [])
+    head(report, host.open),
+    ...verdict(report),
+    ...points(report, store),
+    ...(brief ? [h('details', null, h('summary', null, REPORT.rest), ...rest)] : rest)
   );
-  store.set({ chosen: heaviest(collectives) });
   store.flush();
   return {
-    choose: id => {
-      store.set({ chosen: collectives.find(one => one.id === id) ?? store.focus.chosen });
+    choose: (...ids) => {
+      root.querySelectorAll<HTMLDetailsElement>(':scope > details').forEach(each => {
+        each.open ||= each.contains(root.querySelector('.shardnb-sends'));
+      });
+      store.set({ picked: null });
+      store.pick('code', ids, report.byId.get(ids[0]) ?? null);
       store.flush();
     },
     dispose: () => {
@@ -71,78 +97,72 @@ function draw(root: HTMLElement, report: Report): View {
 }
 
 /** What the program runs on, in a line. */
-export function head(report: Report): HTMLElement {
-  const [first, ...others] = report.said.header;
-  return h('div', { class: 'header' }, h('b', null, first), ...others.map(part => h('span', null, part)));
+export function head(report: Report, open?: () => void): HTMLElement {
+  const parts = report.said.header.map(part => h('span', null, part));
+  return h('div', { class: 'header' }, ...parts, open ? button(REPORT.open, open, { class: 'open' }) : null);
 }
 
-/** The lines with what each sends, the list of collectives, and one of them at length. */
-export function sending(report: Report, store: Store): HTMLElement[] {
+/** The verdict, what changed since the last run, and how the options that check something ended. */
+function verdict({ said }: Report): HTMLElement[] {
+  const outcomes = said.outcomes.map(([text, passed]) => {
+    const mark = h('span', { class: 'chip' }, passed ? REPORT.passed : passed === false ? REPORT.failed : REPORT.notKnown);
+    paint(mark, passed ? 'neutral' : passed === false ? 'red' : 'amber');
+    return h('div', { class: 'outcome' }, mark, ' ', text);
+  });
+  const changed = said.changed ? [h('div', { class: 'faint' }, said.changed)] : [];
+  return [h('div', { class: 'verdict' }, said.verdict), ...changed, ...outcomes];
+}
+
+/** The lines with what each sends, and what is sent in all. */
+export function sending(report: Report, store: Store, host: Host = {}): HTMLElement[] {
+  const sent = report.said.rows.length ? [new Sent(report, store).element] : [];
   const code = new Code(report, store).element;
-  const list = report.collectives.length > 1 ? [new List(report, store).element] : [];
-  const main = [new Detail(report, store), new MeshPanel(report, store)].map(part => part.element);
-  const summary = h('div', { class: 'summary' }, report.said.summary);
-  return [code, summary, ...list, h('div', { class: 'main' }, ...main)];
+  const lines = code.querySelectorAll('.shardnb-line').length;
+  const open = !host.editor && lines <= FEW_LINES;
+  return [...sent, ...(lines ? [part(REPORT.sourceLines, '', code, open)] : [])];
 }
 
-/** Give the collective that sends most. */
-export function heaviest(collectives: readonly Collective[]): Collective | null {
-  return collectives.reduce<Collective | null>(
-    (most, one) => (most && weight(most) >= weight(one) ? most : one),
-    null
-  );
-}
-
-function facts(report: Report, store: Store): HTMLElement {
-  const { said, findings, notes } = report;
-  const assumed = said.assumptions.map(text => `- ${text}`).join('\n');
-  const time = h('div', null, said.cost, assumed ? more(REPORT.assumed, assumed) : null);
-  const rows: [string, HTMLElement][] = [
-    [REPORT.memory, memory(report)],
-    ...(said.cost ? [[REPORT.time, time] as [string, HTMLElement]] : []),
-    ...findings.map((_, i): [string, HTMLElement] => [REPORT.finding, finding(i, report, store)]),
-    ...notes.map((note): [string, HTMLElement] => [REPORT.note, h('span', null, clean(note))])
+/** What is folded: arrays, memory, values, types, notes; of few arrays the pictures are open. */
+function parts(report: Report, store: Store): HTMLElement[] {
+  const { said } = report;
+  const rows = said.inputs.members.length + said.outputs.members.length;
+  const summary = [said.inputs.summary, said.outputs.summary].join('; ');
+  const drawn = arrays(report, store);
+  const [total, ...others] = said.memory;
+  const values = h('div');
+  const fill = (): void => values.append(new Spread(report, store).element);
+  return [
+    part(REPORT.arrays, rows ? summary : '', drawn, rows <= FEW_ARRAYS),
+    part(REPORT.memory, total, others.length ? memory(report) : null),
+    ...(report.values.length ? [folded(REPORT.values, values, fill, said.values.summary)] : []),
+    ...(report.typed.length ? [typed(report)] : []),
+    ...(said.cost ? [part(REPORT.time, said.cost, list(said.assumptions))] : []),
+    ...(report.notes.length ? [part(REPORT.notes, '', list(report.notes.map(clean)))] : []),
+    h('div', { class: 'faint about' }, said.about)
   ];
-  if (said.about) {
-    rows.push([REPORT.about, h('span', { class: 'faint' }, said.about)]);
-  }
-  const drawn = rows.flatMap(([label, body]) => [h('dt', null, label), h('dd', null, body)]);
-  return h('dl', { class: 'facts' }, ...drawn);
+}
+
+/** A part under its title, with a line that says the most of it. */
+function part(title: string, summary: string, body: HTMLElement | null, open = false): HTMLElement {
+  const line = [h('b', null, title), ' ', h('span', { class: 'faint' }, summary)];
+  return body ? h('details', { open }, h('summary', null, ...line), body) : h('div', { class: 'fact' }, ...line);
+}
+
+function list(texts: readonly string[]): HTMLElement {
+  return h('ul', { class: 'notes' }, ...texts.map(text => h('li', null, text)));
 }
 
 const PARTS = ['arguments', 'outputs', 'temporaries'] as const;
 
-/** The memory in words, with a bar of its parts. */
+/** The memory's parts in words, with a bar of them. */
 function memory({ memory: held, said }: Report): HTMLElement {
-  const bar = h('span', { class: 'bar', 'aria-hidden': 'true' });
-  PARTS.forEach((part, i) => {
-    const piece = h('span', { class: `part ${part}`, title: said.memory[i] });
-    piece.style.flexGrow = String(held?.[part] ?? 0);
+  const bar = h('div', { class: 'bar', 'aria-hidden': 'true' });
+  const texts = PARTS.map((name, i) => {
+    const text = said.memory[i + 1];
+    const piece = h('span', { class: `part ${name}`, title: text });
+    piece.style.flexGrow = String(held?.[name] ?? 0);
     bar.append(piece);
+    return h('span', { class: 'held' }, h('span', { class: `swatch ${name}` }), text);
   });
-  const parts = said.memory.map((text, i) => {
-    const swatch = held && h('span', { class: `swatch ${PARTS[i]}` });
-    return h('span', null, swatch, text + (said.memory[i + 1] ? ', ' : ''));
-  });
-  return h('div', null, ...parts, held && bar);
-}
-
-function finding(number: number, report: Report, store: Store): HTMLElement {
-  const { values, details } = report.findings[number];
-  const [head, text] = report.said.findings[number];
-  const cards = values.map(value => new Card('', value, report, store).element);
-  return h(
-    'div',
-    null,
-    h('b', null, head),
-    `: ${text}`,
-    cards.length ? h('div', { class: 'cards' }, ...cards) : null,
-    details ? more(REPORT.details, details) : null
-  );
-}
-
-/** A text under a summary. */
-function more(title: string, text: string): HTMLElement {
-  const body = h('pre', { class: 'raw' });
-  return folded(title, body, () => body.append(cleanLines(text)));
+  return h('div', null, ...texts, bar);
 }

@@ -1,7 +1,7 @@
 /** The check of a shard_map: its specs, the body with what varies after each line, the verdict. */
 
 import { REPORT, WIDGETS } from '../generated/vocabulary';
-import { copier } from '../view/detail';
+import { copier } from '../view/points';
 import { button, h, heading, mono } from '../view/dom';
 import { Source, lineAt, readReport } from '../view/report';
 import { clean, cleanLines, fill } from '../view/slots';

@@ -2,13 +2,13 @@
 
 import { WIDGETS } from '../generated/vocabulary';
 import { arrays } from '../view/arrays';
-import { copier } from '../view/detail';
+import { copier } from '../view/points';
 import { button, folded, h, heading } from '../view/dom';
 import { Spread } from '../view/spread';
 import { Report, readReport } from '../view/report';
 import { Store } from '../view/store';
 import { clean, cleanLines } from '../view/slots';
-import { head, heaviest, mountReport, sending } from '../view/view';
+import { head, mountReport, sending } from '../view/view';
 import { Model, Plan, Subject, Written, copyOf } from './model';
 import { Picker } from './picker';
 import { Pin, table } from './pins';
@@ -187,8 +187,6 @@ class Explorer {
     const store = this._newStore(1);
     this._sent.replaceChildren(heading(WIDGETS.sends), ...sending(report, store));
     this._sent.toggleAttribute('data-stale', false);
-    store.set({ chosen: heaviest(report.collectives) });
-    store.flush();
     this._ends.splice(0).forEach(end => end());
     this._whole.replaceChildren(
       this._folded(WIDGETS.guess, place => {

@@ -6,7 +6,6 @@ import { codeLine } from '../view/code';
 import { Detail } from '../view/detail';
 import { button, h, heading, mono } from '../view/dom';
 import { wholeAxis } from '../view/layout';
-import { MeshPanel } from '../view/mesh';
 import { Collective, Location, Report, home, lineAt, readReport } from '../view/report';
 import { clean, fill } from '../view/slots';
 import { Store } from '../view/store';
@@ -101,7 +100,7 @@ export class Quiz {
   ) {
     this._asked = questions(report);
     this._store = new Store();
-    root.append(head(report), this._code(), arrays({ ...report, outputs: [] }, this._store), this._score, this._stage);
+    root.append(head(report), this._code(), arrays(report, this._store, ['inputs']), this._score, this._stage);
     this._ask();
   }
 
@@ -173,8 +172,9 @@ export class Quiz {
     if (one) {
       this._answer?.dispose();
       this._answer = new Store();
-      const parts = [new Detail(this.report, this._answer), new MeshPanel(this.report, this._answer)];
-      this._truth.append(h('div', { class: 'main' }, ...parts.map(part => part.element)));
+      const detail = new Detail(this.report, this._answer);
+      detail.show(one);
+      this._truth.append(detail.element);
       this._answer.set({ chosen: one });
       this._answer.flush();
     }

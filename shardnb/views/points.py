@@ -1,0 +1,112 @@
+"""What to look at: findings, costly reshards and compiled fixes, ranked by what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shardnb.report import Finding, Fix, Report
+from shardnb.terms.findings import FINDINGS
+from shardnb.views import words
+from shardnb.views.formatting import clean, clean_lines, size
+from shardnb.views.palette import Tone
+from shardnb.views.sent import Row, short, weight
+
+MOST = 5
+_FIXES = 2
+
+# These stop a program, whatever they cost.
+_FATAL = ("out-of-memory",)
+
+
+@dataclass(frozen=True)
+class Edit:
+    """An edit to paste, and what it changes; `compiled` says that it was tried."""
+
+    code: str
+    effect: str
+    compiled: bool = True
+
+
+@dataclass(frozen=True)
+class Point:
+    """Something to look at: a headline, what it costs, one sentence of cause, what fixes it.
+
+    `collectives` are the ids of those that it is about. `finding` is the place of its finding in
+    the report, whose arrays are drawn beside it; -1 where it is none.
+    """
+
+    head: str
+    cost: str
+    cause: str
+    tone: Tone
+    weight: int
+    edits: tuple[Edit, ...] = ()
+    collectives: tuple[int, ...] = ()
+    finding: int = -1
+    details: str = ""
+
+
+def points_of(report: Report, rows: Sequence[Row]) -> tuple[Point, ...]:
+    """Give all that is worth a look, the costliest first.
+
+    Bytes that are sent and bytes that are held are compared as they are: both are one device's,
+    and nothing in a report exchanges one for the other.
+    """
+    by_id = {c.id: row for row in rows for c in row.members}
+    points: list[Point] = []
+    told: set[int] = set()
+    for finding in report.findings:
+        about = list({id(by_id[i]): by_id[i] for i in finding.collectives if i in by_id}.values())
+        told.update(id(row) for row in about)
+        points.append(_finding(finding, report, about))
+    points += [_row(row) for row in rows if id(row) not in told and _matters(row)]
+    return tuple(sorted(points, key=lambda point: -point.weight))
+
+
+def _matters(row: Row) -> bool:
+    return row.tone != "neutral" or bool(row.fixes)
+
+
+def _row(row: Row) -> Point:
+    place = f" at {row.at}" if row.place else ""
+    code = "" if row.first.role else row.what
+    number = f" x{row.times}" if row.times != "1" else ""
+    head = f"{row.name}{number}{place}{f': {code}' if code else ''}"
+    ids = tuple(c.id for c in row.members)
+    cost = f"{row.sends} per run"
+    return Point(head, cost, row.because, row.tone, row.weight, _edits(row.fixes), ids)
+
+
+def _edits(fixes: Sequence[Fix]) -> tuple[Edit, ...]:
+    """Give the best of the compiled edits: what sends least, then what holds least."""
+    best = sorted(fixes, key=lambda fix: (fix.wire_bytes[1], fix.memory_bytes[1]))
+    return tuple(Edit(clean(fix.edit), words.effect(fix)) for fix in best[:_FIXES])
+
+
+def _finding(finding: Finding, report: Report, about: Sequence[Row]) -> Point:
+    place, headline = finding.location, FINDINGS.get(finding.kind)
+    prose = headline.prose if headline else clean(finding.kind)
+    code = short(words.code_at(place, report))
+    at = f" {words.at(place, report)}{f': {code}' if code else ''}" if place else ""
+    fixes = _edits([fix for row in about for fix in row.fixes])
+    known = {fix.code for fix in fixes}
+    if finding.edit and clean(finding.edit) not in known:
+        fixes = (*fixes, Edit(clean(finding.edit), "", compiled=False))
+    sent = finding.wire_bytes
+    if sent is None and finding.wasted_bytes is None and finding.collectives:
+        ids = set(finding.collectives)
+        sent = weight([c for row in about for c in row.members if c.id in ids])
+    held = finding.wasted_bytes if sent is None else None
+    cost = f"{size(sent)} per run" if sent is not None else ""
+    return Point(
+        head=f"{prose[:1].upper()}{prose[1:]}{at}",
+        cost=f"{size(held)} per device" if held is not None else cost,
+        cause=words.sentence(clean(finding.message)),
+        tone="red" if finding.kind in _FATAL or any(r.tone == "red" for r in about) else "amber",
+        weight=1 << 62 if finding.kind in _FATAL else sent or held or 0,
+        edits=fixes[:_FIXES],
+        collectives=finding.collectives,
+        finding=report.findings.index(finding),
+        details=clean_lines(finding.details),
+    )

@@ -1,0 +1,112 @@
+"""The verdict: what each device sends per run, how much of it is typical, what a fix avoids."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from shardnb.report import Report
+from shardnb.report.changes import Outcome
+from shardnb.views import words
+from shardnb.views.formatting import clean, count, listed, seconds, size
+
+NOTHING = "No communication."
+NOT_PARTITIONED = "Communication is not known: the program is not partitioned yet"
+_ALMOST_ALL = 0.995
+
+
+def verdict(report: Report) -> tuple[str, ...]:
+    """Say the least that a reader has to know, in one to four sentences."""
+    collectives = report.collectives
+    if not report.partitioned:
+        called = f"; it calls {count(len(collectives), 'collective')}" if collectives else ""
+        return (f"{NOT_PARTITIONED}{called}.",)
+    said = [_sent(report), _unsure(report), _avoidable(report)] if collectives else [NOTHING]
+    return tuple(filter(None, (*said, _fits(report))))
+
+
+def outcomes(report: Report) -> tuple[tuple[str, bool | None], ...]:
+    """Say how the options that check something ended, each with whether it passed."""
+    return tuple((_outcome(outcome, report), outcome.passed) for outcome in report.outcomes)
+
+
+def _outcome(outcome: Outcome, report: Report) -> str:
+    words_of = [clean(word) for word in outcome.words]
+    match outcome.option:
+        case "check":
+            return f"--check: {'; '.join(words_of)}."
+        case "forbid":
+            asked = f"--forbid {','.join(words_of)}"
+            broken = [c for c in report.collectives if c.is_among(outcome.words)]
+            if not broken:
+                return f"{asked}: the program has none."
+            return f"{asked}: the program has {count(len(broken), 'such collective')}."
+
+
+def sends(report: Report) -> str:
+    """Say what each device sends: `Each device sends 256 KiB per run`."""
+    unknown = words.unknown(report.collectives)
+    branched = any("conditional" in c.within for c in report.collectives)
+    least = "at least " if unknown else "at most " if branched else ""
+    return f"Each device sends {least}{size(report.wire_bytes)} per run"
+
+
+def _sent(report: Report) -> str:
+    cost = report.cost
+    took = "" if cost is None else f", about {seconds(cost.communication_seconds)} on "
+    took += "" if cost is None else clean(cost.hardware)
+    return f"{sends(report)}{took}{_typical(report)}."
+
+
+def _typical(report: Report) -> str:
+    """Say how much of the bytes is typical of which strategies, or called."""
+    total, strategies, called = report.wire_bytes, Counter[str](), 0
+    for one in report.collectives:
+        strategy = words.typical(one)
+        if strategy is not None:
+            strategies[strategy] += one.least_wire_bytes
+        called += one.least_wire_bytes if words.asked(one) == "called" and not strategy else 0
+    # What every strategy sends needs no name where another one is there.
+    always = strategies.pop("every strategy", 0)
+    sent = sum(strategies.values()) + always
+    if not total:
+        return ""
+    if called == total:
+        return ", all of it in collectives that you called"
+    if not strategies or sent <= 0:
+        return ""
+    used = listed([name for name, _ in strategies.most_common()])
+    part = "all of it" if sent >= _ALMOST_ALL * total else size(sent)
+    return f"; {part} is typical of {used}"
+
+
+def _unsure(report: Report) -> str:
+    """Say what makes the bytes a bound."""
+    unknown = words.unknown(report.collectives)
+    branched = sum("conditional" in c.within for c in report.collectives)
+    said = []
+    if unknown:
+        said.append(f"{count(unknown, 'collective')} in loops whose trip count is not known")
+    if branched:
+        said.append(f"{count(branched, 'collective')} in conditionals, each counted")
+    return f"This includes {' and '.join(said)}." if said else ""
+
+
+def _avoidable(report: Report) -> str:
+    """Say what the best compiled edit avoids; only what was compiled is known to be avoidable."""
+    tried = [c.fixes for c in report.collectives if c.fixes is not None]
+    if not tried:
+        return ""
+    best = min((fix.wire_bytes[::-1] for fixes in tried for fix in fixes), default=(1, 1))
+    after, before = best
+    if after >= before:
+        return "None of the edits that were tried sends less."
+    return f"A compiled fix avoids {size(before - after) if after else 'all'} of it."
+
+
+def _fits(report: Report) -> str:
+    """Say whether the program fits, where the memory of the hardware is known."""
+    held, has = report.memory, report.cost.memory_size if report.cost else None
+    if held is None or has is None:
+        return ""
+    fits = "it fits" if held.total <= has else "it does not fit"
+    return f"It needs {size(held.total)} of the {size(has)} memory per device: {fits}."
