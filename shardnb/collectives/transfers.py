@@ -21,11 +21,8 @@ _RENDEZVOUS = re.compile(r'_xla_host_transfer_rendezvous="(([A-Za-z-]+)[\w.]*)"'
 _BETWEEN_SLICES = "xla_megascale_runtime"
 _TYPE = re.compile(r'_xla_megascale_transfer_type="(\w+)"')
 _KINDS: Mapping[str, Kind] = {
-    "ALL_GATHER": "all-gather",
-    "ALL_REDUCE": "all-reduce",
-    "ALL_TO_ALL": "all-to-all",
     "ONE_TO_ONE": "collective-permute",
-    "REDUCE_SCATTER": "reduce-scatter",
+    **{kind.upper().replace("-", "_"): kind for kind in KINDS},
 }
 # The devices that a transfer joins: those of one number in several slices, `{1,2}x{0:3}`, or lists.
 _SAME_PLACE = re.compile(r'_xla_megascale_target="?\{([\d,:]+)\}x\{([\d,:]+)\}')

@@ -44,17 +44,13 @@ class Chains:
     """The ways of all axes through a propagated module."""
 
     def __init__(self, module: Module) -> None:
-        """Index the steps by where they led; of several, the first one counts."""
+        """Index the steps by where they led: Shardy gives a value each of its axes once."""
         self.module = module
-        self.moves: dict[Node, Move] = {}
+        self.moves = dict(self._all())
         self.by_origin = {op.origin_name: op for op in module.ops if op.origin_name}
         self.constrained = {
             op.operands[0].placed: op for op in module.ops if op.kind == "sdy.sharding_constraint"
         }
-        for target, move in self._all():
-            known = self.moves.get(target)
-            if known is None or move.step < known.step:
-                self.moves[target] = move
 
     def _all(self) -> Iterator[tuple[Node, Move]]:
         for op in self.module.ops:
@@ -77,9 +73,11 @@ class Chains:
         for end in edge.targets:
             target = _end(end, operands, results)
             if target is not None and target != source:
+                sides = edge.source[0], end[0]
+                direction: Direction = "forward" if sides[0] == "operand" else "backward"
+                direction = "sideways" if sides[0] == sides[1] else direction
                 node = source, _held(source, edge.axis)
-                move = Move(edge.step, node, _direction(edge.source[0], end[0]), op)
-                yield (target, edge.axis), move
+                yield (target, edge.axis), Move(edge.step, node, direction, op)
 
     @staticmethod
     def _sources(edge: Op) -> tuple[Value, ...]:
@@ -180,9 +178,3 @@ def _held(value: Value, axis: str) -> str:
 def flat(spec: Spec | None) -> list[str]:
     """Give all the axes of a spec."""
     return [axis for dim in spec or () for axis in dim]
-
-
-def _direction(source: str, target: str) -> Direction:
-    if source == target:
-        return "sideways"
-    return "forward" if source == "operand" else "backward"

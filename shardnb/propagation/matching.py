@@ -21,8 +21,6 @@ Leaf = tuple[str, int]
 
 # XLA takes these out of the program, or makes a `copy` of them: their value is their operand's.
 _SAME = ("sharding-constraint", "reshard", "data-flow-edge", "copy", "optimization-barrier")
-# The copies before partitioning that stand for a constraint, by JAX's name of them.
-_STATED = ("sharding_constraint", "reshard")
 
 
 @dataclass
@@ -52,10 +50,8 @@ def match(stated: Module, before: hlo.Module) -> dict[Leaf, Value]:
     right = _Before(before, numbers)
     right.run()
     found: dict[Leaf, Value] = {}
-    for number, all_leaves in right.found.items():
-        leaves, values = all_leaves, left.found.get(number, [])
-        if len(leaves) != len(values) > 1:
-            leaves = [leaf for leaf in leaves if leaf in right.stated] or leaves
+    for number, leaves in right.found.items():
+        values = left.found.get(number, [])
         if len(leaves) == len(values):
             found.update(zip(leaves, values, strict=True))
         elif len({value.placed.spec for value in values}) == 1:
@@ -129,7 +125,6 @@ class _Before:
         self.module, self.numbers = module, numbers
         self.known: dict[str, list[int]] = {}
         self.found: dict[int, list[Leaf]] = defaultdict(list)
-        self.stated: set[Leaf] = set()
 
     def run(self) -> None:
         self._computation(self.module.entry, None)
@@ -171,10 +166,7 @@ class _Before:
             index = it.integer("index") or 0
             return [operands[index]] if index < len(operands) else [-1]
         if it.opcode == "copy":
-            leaf = it.name, 0
-            self.found[self.numbers.of("copy", operands[0])].append(leaf)
-            if it.op_name.rpartition("/")[2] in _STATED:
-                self.stated.add(leaf)
+            self.found[self.numbers.of("copy", operands[0])].append((it.name, 0))
             return operands
         leaves = self._result(it, operands)
         self._found(it, leaves)

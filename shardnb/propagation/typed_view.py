@@ -232,6 +232,8 @@ def is_inserted(equation: Any) -> bool:
 def _called_by_user(stack: tuple[positions.Position, ...]) -> str | None:
     """Give the function of JAX's that code outside JAX called, past wrappers and tree maps."""
     outside = next((i for i, p in enumerate(stack) if not is_jaxs_own(p.file)), len(stack))
+    # `jax.tree.map(partial(lax.pcast, ...), tree)` is the user's own cast
+    # (test_a_coercion_of_jax_is_inserted_and_one_of_the_user_is_not).
     helpers = ("traceback_util.py", "tree_util.py", "tree.py", "api_util.py")
     inside = (p for p in stack[:outside][::-1] if not p.file.endswith(helpers))
     return next((p.function for p in inside), None)

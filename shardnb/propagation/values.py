@@ -252,11 +252,7 @@ class _Teller:
 
     def _instruction(self, op: shardy.Op) -> Instruction | None:
         values = (*op.results, *(value.placed for value in op.results))
-        if op.kind == "sdy.manual_computation":
-            # The values at the edges of a shard_map stand at its line.
-            edges = [o for o in self.reasons.module.ops if o.kind == "sdy.data_flow_edge"]
-            values += tuple(v for o in edges if o.operands[0] in op.results for v in o.results)
-            values += tuple(value for arguments in op.arguments for value in arguments)
+        values += tuple(value for arguments in op.arguments for value in arguments)
         leaves = (self.exact.get(value) for value in values)
         return next((self.instructions[leaf[0]] for leaf in leaves if leaf), None)
 

@@ -1,5 +1,7 @@
 """The typed view; the expected types are those that the first seed and JAX's documents print."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -76,12 +78,14 @@ def test_a_coercion_of_jax_is_inserted_and_one_of_the_user_is_not():
     def body(a):
         ones = lax.pcast(jnp.ones(3), "data", to="varying")
         tree = jax.tree.map(lambda leaf: lax.pcast(leaf, "data", to="varying"), [jnp.zeros(3)])
-        return a + jnp.arange(2.0) + ones[0] + tree[0][0]
+        cast = partial(lax.pcast, axis_name="data", to="varying")
+        last = jax.tree.map(cast, [jnp.ones(2)])
+        return a + jnp.arange(2.0) + ones[0] + tree[0][0] + last[0][0]
 
     found = view(mapped(body, P("data"), P("data")), [(8,)], [P()], axes="auto")
-    # Written: two pcasts. Inserted: one for arange to meet a.
+    # Written: three pcasts. Inserted: one for arange to meet a.
     marks = [line.inserted for line in found.lines if line.primitive == "pvary"]
-    assert sorted(marks) == [False, False, True]
+    assert sorted(marks) == [False, False, False, True]
 
 
 def test_a_pending_sum_is_unreduced():
