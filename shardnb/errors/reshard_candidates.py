@@ -77,7 +77,9 @@ class OperationTrial:
         """Return the remedies that JAX accepts, those that send least first."""
         results = []
         if self.states_result:
-            results = self._first(map(_stating, _results(self, self.result_shape())))
+            results = self._first(
+                Remedy(result=spec) for spec in _results(self, self.result_shape())
+            )
         return self.compiled([*results, *self.taken_moves()])
 
     def taken_moves(self) -> list[Remedy]:
@@ -232,10 +234,6 @@ def fits(shape: Sequence[int], entries: Sequence[tuple[str, ...]], sizes: dict[s
         size % math.prod(sizes[axis] for axis in axes) == 0
         for size, axes in zip(shape, entries, strict=True)
     )
-
-
-def _stating(spec: PartitionSpec) -> Remedy:
-    return Remedy(result=spec)
 
 
 def _results(trial: OperationTrial, shape: tuple[int, ...]) -> Iterator[PartitionSpec]:

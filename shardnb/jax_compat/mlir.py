@@ -70,7 +70,10 @@ class Module:
             try:
                 yield
             except (self._ir.MLIRError, ValueError) as error:
-                raise ValueError(f"{problem}: {_first_line(error)}") from error
+                lines = str(error).splitlines()
+                words = next((line for line in lines if line.startswith("error: ")), lines[0])
+                words = words.removeprefix("error: ").replace('"-":', "line ")
+                raise ValueError(f"{problem}: {words}") from error
 
     def __str__(self) -> str:
         """Write the module as MLIR."""
@@ -141,13 +144,6 @@ class Module:
             for op in _foreign(self._operation):
                 if _RULE not in op.attributes and len(known := rules[_signature(op)]) == 1:
                     op.attributes[_RULE] = self._ir.Attribute.parse(next(iter(known)))
-
-
-def _first_line(error: Exception) -> str:
-    """Give what is wrong, of the many lines that MLIR writes."""
-    lines = str(error).splitlines()
-    found = next((line for line in lines if line.startswith("error: ")), lines[0])
-    return found.removeprefix("error: ").replace('"-":', "line ")
 
 
 _RULE = "sdy.sharding_rule"

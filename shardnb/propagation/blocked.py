@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from shardnb.propagation.chains import Chains, flat
 from shardnb.report.model import Blocked, Spec
-from shardnb.report.spec import spec_text
+from shardnb.report.spec import axis_size, spec_text
 from shardnb.terms.origins import Stop
 from shardnb.texts.shardy import Op, Value
 from shardnb.texts.shardy_attributes import Rule
@@ -125,14 +125,10 @@ class _Result:
             if factors[0] not in joined[1:]:
                 continue
             before = math.prod(self.rule.sizes[f] for f in joined[: joined.index(factors[0])])
-            parts = math.prod(self._size(a) for a in self.spec[target])
+            parts = math.prod(axis_size(axis, self.sizes) for axis in self.spec[target])
             if parts < before:
                 return "reshape", (
                     f"it splits the inner part of dimension {target}, whose outer part of "
                     f"{before} is split {parts} ways only: the blocks would not be contiguous"
                 )
         return None
-
-    def _size(self, axis: str) -> int:
-        name, _, part = axis.partition(":(")
-        return int(part.partition(")")[2]) if part else self.sizes[name]

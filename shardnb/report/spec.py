@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from shardnb.report.dtypes import size_in_bytes
@@ -41,6 +42,12 @@ def _entry_text(axes: tuple[str, ...]) -> str:
     return repr(axes[0]) if len(axes) == 1 else repr(axes)
 
 
+def axis_size(axis: str, sizes: Mapping[str, int]) -> int:
+    """Give the number of devices along a mesh axis, or along a part of one such as `data:(4)2`."""
+    parts = _parts(axis)
+    return parts[2] if parts else sizes[axis]
+
+
 def type_text(value: Value) -> str:
     """Write an array's type with its placement, as JAX's explicit types do.
 
@@ -70,7 +77,7 @@ def grid_of(value: Value, mesh: Mesh) -> tuple[int, ...]:
     """Give the number of blocks along each dimension of a value."""
     if value.spec is None:
         return value.grid or (1,) * len(value.shape)
-    return tuple(math.prod(_size(axis, mesh) for axis in axes) for axes in value.spec)
+    return tuple(math.prod(axis_size(axis, mesh.shape) for axis in axes) for axes in value.spec)
 
 
 def placed_value(name: str, dtype: str, shape: tuple[int, ...], spec: Spec, mesh: Mesh) -> Value:
@@ -84,7 +91,7 @@ def placed_value(name: str, dtype: str, shape: tuple[int, ...], spec: Spec, mesh
     from shardnb.report.model import Value
 
     entries = (*spec, *((),) * (len(shape) - len(spec)))
-    parts = (math.prod(_size(axis, mesh) for axis in axes) for axes in entries)
+    parts = (math.prod(axis_size(axis, mesh.shape) for axis in axes) for axes in entries)
     cut = tuple(-(-size // part) for size, part in zip(shape, parts, strict=True))
     return Value(name, dtype, shape, entries, cut)
 
@@ -108,7 +115,7 @@ def _block(spec: Spec, grid: tuple[int, ...], position: int, mesh: Mesh) -> int:
     for axes, size in zip(spec, grid, strict=True):
         index = 0
         for axis in axes:
-            index = index * _size(axis, mesh) + _index(axis, coordinate, mesh)
+            index = index * axis_size(axis, mesh.shape) + _index(axis, coordinate, mesh)
         block = block * size + index
     return block
 
@@ -162,11 +169,6 @@ def _parts(axis: str) -> tuple[str, int, int] | None:
         return None
     before, _, size = rest.partition(")")
     return name, int(before), int(size)
-
-
-def _size(axis: str, mesh: Mesh) -> int:
-    parts = _parts(axis)
-    return parts[2] if parts else mesh.shape[axis]
 
 
 def _index(axis: str, coordinate: dict[str, int], mesh: Mesh) -> int:

@@ -19,6 +19,7 @@ from shardnb.compiler import Program
 from shardnb.compiler.shardy_passes import PIPELINE, stated_module
 from shardnb.report.dtypes import size_in_bytes
 from shardnb.report.model import Collective, Groups, Spec
+from shardnb.report.spec import axis_size
 from shardnb.terms.collectives import KINDS, Kind, kind_of
 from shardnb.texts import shardy
 from shardnb.texts.shardy_attributes import sharding_text
@@ -66,7 +67,12 @@ class Estimator:
         """
         inputs = self._propagated(specs, PIPELINE, free).inputs
         placed = {number: inputs[at].spec for number, at in self._inputs.items()}
-        return {number: _whole_axes(spec) for number, spec in placed.items() if spec is not None}
+        # An axis that is split further is named once.
+        return {
+            number: tuple(tuple(axis.partition(":(")[0] for axis in axes) for axes in spec)
+            for number, spec in placed.items()
+            if spec is not None
+        }
 
     def _propagated(
         self, specs: Mapping[int, Spec], pipeline: str, free: Collection[int] = ()
@@ -80,11 +86,6 @@ class Estimator:
             return shardy.read(self._module.copy(given).run(pipeline))
         except ValueError as refusal:
             raise Inconclusive(str(refusal)) from refusal
-
-
-def _whole_axes(spec: Spec) -> Spec:
-    """Give a spec without the parts of axes: an axis that is split further is named once."""
-    return tuple(tuple(axis.partition(":(")[0] for axis in axes) for axes in spec)
 
 
 @dataclass(frozen=True)
@@ -107,11 +108,7 @@ class _Counter:
 
     def _parts(self, spec: Spec | None) -> int:
         """Give the number of blocks that a value is split into."""
-        return math.prod(self._size(axis) for axes in spec or () for axis in axes)
-
-    def _size(self, axis: str) -> int:
-        _, _, part = axis.partition(":(")
-        return int(part.partition(")")[2]) if part else self.sizes.get(axis, 1)
+        return math.prod(axis_size(axis, self.sizes) for axes in spec or () for axis in axes)
 
     def _collectives(self) -> Iterator[Collective]:
         for op in self.module.ops:

@@ -259,7 +259,9 @@ class PlanSearch:
         ]
         left = [candidate for candidate in seen if candidate not in self.plans]
         best = front(left, lambda candidate: candidate.point)
-        worst = _worst([*known, *(candidate.point for candidate in best)])
+        points = [*known, *(candidate.point for candidate in best)]
+        # A little worse than the worst, so that each of them is better than it.
+        worst = 1.01 * max(p[0] for p in points), 1.01 * max(p[1] for p in points)
         gains = [(gain(known, c.point, worst), -c.point[0], c) for c in best]
         most = max(gains, key=lambda item: item[:2], default=None)
         if most and most[0] > 1e-9:
@@ -268,7 +270,3 @@ class PlanSearch:
         # for best, whatever was compiled, comes next.
         best = front(seen, lambda candidate: candidate.point)
         return next((candidate for candidate in best if candidate not in self.plans), None)
-
-
-def _worst(points: list[Point]) -> Point:
-    return 1.01 * max(p[0] for p in points), 1.01 * max(p[1] for p in points)
