@@ -29,6 +29,7 @@ from shardnb.magics.scope import Names
 from shardnb.magics.trees import leaves_of
 from shardnb.mesh import Grid, retyped
 from shardnb.report import Report
+from shardnb.report.changes import Outcome
 from shardnb.report.types import ErrorReport
 from shardnb.sources.functions import code_of
 
@@ -62,6 +63,8 @@ class Session:
         self.cells = cells
         self.mesh = mesh
         self.last: Report | None = None
+        # By cell and title, so that each call of a cell is compared with itself.
+        self._runs: dict[tuple[str, str], Report] = {}
         self.any_cell = shown_explanations.AnyCell(shell, self._explanation)
 
     @property
@@ -128,6 +131,7 @@ class Session:
         with self.errors(text.file):
             prepared = self.prepared(text, line, run=run)
             program, report = prepared.compiled()
+            report = self._forbidding(line, self._since_last_run(text, report))
             lost = [left_out(path) for path in prepared.function.lost()]
             report = self.keep(line, report, [*lost, *prepared.function.printed()])
             self._forbid(line, report)
@@ -141,9 +145,9 @@ class Session:
                 self._show(line, report)
                 return None
             outputs, report = results
-            checked = self._checked(line, program, outputs)
+            report = self._checked(line, program, report, outputs)
             value, notes = bind(prepared.function, outputs)
-            self._show(line, self.keep(line, report, [*checked, *notes]))
+            self._show(line, self.keep(line, report, notes))
             return value
 
     def prepared(
@@ -244,13 +248,16 @@ class Session:
             self._show(line, report)
             raise
 
-    def _checked(self, line: MagicLine, program: Program, outputs: dict[str, Tree]) -> list[str]:
+    def _checked(
+        self, line: MagicLine, program: Program, report: Report, outputs: dict[str, Tree]
+    ) -> Report:
         if program.abstract or not line.has(options.CHECK):
-            return []
+            return report
         from shardnb import numerical_check
 
-        lines = str(numerical_check.check(program, outputs)).splitlines()
-        return ["; ".join(line.strip() for line in lines)]
+        check = numerical_check.check(program, outputs)
+        lines = tuple(line.strip() for line in str(check).splitlines())
+        return with_outcome(report, Outcome("check", check.ok, lines))
 
     # Reports
 
@@ -262,6 +269,24 @@ class Session:
         if name is not None:
             self.namespace[name] = self.last
         return self.last
+
+    def _since_last_run(self, text: ProgramText, report: Report) -> Report:
+        """Say in a report what changed since the last run of its cell, if this shell knows one."""
+        cell = self.cells.cell_id
+        if cell is None:
+            return report
+        # A cell's title ends with the number of its run.
+        key = cell, text.title.rstrip("0123456789]")
+        before, self._runs[key] = self._runs.get(key), replace(report, texts={})
+        return report if before is None else replace(report, since=before.diff(report))
+
+    def _forbidding(self, line: MagicLine, report: Report) -> Report:
+        words = line.words(options.FORBID)
+        if not words:
+            return report
+        passed = not any(c.is_among(words) for c in report.collectives)
+        known = passed if report.partitioned else None
+        return with_outcome(report, Outcome("forbid", known, words))
 
     def _forbid(self, line: MagicLine, report: Report) -> None:
         words = line.words(options.FORBID)
@@ -298,14 +323,19 @@ class Session:
             raise
 
 
+def with_outcome(report: Report, outcome: Outcome) -> Report:
+    """Add to a report how an option that checks something ended."""
+    return replace(report, outcomes=(*report.outcomes, outcome))
+
+
 def show(report: Report, view: str) -> None:
-    """Display a report: `full`, `brief` as text, or not at all."""
+    """Display a report: `full`, `brief` up to what is sent, or not at all."""
     if view == "full":
         display(report)
     elif view == "brief":
-        from shardnb.views import text
+        from shardnb.views import live
 
-        display({"text/plain": text.render(report, "brief")}, raw=True)
+        display(live.mimebundle(report, "brief"), raw=True)
 
 
 def _interactive(tree: ast.Module, interactivity: str) -> ast.Module:

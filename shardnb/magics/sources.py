@@ -72,6 +72,12 @@ class Cells:
         return file
 
     @property
+    def cell_id(self) -> str | None:
+        """The notebook's id of the running cell; None if the front end gives none."""
+        cell_id: str | None = getattr(self._info, "cell_id", None)
+        return cell_id
+
+    @property
     def number(self) -> int:
         """The number of the running cell, as in its `In[n]`."""
         stored = self._info is not None and self._info.store_history

@@ -12,6 +12,8 @@ from shardnb.views.formatting import clean, count, listed, seconds, size
 NOTHING = "No communication."
 NOT_PARTITIONED = "Communication is not known: the program is not partitioned yet"
 _ALMOST_ALL = 0.995
+# Lines of a numeric check: what it found, and the results that differ most.
+_CHECKED = 3
 
 
 def verdict(report: Report) -> tuple[str, ...]:
@@ -33,7 +35,7 @@ def _outcome(outcome: Outcome, report: Report) -> str:
     words_of = [clean(word) for word in outcome.words]
     match outcome.option:
         case "check":
-            return f"--check: {'; '.join(words_of)}."
+            return f"--check: {'; '.join(words_of[:_CHECKED])}."
         case "forbid":
             asked = f"--forbid {','.join(words_of)}"
             broken = [c for c in report.collectives if c.is_among(outcome.words)]

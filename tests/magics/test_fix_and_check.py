@@ -39,6 +39,8 @@ def test_the_result_is_compared_with_one_device(ip, run):
     run("%mesh data=8")
     run(ARRAYS)
     run("%%shard --check x=P('data')\ny = x @ W")
-    (note,) = (note for note in last(ip).notes if "agree" in note)
-    assert "y" in note
-    assert "\n" not in note
+    (outcome,) = last(ip).outcomes
+    assert (outcome.option, outcome.passed) == ("check", True)
+    assert outcome.words[1].startswith("y float32[256, 64] agrees")
+    # Under the verdict, before what is sent.
+    assert str(last(ip)).splitlines()[3].startswith("[passed] --check: ")

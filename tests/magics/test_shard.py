@@ -387,10 +387,13 @@ def test_what_is_forbidden_and_not_there_does_no_harm(ip, cell):
     assert "y" in ip.user_ns
 
 
-def test_a_brief_view_is_text(cell):
+def test_a_brief_view_is_short_text_and_the_report_for_the_editor_and_the_panel(cell):
     shown = cell("%%shard --view brief x=P(None, 'model') W=P('model')\ny = x @ W")
-    assert [list(data) for data in shown.data] == [["text/plain"]]
-    assert "all-reduce" in shown.data[0]["text/plain"]
+    (data,) = shown.data
+    assert "all-reduce" in data["text/plain"]
+    assert "Memory" not in data["text/plain"]
+    assert "text/html" not in data
+    assert shown.reports[0]["view"] == "brief"
 
 
 def test_no_view_shows_nothing(cell):
@@ -586,7 +589,7 @@ def test_an_error_in_a_call_is_shown_at_its_line(cell):
 def test_the_last_report_is_shown_again(cell):
     cell("%%shard --view none x=P('data')\ny = x * 2")
     assert len(cell("%shard").reports) == 1
-    assert list(cell("%shard --view brief").data[0]) == ["text/plain"]
+    assert cell("%shard --view brief").reports[0]["view"] == "brief"
 
 
 @pytest.mark.parametrize(
