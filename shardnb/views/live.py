@@ -242,11 +242,13 @@ def _badges(rows: Sequence[Row], limit: int) -> tuple[Badge, ...]:
 
 
 def _mark(row: Row) -> str:
-    """Write the badge of an editor: `all-reduce 256 KiB model`, `12 all-gathers 3.2 MiB data`."""
-    first, number = row.first, len(row.members)
+    """Write the badge of an editor: `all-reduce 256 KiB model x4`, `12 all-gathers 3 MiB data`."""
+    first = row.first
     axes = ", ".join(first.axes) if first.axes is not None else words.grouping(first)
-    kind = clean(first.kind) if number == 1 else count(number, clean(first.kind))
-    return f"{kind} {words.sends(row.members) if number == 1 else row.sends} {clean(axes)}".rstrip()
+    along = f" {clean(axes)}" if axes else ""
+    if len(row.members) == 1:
+        return f"{clean(first.kind)} {size(first.wire_bytes)}{along}{words.trips(first)}"
+    return f"{count(len(row.members), clean(first.kind))} {words.sent(row.members)}{along}"
 
 
 # Arrays

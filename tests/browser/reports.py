@@ -19,7 +19,7 @@ HOSTILE = '<img src=x onerror="window.harmed=1"><script>window.harmed=1</script>
 
 def spoken(data: Data) -> Data:
     """Give a report's data with its words, as a notebook keeps it."""
-    if "said" in data:
+    if "said" in data or "deflated" in data:
         return data
     report = Report.from_json(json.dumps(data))
     return live.to_data(report)
@@ -108,6 +108,8 @@ def hostile() -> Data:
     for one in (*shown["collectives"], *shown["findings"]):
         one["kind"] = HOSTILE
     shown["said"]["collectives"]["name"] = {"texts": [HOSTILE]}
+    for part in (*shown["said"]["rows"], *shown["said"]["points"]):
+        part.update({name: HOSTILE for name in ("name", "what", "head", "cause") if name in part})
     return shown
 
 

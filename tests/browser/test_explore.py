@@ -91,19 +91,19 @@ def test_a_click_changes_the_grid_then_the_collectives(notebook):
             .observe(chip, { childList: true, characterData: true, subtree: true });
         }"""
     )
-    choose(page, "x, dimension 1", "whole")
-    choose(page, "W, dimension 0", "whole")
+    choose(page, "x, dimension 1", "not sharded")
+    choose(page, "W, dimension 0", "not sharded")
     choose(page, "W, dimension 1", "model: 512 each")
     page.wait_for_selector(f"{STATE}:has-text('compiled')")
     assert "preview" in page.evaluate("window.seen")
-    assert "no communication" in page.inner_text(".shardnb-status")
+    assert "No communication" in page.inner_text(".shardnb-status")
     assert "f32[256@data, 1024@model]" in page.inner_text(".shardnb-grids >> nth=0")
     assert drawn(page, 2) != before
 
 
 def test_the_compiled_program_comes_while_the_kernel_is_free(notebook):
     page = notebook(EXPLORE)
-    choose(page, "x, dimension 0", "whole")
+    choose(page, "x, dimension 0", "not sharded")
     page.wait_for_selector(f"{STATE}:has-text('preview')")
     page.wait_for_selector(f"{STATE}:has-text('compiled')")
     assert page.evaluate(
@@ -133,9 +133,9 @@ def test_another_mesh_is_previewed_and_compiled(notebook):
 def test_plans_are_pinned_compared_and_shown_again(notebook):
     page = notebook(EXPLORE)
     page.click("text=pin this plan")
-    choose(page, "x, dimension 1", "whole")
-    choose(page, "W, dimension 0", "whole")
-    page.wait_for_selector(".shardnb-status:has-text('no communication')")
+    choose(page, "x, dimension 1", "not sharded")
+    choose(page, "W, dimension 0", "not sharded")
+    page.wait_for_selector(".shardnb-status:has-text('No communication')")
     page.click("text=pin this plan")
     page.wait_for_selector(".shardnb-pins tbody tr >> nth=1")
     rows = page.locator(".shardnb-pins tbody tr").all_inner_texts()
@@ -190,12 +190,12 @@ def test_a_shard_map_is_checked_at_every_click(notebook):
     page = notebook(CHECK)
     page.wait_for_selector(".shardnb-header:has-text('JAX refuses')")
     assert page.locator(".shardnb-picker").evaluate(OVERFLOW) <= 0
-    choose(page, "x, dimension 1", "whole")
-    choose(page, "W, dimension 0", "whole")
+    choose(page, "x, dimension 1", "not sharded")
+    choose(page, "W, dimension 0", "not sharded")
     page.wait_for_selector(".shardnb-header:has-text('JAX accepts')")
     page.click("text=compile it")
     page.click("summary:has-text('The compiled program')")
-    page.wait_for_selector(".shardnb-summary:has-text('no communication')")
+    page.wait_for_selector(".shardnb-verdict:has-text('No communication')")
 
 
 def test_a_collective_is_played_and_stepped(browser):

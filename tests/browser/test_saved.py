@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from shardnb.report import json
 from tests.browser.lab import command, report_output
 from tests.browser.reports import CELL, hostile, large, sketch, spoken
 
@@ -33,8 +34,8 @@ def saved(lab, page):
 
 def test_the_report_is_drawn_from_its_data_alone(saved):
     page = saved((CELL, sketch()))
-    assert "2 collectives: 1.2 MiB sent by each device a run" in page.inner_text(".shardnb-summary")
-    assert page.locator(".shardnb-card canvas").count() == 4
+    assert page.inner_text(".shardnb-verdict").startswith("Each device sends 1.2 MiB per run")
+    assert page.locator(".shardnb-card canvas").count() == 3
 
 
 def test_badges_and_types_stand_at_the_lines_of_the_cell(saved):
@@ -116,19 +117,38 @@ def test_badges_go_with_the_output(saved):
 def test_the_panel_shows_the_last_report(saved):
     page = saved((CELL, sketch()))
     command(page, "shardnb:open-report")
-    page.wait_for_selector("#shardnb-report-panel .shardnb-summary:has-text('2 collectives')")
+    page.wait_for_selector("#shardnb-report-panel .shardnb-verdict:has-text('Each device sends')")
 
 
-def test_the_chosen_row_of_a_long_list_is_in_sight(saved):
-    page = saved(("x = 1", large(rows=4, columns=2, number=500)))
-    page.wait_for_selector(".shardnb-rows [aria-selected=true]")
+def test_a_report_opens_in_the_side_panel(saved):
+    page = saved((CELL, sketch()), ("x = 1", large(rows=4, columns=2, number=50)))
+    page.click(".shardnb-output .shardnb-open >> nth=0")
+    page.wait_for_selector("#shardnb-report-panel .shardnb-verdict:has-text('1.2 MiB')")
+    assert page.locator("#shardnb-report-panel .shardnb-open").count() == 0
+
+
+def test_a_packed_report_is_drawn_and_has_badges(saved):
+    kept = json.packed(spoken(large(rows=4, columns=2, number=500)))
+    assert "deflated" in kept
+    page = saved((CELL.replace("h", "g"), sketch()), ("step_1 = f(step_0)", kept))
+    page.wait_for_selector(".shardnb-output >> nth=1 >> .shardnb-verdict")
+    page.wait_for_selector(".jp-Cell >> nth=1 >> .shardnb-mark")
+
+
+def test_a_brief_report_ends_with_what_to_look_at(saved):
+    data = spoken(sketch()) | {"view": "brief"}
+    page = saved((CELL, data))
+    page.wait_for_selector(".shardnb-mark")
+    assert not page.locator(".shardnb-sends").is_visible()
+    page.click(".shardnb-output summary:has-text('What is sent, arrays, memory')")
+    page.wait_for_selector(".shardnb-sends")
 
 
 def test_hostile_text_is_shown_and_not_run(saved):
     page = saved((CELL, hostile()))
     command(page, "shardnb:open-report")
-    page.wait_for_selector("#shardnb-report-panel .shardnb-facts")
-    assert "<img src=x" in page.inner_text(".shardnb-facts >> nth=0")
+    page.wait_for_selector("#shardnb-report-panel .shardnb-points")
+    assert "<img src=x" in page.inner_text(".shardnb-points >> nth=0")
     assert page.evaluate(HARMED) == [None, None]
 
 
@@ -144,12 +164,5 @@ def test_it_is_readable_in_both_themes(saved, tmp_path, theme):
     page.evaluate(change, theme)
     light = theme.endswith("Light")
     page.wait_for_selector(f"body[data-jp-theme-light={str(light).lower()}]", state="attached")
-    page.wait_for_function(f"({BRIGHTNESS})('.shardnb-summary') {'<' if light else '>'} 128")
+    page.wait_for_function(f"({BRIGHTNESS})('.shardnb-verdict') {'<' if light else '>'} 128")
     page.screenshot(path=tmp_path / "report.png")
-
-
-def test_labels_of_the_facts_stand_in_one_line(saved):
-    page = saved((CELL, sketch()))
-    label = page.locator(".shardnb-facts dt").first
-    assert label.inner_text() == "memory"
-    assert label.bounding_box()["height"] < 30

@@ -260,7 +260,7 @@ def test_an_editor_has_room_for_fewer_badges_than_the_report(report):
     assert line.badges[0].sends == "8.0 KiB"
     assert [badge.mark for badge in line.marks] == [
         "2 all-gathers 8.0 KiB model",
-        "all-reduce 1.0 KiB x4 model",
+        "all-reduce 1.0 KiB model x4",
         "and 1 more",
     ]
 
