@@ -119,6 +119,10 @@ class Matcher:
             one for one in ones if one.op_name and collective.op_name.endswith(one.op_name)
         ]
         if len(same) > 1 and final is not None:
+            # JAX gives all that one shard_map calls the same channel.
+            alike = [one for one in same if one.shapes == final.shapes]
+            same = alike if len(alike) == 1 else same
+        if len(same) > 1 and final is not None:
             same = [one for one in same if self._move_alike(one, final)]
         return same[0] if len(same) == 1 else None
 

@@ -124,10 +124,12 @@ class Flows:
             for instruction in graph.body:
                 if "jvp(" not in instruction.attributes or instruction.opcode in TUPLES:
                     continue
-                reaching = self._union(graph, graph.operands[instruction.name])
-                read |= reaching
+                operands = graph.operands[instruction.name]
+                read |= self._union(graph, operands)
                 if self.bit(instruction) and "transpose(" in instruction.attributes:
-                    taken |= reaching
+                    # A parameter that a loop trains holds the gradients of the steps before.
+                    computed = [one for one in operands if self.part_of(graph, one) is None]
+                    taken |= self._union(graph, computed)
         return read, taken
 
     def _walk(self, graph: Graph) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,8 +16,9 @@ from shardnb.report.spec import axes_in
 from shardnb.terms.roles import Role
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
-from shardnb.texts.opcodes import ELEMENTWISE, MOVES, PRODUCTS
+from shardnb.texts.opcodes import ELEMENTWISE, MOVES, PRODUCTS, VIEWS
 
+_NUMBERS = re.compile(r"\d+")
 _GATHERS = ("all-gather", "all-reduce")
 """Kinds that make an array whole; TPU adds blocks up among zeros."""
 
@@ -61,6 +63,8 @@ class Roles:
         operand = graph.operands[old.name][0]
         if collective.kind in ("all-reduce", "reduce-scatter"):
             found = self._gradient(collective, graph, operand)
+            if found.role is None:
+                found = self._local_product(collective, graph, operand)
             if found.role is None and "transpose(" not in old.op_name:
                 found = self._returned(graph, operand)
         else:
@@ -91,6 +95,26 @@ class Roles:
         cut = bool(collective.axes) and set(collective.axes or ()) <= kept
         scatters = cut or collective.kind == "reduce-scatter"
         return Purpose("gradient-scatter" if scatters else "gradient", self.training.name(number))
+
+    def _local_product(self, collective: Collective, graph: Graph, value: HloValue) -> Purpose:
+        """A called sum of what each device multiplies with its shard of a parameter."""
+        node = graph.maker(graph.source(value, VIEWS))
+        if node is None or node.opcode != "dot":
+            return Purpose()
+        flows, entry = self.training.flows, self.training.flows.entry
+        for operand, side in zip(graph.operands[node.name], ("lhs", "rhs"), strict=True):
+            number = flows.part_of(graph, operand)
+            if number is None or number not in self.training.parameters:
+                continue
+            layout = self.program.layout(entry, entry.parameters[number])
+            array, local = entry.array(entry.parameters[number]), graph.array(operand)
+            if layout is None or layout.spec is None or array is None or local is None:
+                continue
+            summed = map(int, _NUMBERS.findall(node.attribute(f"{side}_contracting_dims") or ""))
+            axes = axes_in(tuple(layout.spec[dim] for dim in summed if dim < len(layout.spec)))
+            if axes == set(collective.axes or ()) and local[1] == layout.shard_shape(array[1]):
+                return Purpose("tensor-parallel-sum", self._name(number))
+        return Purpose()
 
     def _product(self, graph: Graph, node: Instruction) -> Purpose:
         """A product with a parameter, or a look-up in it, of which each device has a shard."""
@@ -138,7 +162,14 @@ class Roles:
             return self._parameter(collective, graph, producer)
         if graph is not self.training.flows.entry:
             return Purpose()
-        return self._after_backward(graph, producer)
+        return self._after_backward(graph, producer, self._ends(collective, move))
+
+    def _ends(self, collective: Collective, move: Movement) -> set[int]:
+        """Give the results of the program that take what was moved, element by element."""
+        consumer = self.dataflow.moved[collective.id].consumer
+        if consumer is not None:
+            return self._reached(move.graph, consumer.value)
+        return set() if move.result is None else {move.result}
 
     def _parameter(self, collective: Collective, graph: Graph, value: HloValue) -> Purpose:
         number = self.training.flows.part_of(graph, value)
@@ -151,7 +182,7 @@ class Roles:
             return Purpose("parameter-gather", name)
         return Purpose()
 
-    def _after_backward(self, graph: Graph, value: HloValue) -> Purpose:
+    def _after_backward(self, graph: Graph, value: HloValue, ends: set[int]) -> Purpose:
         """A gradient, an update or a new value that the update needs elsewhere."""
         flows, training = self.training.flows, self.training
         mask = flows.reaching(graph, value)
@@ -160,7 +191,7 @@ class Roles:
         if mask & flows.backward and not mask & (flows.after_backward - 1):
             number = training.gradient_of(mask)
             return Purpose() if number is None else Purpose("gradient-reshard", self._name(number))
-        renewed = {training.renewed.get(at) for at in self._reached(graph, value)}
+        renewed = {training.renewed.get(at) for at in ends}
         number = renewed.pop() if len(renewed) == 1 else None
         if number is None:
             return Purpose()

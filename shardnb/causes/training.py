@@ -22,7 +22,8 @@ from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
 from shardnb.texts.opcodes import PRODUCTS, VIEWS
 
-_STEP = re.compile(r"\[[^\]]*\]|\.?[^.\[\]]+")
+_STEP = re.compile(r"[^.\[\]'\"]+")
+"""A step of a path, alike in `w`, `.w` and `['w']`: results of a dict are named by its keys."""
 
 _FLOATS = ("f", "bf")
 
@@ -123,12 +124,11 @@ class Training:
 
     @cached_property
     def parameters(self) -> frozenset[int]:
-        """The arguments that are trained, or that serve where there is no backward pass."""
-        if not self.is_differentiated:
-            return frozenset(self._serving())
+        """The arguments that are trained, and those that serve: all where nothing is trained."""
         renewed = (number for number in self.renewed.values() if self._is_read(number))
         owners = (self.gradient_of(mask) for mask in self.flows.results)
-        return frozenset((*renewed, *(owner for owner in owners if owner is not None)))
+        trained = (owner for owner in owners if owner is not None)
+        return frozenset((*renewed, *trained, *self._serving()))
 
     @cached_property
     def owners(self) -> dict[int, int | None]:
@@ -161,7 +161,7 @@ class Training:
         value = self.flows.entry.parameters.get(number)
         return _shape(self.flows.entry, value) if value else None
 
-    # Parameters of a program that only applies them
+    # Parameters that are only applied, as of a frozen model
 
     def _serving(self) -> Iterator[int]:
         """Give the leaves of pytrees in which one is multiplied as the matrix of a layer is.
@@ -283,7 +283,7 @@ def _trees(
     """Give by each beginning of the paths the leaves below it, by the rest of their paths."""
     found: dict[tuple[str, ...], Tree] = defaultdict(dict)
     for steps, number in named:
-        for depth in range(1, len(steps) + 1):
+        for depth in range(len(steps) + 1):
             found[steps[:depth]][steps[depth:]] = number
     return found
 

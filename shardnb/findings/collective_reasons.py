@@ -8,6 +8,7 @@ from shardnb.findings.evidence import Evidence, location_of
 from shardnb.report.model import Collective, Finding, Location, Mesh
 from shardnb.report.spec import grid_of, padding_bytes, placed_value, spec_text
 from shardnb.terms.findings import FindingKind
+from shardnb.terms.roles import ROLES
 
 
 def find(evidence: Evidence) -> Iterator[Finding]:
@@ -42,7 +43,9 @@ def _told(one: Collective, mesh: Mesh) -> Iterator[tuple[FindingKind, str]]:
     if one.reason == "uneven":
         either = f"so the compiler pads it or gathers it{_padding_text(one, mesh)}"
         yield "uneven", f"{producer}: {one.detail}, {either}"
-    if one.reason == "output-spec" and gathers and one.asked_by == "requested":
+    typical = one.role is not None and ROLES[one.role].typical is not None
+    requested = one.reason == "output-spec" and one.asked_by == "requested"
+    if gathers and requested and not typical:
         lies = "sharded" if one.producer_spec is None else spec_text(one.producer_spec)
         yield "output spec", f"{producer} is {lies}, but {one.detail}"
     if "while condition" in one.within:
