@@ -153,7 +153,10 @@ class Flows:
     def _step(self, graph: Graph, node: Instruction, operands: Sequence[HloValue]) -> None:
         """Say what reaches the result of one operation."""
         place = graph.name, node.value
-        if kind_of(node.opcode) is not None and len(operands) == len(node.results):
+        if node.opcode.endswith("-done"):
+            self._masks[place] = self._union(graph, operands)
+            self._parts[place] = self.part_of(graph, operands[0])
+        elif kind_of(node.opcode) is not None and len(operands) == len(node.results):
             # Members of a collective that sends several arrays stay apart.
             for result, operand in zip(node.results, operands, strict=True):
                 self._masks[graph.name, result] = self.reaching(graph, operand)

@@ -11,8 +11,10 @@ from shardnb.causes.dataflow import Dataflow, Moved
 from shardnb.causes.training import Training
 from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.causes.verdict import Verdict
+from shardnb.collectives.find import reduction_of
 from shardnb.report.model import Collective
 from shardnb.report.spec import axes_in
+from shardnb.terms.collectives import reduces
 from shardnb.terms.roles import Role
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
@@ -59,17 +61,24 @@ class Roles:
         return found
 
     def called(self, collective: Collective, graph: Graph, old: Instruction) -> Purpose:
-        """Give what a collective does that the program calls: a gradient's sum, or a gather."""
-        operand = graph.operands[old.name][0]
-        if collective.kind in ("all-reduce", "reduce-scatter"):
-            found = self._gradient(collective, graph, operand)
-            if found.role is None:
-                found = self._local_product(collective, graph, operand)
-            if found.role is None and "transpose(" not in old.op_name:
-                found = self._returned(graph, operand)
-        else:
-            found = self._parameter(collective, graph, operand)
+        """Give what a collective does that the program calls."""
+        found = self.sent(collective, graph, graph.operands[old.name][0], old)
         return found if found.role is not None else Purpose("called")
+
+    def sent(
+        self, collective: Collective, graph: Graph, operand: HloValue, node: Instruction
+    ) -> Purpose:
+        """Give what a collective does that stands in the program itself and sends an operand."""
+        if not reduces(node.opcode):
+            return self._parameter(collective, graph, operand)
+        if reduction_of(self.program.module, node) != "add":
+            return Purpose()
+        found = self._gradient(collective, graph, operand)
+        if found.role is None:
+            found = self._local_product(collective, graph, operand)
+        if found.role is None and "transpose(" not in node.op_name:
+            found = self._returned(graph, operand)
+        return found
 
     def sum(self, collective: Collective, graph: Graph, value: HloValue) -> Purpose:
         """Give what a collective does that completes the partial sums of a value."""

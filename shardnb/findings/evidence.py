@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from shardnb.causes import Causes, UserShardings, explain_causes
+from shardnb.causes.text_roles import with_roles
 from shardnb.causes.training import Training
 from shardnb.collectives.find import find_collectives
 from shardnb.compiler.dumps import Dumps
@@ -78,6 +79,7 @@ class Evidence:
         if self.before is None or self.partitioned is None:
             of_jax = bool(_OF_JAX.search(self.text))
             found = tuple(replace(c, generated=_is_made(c, of_jax=of_jax)) for c in found)
+            found = with_roles(found, self.module, self.mesh)
         return explain_causes(
             found,
             optimized=self.module,

@@ -168,6 +168,20 @@ def attention(q, k, v):
     return jax.nn.softmax(q @ k.T) @ v
 
 
+def frozen_loss(adapters, base, x, y):
+    h = jax.lax.with_sharding_constraint(
+        x @ (base["w1"] + adapters["a"] @ adapters["b"]), P("data")
+    )
+    return jnp.mean((jax.nn.gelu(h) @ base["w2"] - y) ** 2)
+
+
+def test_parameters_that_are_not_trained_are_gathered_as_others_are():
+    base, adapters = {"w1": f32(64, 256), "w2": f32(256, 64)}, {"a": f32(64, 4), "b": f32(4, 256)}
+    specs = P(), P("data"), P("data"), P("data")
+    found = roles(jax.grad(frozen_loss), adapters, base, *BATCH, mesh="data=8", in_specs=specs)
+    assert found["parameter-gather", "base['w2']", "data"] == 1
+
+
 @pytest.mark.parametrize(
     ("fn", "args", "specs"),
     [
@@ -186,3 +200,112 @@ def test_a_reshard_that_is_written_is_named_after_its_argument():
 
     found = roles(whole, f32(32, 64), in_specs=P("data"))
     assert found == Counter({("requested-reshard", "x", "data"): 1})
+
+
+# Other ways to train
+
+
+def test_moments_on_another_sharding_than_the_parameters_are_moved_as_state():
+    state = state_specs(ADAM, dict.fromkeys(PARAMS, P()))
+    args = PARAMS, jax.eval_shape(ADAM.init, PARAMS), *BATCH
+    placed = FSDP, state, P("data"), P("data")
+    options = {"in_specs": placed, "out_specs": (FSDP, state, P()), "mesh": "data=8"}
+    found = roles(trainer(ADAM, constrained_loss), *args, **options)
+    moved = {of for role, of, *_ in found if role == "optimizer-state"}
+    assert moved == {
+        f"state[0].{moment}['{name}']" for moment in ("mu", "nu") for name in ("w1", "w2")
+    }
+
+
+def test_a_sharded_optimizer_state_gathers_the_new_parameters():
+    whole, state = dict.fromkeys(PARAMS, P()), state_specs(ADAM, FSDP)
+    args = PARAMS, jax.eval_shape(ADAM.init, PARAMS), *BATCH
+    options = {"in_specs": (whole, state, P("data"), P("data")), "out_specs": (whole, state, P())}
+    found = roles(trainer(ADAM, constrained_loss), *args, mesh="data=8", **options)
+    updates = named("parameter-update", "data", names=("w1", "w2"))
+    assert Counter({key: n for key, n in found.items() if key[0] == "parameter-update"}) == updates
+
+
+def test_clipping_by_the_global_norm_sums_squared_gradients():
+    tx = optax.chain(optax.clip_by_global_norm(1.0), optax.sgd(0.1))
+    found = of_step(tx, FSDP, constrained_loss, mesh="data=8", out_specs=(FSDP, P(), P()))
+    norms = named("gradient-norm", "data", names=("w1", "w2"))
+    assert Counter({key: n for key, n in found.items() if key[0] == "gradient-norm"}) == norms
+
+
+def scanned(params, x):
+    def layer(h, weights):
+        return jnp.tanh(h @ weights["up"]) @ weights["down"], None
+
+    return jnp.mean(jax.lax.scan(layer, x, params["layers"])[0] ** 2)
+
+
+LAYERS = {"layers": {"up": f32(3, 64, 128), "down": f32(3, 128, 64)}}
+
+
+@pytest.mark.parametrize("remat", [False, True])
+def test_gradients_of_stacked_layers_are_those_of_their_stack(remat):
+    fn = jax.checkpoint(scanned) if remat else scanned
+
+    def step(params, x):
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, jax.grad(fn)(params, x))
+
+    found = roles(step, LAYERS, f32(32, 64), mesh="data=8", in_specs=(P(), P("data")))
+    names = ("up", "down")
+    assert found == Counter(
+        {("gradient", f"params['layers']['{name}']", "data"): 1 for name in names}
+    )
+
+
+def test_a_loop_that_trains_still_has_its_parameters():
+    def steps(params, batches):
+        def step(params, x):
+            grads = jax.grad(lambda p: jnp.mean((jnp.tanh(x @ p["w1"]) @ p["w2"]) ** 2))(params)
+            return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), None
+
+        return jax.lax.scan(step, params, batches)[0]
+
+    params = {"w1": f32(64, 256), "w2": f32(256, 64)}
+    found = roles(steps, params, f32(4, 32, 64), mesh="data=8", in_specs=(P(), P(None, "data")))
+    assert found == named("gradient", "data", names=("w1", "w2"))
+
+
+def test_an_averaged_copy_of_the_parameters_is_not_what_is_trained():
+    def step(params, average, x, y):
+        new = jax.tree.map(lambda p, g: p - 0.1 * g, params, jax.grad(loss)(params, x, y))
+        return new, jax.tree.map(lambda a, p: 0.9 * a + 0.1 * p, average, new)
+
+    specs = P(), P(), P("data"), P("data")
+    found = roles(step, PARAMS, PARAMS, *BATCH, in_specs=specs)
+    assert found == named("gradient", "data")
+
+
+def test_the_sum_of_a_tangent_is_no_gradient():
+    def product(w, x):
+        return jax.jvp(jax.grad(lambda w: jnp.tanh(x @ w).sum()), (w,), (w,))[1]
+
+    specs = P(), P("data")
+    assert {key[0] for key in roles(product, f32(16, 4), f32(32, 16), in_specs=specs)} == {None}
+
+
+def test_factored_and_orthogonalised_updates_leave_gradients_known():
+    """Their updates are no longer element by element: the products of both passes tell."""
+    args = PARAMS, jax.eval_shape(FACTORED.init, PARAMS), *BATCH
+    specs = P(), P(), P("data"), P("data")
+    assert roles(trainer(FACTORED), *args, in_specs=specs) == named("gradient", "data") + LOSS
+
+
+FACTORED = optax.adafactor(1e-3, min_dim_size_to_factor=8)
+
+
+# Programs of which only the text is known
+
+
+def test_the_text_of_an_optimized_program_shows_gradients_and_gathers():
+    args = PARAMS, jax.eval_shape(ADAM.init, PARAMS), *BATCH
+    state = state_specs(ADAM, FSDP)
+    options = {"in_specs": (FSDP, state, P("data"), P("data")), "out_specs": (FSDP, state, P())}
+    text = sn.explain(trainer(ADAM, constrained_loss), *args, mesh="data=8", **options).texts
+    found = [(c.role, c.role_of) for c in sn.explain_hlo(text["optimized"], "data=8").collectives]
+    gathers = named("parameter-gather", names=("w1", "w2"))
+    assert Counter(one for one in found if one[0] is not None) == gathers + named("gradient")
