@@ -102,8 +102,7 @@ class Flows:
     @cached_property
     def backward(self) -> int:
         """The operations that autodiff made for the backward pass."""
-        names = {origin.op_name for origin in self.origins}
-        made = {name for name in names if phase_of(name, differentiated=True) == "backward"}
+        made = {name for name in {one.op_name for one in self.origins} if _is_gradient(name)}
         return sum(self.bit(origin) for origin in self.origins if origin.op_name in made)
 
     @cached_property
@@ -280,3 +279,15 @@ def _is_move(graph: Graph, node: Instruction, operands: Sequence[HloValue]) -> b
 
 def _size(array: tuple[str, tuple[int, ...]] | None) -> int | None:
     return None if array is None else math.prod(array[1])
+
+
+def _is_gradient(op_name: str) -> bool:
+    """Whether autodiff made an operation for a gradient, and not for the tangent of one.
+
+    >>> _is_gradient("jit(f)/transpose(jvp())/dot_general")
+    True
+    >>> _is_gradient("jit(f)/jvp(transpose(jvp()))/dot_general")
+    False
+    """
+    backward = phase_of(op_name, differentiated=True) == "backward"
+    return backward and 0 <= op_name.find("transpose(") < op_name.find("jvp(")

@@ -171,7 +171,7 @@ class Roles:
             return self._parameter(collective, graph, producer)
         if graph is not self.training.flows.entry:
             return Purpose()
-        return self._after_backward(graph, producer, self._ends(collective, move))
+        return self._after_backward(collective, move, producer)
 
     def _ends(self, collective: Collective, move: Movement) -> set[int]:
         """Give the results of the program that take what was moved, element by element."""
@@ -191,22 +191,26 @@ class Roles:
             return Purpose("parameter-gather", name)
         return Purpose()
 
-    def _after_backward(self, graph: Graph, value: HloValue, ends: set[int]) -> Purpose:
+    def _after_backward(self, collective: Collective, move: Movement, value: HloValue) -> Purpose:
         """A gradient, an update or a new value that the update needs elsewhere."""
         flows, training = self.training.flows, self.training
-        mask = flows.reaching(graph, value)
+        mask = flows.reaching(move.graph, value)
         if not mask & flows.after_backward or mask & flows.taken_in_backward & flows.backward:
             return Purpose()
         if mask & flows.backward and not mask & (flows.after_backward - 1):
             number = training.gradient_of(mask)
             return Purpose() if number is None else Purpose("gradient-reshard", self._name(number))
-        renewed = {training.renewed.get(at) for at in ends}
+        renewed = {training.renewed.get(at) for at in self._ends(collective, move)}
         number = renewed.pop() if len(renewed) == 1 else None
         if number is None:
             return Purpose()
-        if number in training.parameters:
+        if number not in training.parameters:
+            return Purpose("optimizer-state", training.name(number))
+        if collective.kind == "all-gather":
             return Purpose("parameter-update", training.name(number))
-        return Purpose("optimizer-state", training.name(number))
+        # What is moved from shards to other shards lies as the state that it is computed of.
+        states = [one for one in training.owners if mask >> one & 1]
+        return Purpose("optimizer-state", self._name(states[0] if len(states) == 1 else None))
 
     @staticmethod
     def _reached(graph: Graph, value: HloValue) -> set[int]:
