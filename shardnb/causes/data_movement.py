@@ -94,7 +94,8 @@ class _Walk:
             operand = self._seen_through(operand)
             named = self._named(alignment.values(operand))
         if not named or not self._completes(named[0].name):
-            return self._forward(values)
+            block = self._block if unmasked(alignment.after, self._operand) is None else None
+            return self._forward(alignment.values(block) if block is not None else values)
         name = named[0].name
         source = alignment.after.node(unmasked_part(alignment.after, operand))
         return Movement(

@@ -27,6 +27,7 @@ from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.causes.verdict import UNKNOWN, Verdict
 from shardnb.causes.windowed import IN_STEPS, Windowed
 from shardnb.collectives.find import is_generated, reduction_of
+from shardnb.collectives.on_accelerators import on_accelerators
 from shardnb.collectives.transfers import BETWEEN_SLICES
 from shardnb.compiler.dumps import Dumps
 from shardnb.report.model import Collective, Location, Mesh, Spec
@@ -127,6 +128,7 @@ def explain_causes(
             remat=warnings.keys,
             locate=locate or (lambda _: ()),
             differentiated="transpose(" in dumps.before,
+            on_cpu=mesh.platform == "cpu",
         )
         matcher = Matcher(optimized, entering, explainer.finder)
         matched = matcher.match(collectives)
@@ -151,6 +153,7 @@ class _Explainer:
     remat: frozenset[Key]
     locate: Locate
     differentiated: bool
+    on_cpu: bool
     _alignments: dict[str, Alignment | None] = field(default_factory=dict)
 
     def explained(self, collective: Collective, made: Instruction | None) -> Collective:
@@ -168,6 +171,9 @@ class _Explainer:
                 collective = replace(collective, made_as=made_as)
             if collective.algorithm == BETWEEN_SLICES:
                 collective = _shaped_as(collective, made)
+            if self.on_cpu:
+                other = on_accelerators(collective, made, self.partitioned.graph_of(made))
+                collective = replace(collective, on_accelerators=other)
         generated = is_generated(made) if made is not None else collective.generated
         if not generated:
             return self._called(collective, made)
@@ -288,6 +294,8 @@ class _Explainer:
             stated=self.names.value(*verdict.stated.value) if verdict.stated else None,
             met_by=self._met_by(verdict, node),
         )
+        if move.producer is not None:
+            verdict = replace(verdict, dims=self.names.dims(graph, move.producer, verdict.dims))
         purpose = self.roles.inserted(collective, move, verdict)
         collective = replace(collective, role=purpose.role, role_of=purpose.of)
         told = node if node is not None else value

@@ -13,7 +13,7 @@ from shardnb.causes.stated_shardings import StatedShardings
 from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.causes.verdict import RETURNED, UNKNOWN, Statement, Verdict
 from shardnb.report.model import Spec
-from shardnb.terms.causes import AskedBy
+from shardnb.terms.causes import AskedBy, Detail
 from shardnb.terms.collectives import reduces
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
@@ -53,7 +53,10 @@ class Judge:
         whole = math.prod(piece[2] for piece in moved)
         if reduces(move.collective.opcode) or not self._is_block(move, whole):
             return UNKNOWN
-        return self._moved(move, layout, moved)
+        verdict = self._moved(move, layout, moved)
+        if verdict is UNKNOWN and permuted:  # a part of one move with the permute before it
+            return self._moved(move, layout, moved | frozenset(self.factors.pieces(permuted)))
+        return verdict
 
     def _moved(self, move: Movement, layout: Layout | None, moved: AxisFactors) -> Verdict:
         """Judge what is moved and not summed; say along which dimensions and axes it was split."""
@@ -110,7 +113,8 @@ class Judge:
         rule = self.factors.known(move.graph, node)
         if verdict.reason != "conflict" or rule is None:
             return verdict
-        return clash(Declared(self.origins, move.graph, node, rule, rule.reduction, moved), None)
+        asked = Declared(self.origins, move.graph, node, rule, rule.reduction, moved, moved)
+        return clash(asked, None)
 
     @staticmethod
     def _sums(graph: Graph, value: HloValue | None) -> bool:
@@ -146,7 +150,21 @@ class Judge:
         found = {p for split in splits for factor in summed for p in split.get(factor, ())}
         if not moved <= found and not (move.unreduced_operand and node.opcode in SUMS):
             return UNKNOWN
-        return Verdict("partial-sum", self.stated.asked_within(node))
+        verdict = Verdict("partial-sum", self.stated.asked_within(node))
+        return self._before_it_is_cut(verdict, move, moved)
+
+    def _before_it_is_cut(self, verdict: Verdict, move: Movement, moved: AxisFactors) -> Verdict:
+        """Say how a sum lies that is declared split over its own axes: it is cut afterwards."""
+        layout = self.program.layout(move.graph, move.value)
+        array = move.graph.array(move.value)
+        if layout is None or not layout.spec or array is None:
+            return verdict
+        whole = self.factors.without(layout.spec, moved)
+        kept = math.prod(layout.shard_shape(array[1]))
+        summed = math.prod(move.collective.arrays[0][1]) if move.collective.arrays else kept
+        parts = math.prod(piece[2] for piece in moved)
+        known = reduces(move.collective.opcode) and whole != layout.spec
+        return replace(verdict, actual=whole) if known and summed == kept * parts else verdict
 
     @staticmethod
     def _computes(graph: Graph, node: Instruction) -> Instruction:
@@ -271,7 +289,7 @@ class Judge:
         here = frozenset(f for split in splits for f, parts in split.items() if moved & set(parts))
         verdict = self._own(move, node, rule, here, layout.spec) if here else UNKNOWN
         if here and verdict is UNKNOWN:
-            asked = Declared(self.origins, graph, node, rule, here, moved)
+            asked = Declared(self.origins, graph, node, rule, here, moved, moved)
             verdict = declared(asked, layout.spec)
             verdict = clash(asked, layout.spec) if verdict is UNKNOWN else verdict
             if verdict is UNKNOWN and node.opcode == "gather":
@@ -354,8 +372,13 @@ class Judge:
 
 
 def _without_rule(node: Instruction, needed: Spec | None) -> Verdict:
+    """Judge what each device computes in full: whether it needs that, no rule says.
+
+    What is sent to a host is.
+    """
+    detail: Detail | None = None if node.opcode == "send" else "no split form"
     known = node.opcode in NOT_PARTITIONED
-    return Verdict("whole-axis", needed=needed) if known else UNKNOWN
+    return Verdict("whole-axis", detail=detail, needed=needed) if known else UNKNOWN
 
 
 def _as_stated(asked_by: AskedBy, statement: Statement, needed: Spec | None) -> Verdict:

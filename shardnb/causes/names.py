@@ -20,6 +20,9 @@ _RESHAPING = (
 _VIEW_NAMES = frozenset(_RESHAPING.split())
 _VIEWS = ONE_OPERAND_STEPS | {"slice", "dynamic-slice"}
 _STEPS = 12
+_NAMELESS = re.compile(r"Arg_\d+(\.\d+)?")
+"""What JAX calls a parameter of which it has no name, as of an array that is closed over."""
+
 _CALLED = re.compile(r"jit\((\w+)\)")
 """What is left of the name of a jitted function of JAX's that the compiler writes out itself."""
 
@@ -65,13 +68,29 @@ class ValueNames:
         result = f"result of {self.operation(here.node(one))}"
         return f"carried {result}" if carried else result
 
+    def dims(self, graph: Graph, value: HloValue, dims: tuple[int, ...]) -> tuple[int, ...]:
+        """Give the dimensions of what a value is named by: an operation may broadcast that itself.
+
+        In `x[:, None] - x` the second operand is a broadcast under the name of the subtraction.
+        """
+        node = graph.maker(value)
+        while node is not None and node.opcode in ("broadcast", "reshape"):
+            if primitive(node.op_name) in _VIEW_NAMES:
+                break
+            if node.opcode == "reshape":
+                return ()
+            kept = [int(dim) for dim in re.findall(r"\d+", node.attribute("dimensions") or "")]
+            dims = tuple(kept.index(dim) for dim in dims if dim in kept)
+            node = graph.maker(graph.operands[node.name][0])
+        return dims
+
     def _is_carried(self, graph: Graph, value: HloValue) -> bool:
         module = self.program.module
         return module.is_loop(graph) and not module.is_kept(graph, value)
 
     def _parameter(self, graph: Graph, node: Instruction, view: str) -> str:
         number = int(node.operand_text) if node.operand_text.isdigit() else -1
-        name = node.op_name
+        name = "" if _NAMELESS.fullmatch(node.op_name) else node.op_name
         if not name and 0 <= number < len(self.inputs) and graph.name == self.program.module.entry:
             name = self.inputs[number]
         name = name or f"argument {number}"

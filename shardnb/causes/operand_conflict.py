@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from shardnb.causes.origins import AxisFactors, Origins
+from shardnb.causes.origins import AxisFactors, Demand, Origins
 from shardnb.causes.rule_factors import Factors, Split
 from shardnb.causes.stated_shardings import is_of_the_compiler
 from shardnb.causes.verdict import UNKNOWN, Uneven, Verdict
@@ -74,6 +74,15 @@ class MovedOperand:
     @cached_property
     def _mine(self) -> Split:
         return self._factors.split(self._layout, self.rule.operands[self.at], self.rule)
+
+    @cached_property
+    def _lost(self) -> AxisFactors:
+        """The parts of axes that the operand loses: a permute may go over others as well.
+
+        Those it is moved to may split another operand, which asks for nothing by that
+        (`product_with_its_axes_exchanged`).
+        """
+        return self.moved & {part for factor in self._here for part in self._mine.get(factor, ())}
 
     @cached_property
     def _gathered(self) -> Spec:
@@ -222,7 +231,7 @@ class MovedOperand:
     def _wants(self, other: int) -> bool:
         """Whether another operand has the same axes on another dimension, and by itself."""
         return any(
-            self.origins.grounded(self.graph, self._operands[other], dim, self.moved)
+            self.origins.grounded(self.graph, self._operands[other], dim, self._lost)
             for dim, names in enumerate(self.rule.operands[other])
             if self._here.isdisjoint(names)
         )
@@ -250,7 +259,8 @@ class MovedOperand:
         )
 
     def _declared_at(self) -> Declared:
-        return Declared(self.origins, self.graph, self.node, self.rule, self._here, self.moved)
+        asked = (self.origins, self.graph, self.node, self.rule, self._here, self.moved)
+        return Declared(*asked, self._lost)
 
     def _needed(self) -> Spec:
         """Give where the operand is needed: as the result and the other operands lie."""
@@ -268,7 +278,10 @@ class MovedOperand:
 
 @dataclass(frozen=True)
 class Declared:
-    """The results of an operation whose declared placement asks for axes, or for none, `here`."""
+    """The results of an operation whose declared placement asks for axes, or for none, `here`.
+
+    `lost` are the parts of the moved axes that split what is moved; a permute goes over others too.
+    """
 
     origins: Origins
     graph: Graph
@@ -276,6 +289,7 @@ class Declared:
     rule: Rule
     here: frozenset[str]
     moved: AxisFactors
+    lost: AxisFactors
 
 
 def declared(asked: Declared, needed: Spec | None) -> Verdict:
@@ -294,13 +308,21 @@ def declared(asked: Declared, needed: Spec | None) -> Verdict:
                 )
             if origin is not None and not origin.returned:
                 other = None if origin.asked_by else (origin.graph, origin.value)
-                detail: Detail = "two dimensions" if other else "elsewhere"
+                detail: Detail = _detail(asked, origin) if other else "elsewhere"
                 return Verdict(
                     "conflict", "inferred", detail, needed, other=other, met_by=origin.met_by
                 )
             # Another dimension may tell more than that a loop carries the result as it is.
             returned = returned or (origin.returned if origin is not None else None)
     return Verdict("conflict", detail=returned, needed=needed) if returned else UNKNOWN
+
+
+def _detail(asked: Declared, origin: Demand) -> Detail:
+    """Say whether an array has the axes that are lost along another dimension, or others here."""
+    layout = asked.origins.factors.program.layout(origin.graph, origin.value)
+    spec = (layout.spec if layout is not None else None) or ()
+    lost = asked.origins.factors.dims(spec, asked.lost)
+    return "two dimensions" if lost else "operands disagree"
 
 
 def clash(asked: Declared, needed: Spec | None) -> Verdict:

@@ -201,7 +201,7 @@ class _Because:
             case "two dimensions":
                 return f"{axes} also {splits} another dimension of {other}{later}"
             case "operands disagree":
-                return f"{other} {self._state()}"
+                return f"{other} {self._state()}{later}"
             case "elsewhere":
                 return f"the result lies elsewhere{self._needed()}"
             case "loop carry":

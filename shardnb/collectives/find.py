@@ -20,7 +20,7 @@ from shardnb.terms.collectives import KINDS, Kind, Within, kind_of
 from shardnb.texts.hlo import Frame, Module
 from shardnb.texts.instruction import Array, Instruction
 from shardnb.texts.opcodes import CAN_HOLD_COLLECTIVES, VIEWS
-from shardnb.texts.replica_groups import AxisFinder
+from shardnb.texts.replica_groups import AxisFinder, ids_of
 
 _INSTRUCTION_LIMIT = 2000
 
@@ -58,7 +58,7 @@ def find_collectives(
     right after partitioning: it has the shape of an all-to-all, which CPU cuts into a tuple, and
     the partitioner's marks, some of which TPU loses.
     """
-    finder = AxisFinder(mesh, module.num_partitions)
+    finder = AxisFinder(mesh, module.num_partitions, module.replica_count)
     places, fused = _places(module), fused_collectives(module)
     between, made = overlaps(module, fused), _Made.of(partitioned)
     marked = {part.key for part in fused.values() if part.key and is_generated(part.fusion)}
@@ -274,7 +274,7 @@ def _collective(
 ) -> Collective:
     permute = KINDS[kind].in_pairs
     text = instruction.attribute("source_target_pairs" if permute else "replica_groups") or "{}"
-    groups = finder.groups(text, permute=permute)
+    groups = finder.groups(text, permute=permute, ids=ids_of(instruction))
     axes = finder.axes(groups, permute=permute)
     return Collective(
         id=0,

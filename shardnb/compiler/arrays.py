@@ -54,10 +54,16 @@ def _closed_over(program: Program) -> Iterator[Value]:
     for number, array in enumerate(program.closed_over):
         name = names.get(id(array), f"closed-over array {number}")
         sharding = NamedSharding(program.mesh, PartitionSpec())
-        if not program.request.in_jit:
+        if not program.is_constant(array):
             sharding = placement.own_sharding(array, program.mesh)
         value = _value(name, array, sharding, "")
         yield Value(**{**vars(value), "closed_over": True})
+
+
+def constants(program: Program) -> frozenset[str]:
+    """Give the names of the closed-over arrays that `jax.jit` makes constants of each device."""
+    named = zip(program.closed_over, _closed_over(program), strict=True)
+    return frozenset(value.name for array, value in named if program.is_constant(array))
 
 
 def outputs(program: Program) -> tuple[Value, ...]:

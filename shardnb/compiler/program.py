@@ -20,6 +20,7 @@ from shardnb.compiler.inner_call import with_jitted_calls
 from shardnb.compiler.request import Request
 from shardnb.jax_compat.devices import compile_only
 from shardnb.jax_compat.error_wordings import OUT_OF_MEMORY
+from shardnb.jax_compat.jaxprs import only_in_jitted
 from shardnb.jax_compat.lowering import closed_over, kept_arguments
 from shardnb.terms.collectives import KINDS
 from shardnb.texts import hlo
@@ -90,6 +91,14 @@ class Program:
         arguments, lifted = len(jax.tree_util.tree_leaves(self.arguments)), len(self.closed_over)
         kept = kept_arguments(self.lowered, self.compiled)
         return tuple(n - lifted if n >= lifted else arguments + n for n in kept)
+
+    def is_constant(self, array: Any) -> bool:
+        """Whether `jax.jit` makes a constant of each device of an array that is closed over."""
+        return self.request.in_jit or id(array) in self._only_in_jitted
+
+    @cached_property
+    def _only_in_jitted(self) -> frozenset[int]:
+        return only_in_jitted(self.traced.jaxpr) if self.traced else frozenset()
 
     @cached_property
     def optimized(self) -> str:

@@ -12,7 +12,7 @@ import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from shardnb.compiler import placement
-from shardnb.jax_compat.jaxprs import as_function
+from shardnb.jax_compat.jaxprs import as_function, only_in_jitted
 from shardnb.jax_compat.lowering import lower
 from shardnb.jax_compat.tracing import constants_kept_apart
 from shardnb.mesh import Grid
@@ -103,11 +103,12 @@ class Request:
         """Give JAX's lowered stage of what `trace` gave.
 
         The user's `jax.jit` makes constants of arrays that the function closes over, and each
-        device holds all of them, however they lie.
+        device holds all of them, however they lie. Outside of it this is so of the arrays that only
+        jitted functions use, each inside itself.
         """
-        whole = NamedSharding(self.mesh, PartitionSpec()) if self.in_jit else None
+        constants = None if self.in_jit else only_in_jitted(traced.jaxpr)
         with jax.set_mesh(self.mesh):
-            return lower(traced, whole)
+            return lower(traced, NamedSharding(self.mesh, PartitionSpec()), constants)
 
 
 def _named(fn: Callable[..., Tree], names: list[str]) -> Callable[..., Tree]:

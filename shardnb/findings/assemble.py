@@ -161,7 +161,7 @@ def _memory(evidence: Evidence) -> Memory | None:
         memory = memory_of_compiled(evidence.compiled)
     if memory is None or evidence.compiled is None:
         return memory
-    constants = (v.shard_bytes for v in evidence.inputs if v.closed_over and evidence.constants)
+    constants = (v.shard_bytes for v in evidence.inputs if v.name in evidence.constants)
     memory = with_host(memory, evidence.inputs, evidence.outputs)
     return replace(memory, constants=sum(constants))
 

@@ -41,7 +41,7 @@ class Evidence:
     word for a program that does not fit into memory. `origins` says whether to seek where shardings
     came from (None: unless the program is large). `is_partitioned` is False where the partitioner
     has yet to add its collectives, and `complete` where not all inputs and outputs are known.
-    `constants` says that `jax.jit` makes constants of the arrays that the function closes over.
+    `constants` names the closed-over arrays that `jax.jit` makes constants of each device.
     """
 
     title: str
@@ -67,7 +67,7 @@ class Evidence:
     notes: tuple[str, ...] = ()
     is_partitioned: bool = True
     complete: bool = True
-    constants: bool = False
+    constants: frozenset[str] = frozenset()
     run: Run = field(default_factory=Run)
     texts: Mapping[str, str] = field(default_factory=dict)
 

@@ -44,7 +44,7 @@ def evidence_of_program(program: Program, *, origins: bool | None = None) -> Evi
         ),
         moved=tuple(committed(request)),
         jaxpr=jaxpr,
-        constants=request.in_jit,
+        constants=arrays.constants(program),
         compiled=program.compiled,
         failure=program.failure,
         origins=origins,

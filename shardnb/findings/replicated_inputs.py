@@ -56,14 +56,14 @@ def find(evidence: Evidence) -> Iterator[Finding]:
                 wasted_bytes=before - after,
                 details="\n".join(by_pattern([found.value for found in members])),
             )
-    if evidence.constants:
-        yield from _constants(inputs, evidence.mesh)
+    constants = [value for value in inputs if value.name in evidence.constants]
+    yield from _constants(constants, evidence.mesh)
 
 
 def _constants(inputs: Sequence[Value], mesh: Mesh) -> Iterator[Finding]:
     """Find large arrays that the function closes over: no spec can be given for them."""
     for value in inputs:
-        if value.closed_over and value.shard_bytes >= _LEAST_BYTES and mesh.size > 1:
+        if value.shard_bytes >= _LEAST_BYTES and mesh.size > 1:
             yield Finding(
                 "replicated",
                 f"{value.name} is replicated on all {mesh.size} devices, because jax.jit makes a "

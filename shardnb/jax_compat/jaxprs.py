@@ -51,6 +51,29 @@ def is_primitive(value: Any) -> bool:
     return isinstance(value, _PRIMITIVE)
 
 
+def only_in_jitted(jaxpr: Any) -> frozenset[int]:
+    """Give the ids of closed-over arrays that only jitted functions use, inside themselves.
+
+    These are called line by line. What such a function takes as an argument is an operand of its
+    equation, and a loop that is run by itself takes all that its body closes over as operands.
+    """
+    inside, outside = set[int](), set[int]()
+    for equation in bare(jaxpr).eqns:
+        jitted = equation.primitive.name in ("jit", "pjit")
+        outside.update(id(one.val) for one in equation.invars if is_literal(one))
+        (inside if jitted else outside).update(_held(equation))
+    return frozenset(inside - outside)
+
+
+def _held(equation: Any) -> Iterator[int]:
+    """Give the ids of the arrays that stand in the jaxprs of an equation."""
+    for value in equation.params.values():
+        for part in value if isinstance(value, list | tuple) else (value,):
+            for inner in bare(part).eqns if is_jaxpr(part) else ():
+                yield from (id(one.val) for one in inner.invars if is_literal(one))
+                yield from _held(inner)
+
+
 def as_function(jaxpr: Any) -> Callable[..., list[Any]]:
     """Give a jaxpr with its constants as a function of its inputs."""
 

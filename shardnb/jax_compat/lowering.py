@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,15 +16,15 @@ from shardnb.jax_compat.process_lock import PROCESS_LOCK
 from shardnb.jax_compat.tracing import constants_kept_apart
 
 
-def lower(traced: Any, whole: Any = None) -> Any:
+def lower(traced: Any, whole: Any, constants: Container[int] | None = None) -> Any:
     """Lower what was traced with `constants_kept_apart`; arrays closed over become arguments.
 
-    `whole` is the sharding to give them, None for their own. Where JAX cannot do that, or cannot
-    list them afterwards, they stay constants.
+    Those of which `constants` has the ids (None: all) get the sharding `whole`, others keep their
+    own. Where JAX cannot do that, or cannot list them afterwards, they stay constants.
     """
     try:
         parameters = parts.LOWERING_PARAMETERS.call(hoist_constants_as_args=True)
-        with constants_kept_apart(), _constants_placed(whole):
+        with constants_kept_apart(), _constants_placed(whole, constants):
             lowered = traced.lower(_private_parameters=parameters)
         parts.CLOSED_OVER.get(lowered)
     except NotAvailable:
@@ -33,12 +33,9 @@ def lower(traced: Any, whole: Any = None) -> Any:
 
 
 @contextmanager
-def _constants_placed(sharding: Any) -> Iterator[None]:
-    """Give closed-over arrays this sharding in this thread and block; None leaves them alone."""
+def _constants_placed(sharding: Any, ids: Container[int] | None) -> Iterator[None]:
+    """Give closed-over arrays of these ids (None: all) a sharding, in this thread and block."""
     part, thread = parts.CONSTANT_SHARDINGS, threading.get_ident()
-    if sharding is None:
-        yield
-        return
     try:
         original = part.get()
     except NotAvailable:
@@ -49,7 +46,10 @@ def _constants_placed(sharding: Any) -> Iterator[None]:
     def placed(constants: Sequence[Any]) -> Any:
         if threading.get_ident() != thread:
             return original(constants)
-        return (sharding,) * len(constants)
+        if ids is None:
+            return (sharding,) * len(constants)
+        own = zip(constants, original(constants), strict=True)
+        return tuple(sharding if id(array) in ids else placed for array, placed in own)
 
     with PROCESS_LOCK:
         setattr(module, part.attribute, placed)

@@ -196,6 +196,20 @@ class Overlap:
 
 
 @dataclass(frozen=True)
+class OnAccelerators:
+    """What the compilers for TPU and GPU send in place of a collective of the one for CPU.
+
+    That one sends narrow floats as `float32`, and adds up in full what each device then cuts. The
+    fields are as those of `Collective`.
+    """
+
+    kind: Kind
+    dtype: str
+    shape: tuple[int, ...]
+    wire_bytes: int
+
+
+@dataclass(frozen=True)
 class Collective:
     """One exchange between devices in the optimized program.
 
@@ -209,7 +223,8 @@ class Collective:
     `generated` says whether the compiler made it, None where a text does not tell.
     `made_as` is the kind that the partitioner made, where the compiler sends another. `algorithm`
     is the compiler's name of how it sends it, `overlap` what runs meanwhile (None: it is not
-    asynchronous, or that is not known).
+    asynchronous, or that is not known). `on_accelerators` is what TPU and GPU send instead, where
+    the program was compiled for CPU, which sends more.
     `role` is what it does for `role_of`, such as `params['w1']`, where the dataflow shows that.
     """
 
@@ -248,6 +263,7 @@ class Collective:
     least_trips: int = 0
     role: Role | None = None
     role_of: str = ""
+    on_accelerators: OnAccelerators | None = None
 
     @property
     def bytes(self) -> int:

@@ -99,6 +99,12 @@ class Module:
         match = re.search(r"\bnum_partitions=(\d+)", self.header)
         return int(match.group(1)) if match else 1
 
+    @property
+    def replica_count(self) -> int:
+        """How often all of its partitions run beside each other."""
+        match = re.search(r"\breplica_count=(\d+)", self.header)
+        return int(match.group(1)) if match else 1
+
     @cached_property
     def callers(self) -> dict[str, list[Instruction]]:
         """What runs each computation as a part of the program: loops, branches, calls, fusions."""

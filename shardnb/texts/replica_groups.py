@@ -8,12 +8,14 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shardnb.report.model import Groups, Mesh
 from shardnb.texts.axis_factors import merged, pieces_of
+from shardnb.texts.instruction import Instruction
 
 # The spellings of XLA's collectives and of its SPMD partitioner (tests/texts/test_replica_groups.py
 # has each): `[2,4]<=[4,2]T(1,0)`, `{{0,1},{2,3}}`, and `mesh['a'=8], device_ids=([8]) {'a':(4)2}`.
@@ -28,6 +30,9 @@ _DEVICE_IDS = re.compile(r"device_ids=\((.*?)\)\s*\{")
 _MOST_DEVICES = 1 << 20
 
 Positions = NDArray[np.int64]
+
+Ids = Literal["device", "partition", "replica", "replica with all its partitions"]
+"""What the numbers in replica groups are of."""
 
 
 def parse_groups(text: str, devices: int) -> Groups:
@@ -123,24 +128,47 @@ def _cut(sizes: dict[str, int], used: list[tuple[str, str, str]]) -> tuple[list[
     return cut, list(dict.fromkeys(picked))
 
 
+def ids_of(instruction: Instruction) -> Ids:
+    """Say what the replica groups of a collective number, by its channel and its kind.
+
+    As XLA's `GetCollectiveOpGroupMode` does.
+    """
+    if instruction.channel is None:
+        return "replica"
+    kind = instruction.opcode.removesuffix("-start")
+    if kind not in ("all-gather", "all-reduce", "reduce-scatter"):
+        return "partition"
+    of_devices = instruction.attribute("use_global_device_ids") == "true"
+    return "device" if of_devices else "replica with all its partitions"
+
+
 @dataclass
 class AxisFinder:
     """Says which axes of a mesh replica groups join; remembers what it was asked.
 
     `partitions` are the devices that the groups of a program count: those of one slice, where TPU
-    compiles a program for each of several.
+    compiles a program for each of several. Of `replicas` each runs on as many devices, the first
+    one on the first of the mesh.
     """
 
     mesh: Mesh
     partitions: int | None = None
-    _parsed: dict[tuple[str, bool], Groups] = field(default_factory=dict)
+    replicas: int = 1
+    _parsed: dict[tuple[str, bool, Ids], Groups] = field(default_factory=dict)
     _known: dict[tuple[Groups, bool], tuple[str, ...] | None] = field(default_factory=dict)
 
-    def groups(self, text: str, *, permute: bool = False) -> Groups:
-        """Read replica groups, or the pairs of a permute; no pairs are no groups."""
-        key = text, permute
+    def groups(self, text: str, *, permute: bool = False, ids: Ids = "device") -> Groups:
+        """Read replica groups, or the pairs of a permute; no pairs are no groups.
+
+        `ids` says what they number, which matters where a program has replicas and partitions.
+        Raises `ValueError` where they number more than there are.
+        """
+        key = text, permute, ids
         if key not in self._parsed:
             empty = permute and text.strip() == "{}"
+            if self.replicas > 1 and (self.partitions or 1) > 1:
+                self._parsed[key] = () if empty else self._of_replicas(text, ids)
+                return self._parsed[key]
             slices = self._slices
             devices = len(slices[0]) if slices else self.mesh.size
             groups = () if empty else parse_groups(text, devices)
@@ -148,6 +176,26 @@ class AxisFinder:
                 groups = tuple(tuple(row[at] for at in group) for row in slices for group in groups)
             self._parsed[key] = groups
         return self._parsed[key]
+
+    def _of_replicas(self, text: str, ids: Ids) -> Groups:
+        """Give the devices that are meant: replica r's partition p is device r * partitions + p."""
+        replicas, partitions = range(self.replicas), range(self.partitions or 1)
+        per = len(partitions)
+        counts = {"device": self.replicas * per, "partition": per}
+        count = counts.get(ids, self.replicas)
+        groups = parse_groups(text, count)
+        if any(number >= count for group in groups for number in group):
+            raise ValueError(
+                f"expected numbers below {count} in the replica groups, one for each {ids}, "
+                f"got {text[:80]!r}"
+            )
+        if ids == "device":
+            return groups
+        if ids == "partition":
+            return tuple(tuple(r * per + p for p in g) for r in replicas for g in groups)
+        if ids == "replica":
+            return tuple(tuple(r * per + p for r in g) for p in partitions for g in groups)
+        return tuple(tuple(r * per + p for r in g for p in partitions) for g in groups)
 
     @cached_property
     def _slices(self) -> list[list[int]]:

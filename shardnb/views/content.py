@@ -152,6 +152,7 @@ def about(report: Report) -> tuple[str, ...]:
         said.append("Bytes are estimated with the ring algorithm.")
     if report.mesh.emulated:
         said.append("Emulated on CPU: the compiler for another device may choose otherwise.")
+    said += words.elsewhere(report.collectives)
     if report.mesh.device_ids != tuple(range(report.mesh.size)):
         said.append("Pictures show device ids; HLO counts positions in the mesh.")
     return tuple(said)

@@ -256,11 +256,28 @@ def _sending(collective: Collective) -> list[str]:
         said.append(clean(f"{made} it as {collective.kind}."))
     if collective.algorithm:
         said.append(clean(f"Algorithm: {collective.algorithm}."))
+    if (other := collective.on_accelerators) is not None:
+        shape = f"{other.dtype}[{', '.join(map(str, other.shape))}]"
+        said.append(clean(f"On TPU and GPU: {other.kind} {shape}, sends {size(other.wire_bytes)}."))
     if (overlap := collective.overlap) is not None:
         names = f" ({', '.join(overlap.names)})" if overlap.names else ""
         ops = count(overlap.ops, "operation")
         said.append(clean(f"Asynchronous: {ops} run at the same time{names}."))
     return said
+
+
+def elsewhere(collectives: Sequence[Collective]) -> list[str]:
+    """Say how many bytes TPU and GPU send for what the compiler for CPU sends in another way."""
+    marked = [(c, c.on_accelerators) for c in collectives if c.on_accelerators is not None]
+    if not marked:
+        return []
+    times = [c.least_trips if c.trips is None else c.trips for c, _ in marked]
+    there = sum(n * other.wire_bytes for n, (_, other) in zip(times, marked, strict=True))
+    here = sum(c.least_wire_bytes for c, _ in marked)
+    what = count(len(marked), "collective")
+    bytes_of_both = f"CPU sends {size(here)}, and TPU and GPU send {size(there)}"
+    why = "CPU sends narrow floats as float32, and adds up in full what each device then cuts"
+    return [f"For {what} {bytes_of_both}: {why}."]
 
 
 def effect(edit: Fix) -> str:

@@ -168,3 +168,40 @@ def constraint_in_one_branch(x, chosen):
 def carry_that_is_transposed(x):
     # Rows are over data before each step and after it, so the rows of h.T have to be brought there.
     return lax.fori_loop(0, 5, lambda _, h: h.T, x)
+
+
+# A permute that brings an operand to where the result is stated goes over the axes of both: a loses
+# data, and that b is over model asks nothing of it.
+
+
+@case(
+    "data=4,model=2",
+    ((64, 64), P("data")),
+    ((64, 64), P("model")),
+    out=P("model", "data"),
+    expect="""
+    collective-permute f32[16,64] | requested output-spec | a -> dot_general
+    all-gather f32[32,64] | requested output-spec | a -> dot_general
+    collective-permute f32[64,16] | requested output-spec | transpose of b -> dot_general
+    """,
+)
+def product_with_its_axes_exchanged(a, b):
+    return a @ b.T
+
+
+# What meets the result lies along another axis on the same dimension: it is not said to have the
+# axis that x loses, and the gather that follows the permute is a part of the same move.
+
+
+@case(
+    "data=4,model=2",
+    ((64, 32), P("data")),
+    ((32, 64), P()),
+    ((64, 64), P("model")),
+    expect="""
+    collective-permute f32[16,32] | inferred conflict | x -> dot_general
+    all-gather f32[32,32] | inferred conflict | x -> dot_general
+    """,
+)
+def result_meets_another_axis(x, w, c):
+    return x @ w + c

@@ -163,3 +163,36 @@ def test_rows_of_a_sharded_table_name_the_axes_that_split_it():
         assert "split over dp" not in collective.why
         assert "fsdp also splits another dimension of" in collective.why
     assert {c.reason for c in found} == {"conflict"}
+
+
+@needs_libtpu
+def test_a_row_that_one_device_holds_is_needed_by_all():
+    def first_row_for_all(x, y):
+        return y @ (x * 2)[0].T
+
+    found = answers(first_row_for_all, ((16, 128, 64), ROWS), ((32, 64), P()))
+    assert [(c.kind, c.reason, c.consumer) for c in found] == [
+        ("all-reduce", "whole-axis", "squeeze")
+    ]
+
+
+@needs_libtpu
+def test_a_batch_of_matrices_is_not_said_to_be_needed_in_full():
+    def eigenvalues(x):
+        return jnp.linalg.eigvalsh(x + x.swapaxes(1, 2))
+
+    found = answers(eigenvalues, ((8, 64, 64), ROWS))
+    assert {(c.reason, c.consumer) for c in found} == {("whole-axis", "eigh")}
+    assert all("the partitioner has no split form of eigh here" in c.why for c in found)
+
+
+@needs_libtpu
+def test_dimensions_are_those_of_the_array_that_is_named():
+    def forces(x):
+        d = x[:, None] - x
+        return (d / ((d**2).sum(-1) + 1)[..., None]).sum(1)
+
+    # The second x is broadcast by the subtraction, and split along its own dimension 0.
+    (moved,) = answers(forces, ((1024, 3), ROWS))
+    assert (moved.kind, moved.producer, moved.consumer) == ("all-to-all", "x", "sub")
+    assert "x is split over data on dim 0" in moved.why

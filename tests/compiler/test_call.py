@@ -469,3 +469,28 @@ def test_arrays_that_a_cell_closes_over_lie_as_they_do():
     (closed,) = (value for value in report.inputs if value.closed_over)
     assert closed.spec == (("data",), ())
     assert report.memory.constants == 0
+
+
+def test_a_jitted_function_that_a_cell_calls_keeps_its_constants():
+    """The call makes constants of what the function closes over; what it is given lies as it does."""
+    w, v = (jax.device_put(np.ones((512, 1024), np.float32), ROWS) for _ in range(2))
+    layer = jax.jit(lambda x: x @ w)
+    scaled = jax.jit(lambda x, v: x @ v.T)
+    x = jax.ShapeDtypeStruct((64, 512), "f4")
+    report = report_of_program(cell(lambda x: scaled(layer(x), v), x=x))
+    closed = sorted((v.spec, v.shard_bytes) for v in report.inputs if v.closed_over)
+    assert closed == [(((), ()), 2 << 20), ((("data",), ()), (2 << 20) // 8)]
+    assert report.memory.constants == 2 << 20
+    (finding,) = (finding for finding in report.findings if finding.kind == "replicated")
+    assert "jax.jit makes a constant" in finding.message
+
+
+def test_a_loop_that_a_cell_runs_takes_what_its_body_closes_over_as_it_lies():
+    w = jax.device_put(np.ones((512, 512), np.float32), ROWS)
+    layer = jax.jit(lambda x: x @ w)
+    x = jax.ShapeDtypeStruct((64, 512), "f4")
+    report = report_of_program(
+        cell(lambda x: jax.lax.fori_loop(0, 3, lambda _, y: layer(y), x), x=x)
+    )
+    (closed,) = (value for value in report.inputs if value.closed_over)
+    assert closed.spec == (("data",), ())

@@ -224,6 +224,23 @@ def test_constraints_come_first_where_a_collective_points():
     assert first[0].spec in {collective.producer_spec, collective.needed_spec}
 
 
+def test_what_a_collective_needs_is_tried_on_values_of_the_shape_of_what_it_moves():
+    def fn(x, w, c):
+        h = x @ w
+        return jnp.tanh(h) + c
+
+    # x goes from data to model, as c lies: a permute of 16 x 64 blocks, which says nothing of the
+    # whole 64 x 64 by its own shape and the sharding that is needed.
+    arrays = {"x": P("data"), "w": P(), "c": P("model")}
+    program, report = made(fn, M42, **{name: (f32(64, 64), spec) for name, spec in arrays.items()})
+    permute = next(c for c in report.collectives if c.kind == "collective-permute")
+    assert (permute.shape, permute.producer_shape) == ((16, 64), (64, 64))
+    points = seen_points(program, units_of(program, report.sources))
+    ranked = list(constraint_edits(program, report, report.collectives, points))
+    first = [r.edit.spec for r in ranked if r.wave == 0 and r.edit.point.name == "h"]
+    assert set(first) == {permute.producer_spec, permute.needed_spec}
+
+
 def test_a_value_with_many_dimensions_has_few_specs():
     def fn(x):
         h = x + 1

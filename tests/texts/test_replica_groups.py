@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import shardnb as sn
 from shardnb.report import Axis, Mesh
 from shardnb.texts.replica_groups import AxisFinder, parse_groups
 
@@ -142,3 +143,74 @@ def test_an_axis_of_one_device_is_not_guessed(text):
 def test_groups_of_more_devices_than_there_are_are_refused_unread(text, devices, message):
     with pytest.raises(ValueError, match=rf"are of 1,000,000,000 devices, .*{message}"):
         parse_groups(text, devices)
+
+
+# Two replicas of four partitions: replica r's partition p is device 4r + p
+
+OF_REPLICAS = """HloModule m, replica_count=2, num_partitions=4
+
+%add (a: f32[], b: f32[]) -> f32[] {{
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %s = f32[] add(%a, %b)
+}}
+
+ENTRY %main (p: f32[64]) -> f32[64] {{
+  %p = f32[64]{{0}} parameter(0)
+  ROOT %x = f32[64]{{0}} {}
+}}
+"""
+
+
+SUM, OF_DEVICES = "all-reduce(%p), to_apply=%add", "use_global_device_ids=true"
+
+
+@pytest.mark.parametrize(
+    ("collective", "groups", "axes"),
+    [
+        (
+            f"{SUM}, channel_id=1, replica_groups={{{{0,1,2,3}},{{4,5,6,7}}}}, {OF_DEVICES}",
+            ((0, 1, 2, 3), (4, 5, 6, 7)),
+            ("p",),
+        ),
+        (
+            "all-reduce(%p), replica_groups={{0,1}}, to_apply=%add",
+            ((0, 4), (1, 5), (2, 6), (3, 7)),
+            ("r",),
+        ),
+        (
+            "all-reduce(%p), replica_groups={}, to_apply=%add",
+            ((0, 4), (1, 5), (2, 6), (3, 7)),
+            ("r",),
+        ),
+        (
+            "all-reduce(%p), channel_id=1, replica_groups={{0},{1}}, to_apply=%add",
+            ((0, 1, 2, 3), (4, 5, 6, 7)),
+            ("p",),
+        ),
+        (
+            "all-reduce(%p), channel_id=1, replica_groups={{0,1}}, to_apply=%add",
+            ((0, 1, 2, 3, 4, 5, 6, 7),),
+            ("r", "p"),
+        ),
+        (
+            "collective-permute(%p), channel_id=1, source_target_pairs={{0,1},{1,0}}",
+            ((0, 1), (1, 0), (4, 5), (5, 4)),
+            ("p",),
+        ),
+        (
+            "collective-permute(%p), source_target_pairs={{0,1}}",
+            ((0, 4), (1, 5), (2, 6), (3, 7)),
+            ("r",),
+        ),
+    ],
+)
+def test_groups_of_replicas_with_partitions_are_those_of_xlas_modes(collective, groups, axes):
+    (found,) = sn.explain_hlo(OF_REPLICAS.format(collective), mesh="r=2,p=4").collectives
+    assert (found.groups, found.axes) == (groups, axes)
+
+
+def test_groups_that_name_more_replicas_than_there_are_get_an_error():
+    text = OF_REPLICAS.format("all-reduce(%p), replica_groups={{0,5}}, to_apply=%add")
+    with pytest.raises(ValueError, match="expected numbers below 2 in the replica groups"):
+        sn.explain_hlo(text, mesh="r=2,p=4")

@@ -80,6 +80,7 @@ export interface Collective {
   least_trips: number;
   role: Role | null;
   role_of: string;
+  on_accelerators: OnAccelerators | null;
 }
 
 export interface Column {
@@ -172,6 +173,13 @@ export interface Mesh {
   coords: readonly (readonly number[])[] | null;
   cores: readonly number[] | null;
   slices: readonly number[] | null;
+}
+
+export interface OnAccelerators {
+  kind: Kind;
+  dtype: string;
+  shape: readonly number[];
+  wire_bytes: number;
 }
 
 export interface Origin {

@@ -126,12 +126,14 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "overlap": null,
       "least_trips": 0,
       "role": null,
-      "role_of": ""
+      "role_of": "",
+      "on_accelerators": null
     },
     "parts": {
       "fixes": "Fix",
       "frames": "Location",
-      "overlap": "Overlap"
+      "overlap": "Overlap",
+      "on_accelerators": "OnAccelerators"
     }
   },
   "Column": {
@@ -240,6 +242,10 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
     "parts": {
       "axes": "Axis"
     }
+  },
+  "OnAccelerators": {
+    "defaults": {},
+    "parts": {}
   },
   "Origin": {
     "defaults": {

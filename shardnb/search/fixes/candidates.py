@@ -276,18 +276,10 @@ class _Chooser:
         self._shapes: set[tuple[int, ...]] = set()
         self._votes: dict[tuple[int, ...], Counter[Spec]] = {}
         for c in collectives:
-            votes = self._votes.setdefault(self._whole_shape(c), Counter())
+            votes = self._votes.setdefault(c.producer_shape or (), Counter())
             for spec in (c.producer_spec, c.needed_spec):
                 if spec is not None:
                     votes[spec] += 1 + (c.total_wire_bytes or 0)
-
-    def _whole_shape(self, collective: Collective) -> tuple[int, ...]:
-        """Give the shape on all devices of what a collective makes."""
-        needed, shape = collective.needed_spec, collective.shape
-        if needed is None or len(needed) != len(shape):
-            return ()
-        sizes = [math.prod(self._sizes.get(axis, 1) for axis in axes) for axes in needed]
-        return tuple(size * parts for size, parts in zip(shape, sizes, strict=True))
 
     def choose(self, seen: Seen, location: Location | None) -> Iterator[tuple[int, Spec]]:
         """Give the specs for a value, each with its wave."""
