@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from shardnb.compiler import Program, Request, build
+from shardnb.compiler.arrays import result_name
 from shardnb.compiler.call import read_call
 from shardnb.compiler.placement import is_spec
 from shardnb.jax_compat.error_wordings import DONATED
+from shardnb.jax_compat.jaxprs import equations, is_literal
 from shardnb.mesh import Grid, make_grid
 from shardnb.rewrite.retrace import quiet_retrace
 
@@ -126,6 +128,9 @@ def _without_donations(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _NOT_RUN = object()
+_OTHER_CONSTANTS = (
+    "the function computes another constant each time it is traced, such as the time of day"
+)
 
 
 def check(
@@ -137,15 +142,51 @@ def check(
     mesh with the same axis names, each of size 1. If the function cannot run on it (a mesh or a
     permutation is written into it), `ok` is None and `why` says the cause.
     """
+    unsharded_program = unsharded(program)
     given = program.run() if result is _NOT_RUN else result
-    request = _on_one_device(program.request)
+    return against(unsharded_program, given, rtol=rtol, atol=atol)
+
+
+def unsharded(program: Program) -> Program | NumericCheck:
+    """Give the program on one device, or why there is none to compare with."""
     try:
         with quiet_retrace():
-            expected = build(request).run()
+            if not _same_constants(program.traced, program.request.trace()):
+                return NumericCheck(None, why=_OTHER_CONSTANTS)
+            return build(_on_one_device(program.request))
     # The function was not written for this mesh: it, JAX and XLA may raise anything.
     except Exception as error:  # noqa: BLE001
         return NumericCheck(None, why=_why(error))
+
+
+def against(
+    unsharded: Program | NumericCheck, given: Tree, *, rtol: float = 1e-4, atol: float = 1e-6
+) -> NumericCheck:
+    """Compare what a program gave with what the same program gives on one device."""
+    if isinstance(unsharded, NumericCheck):
+        return unsharded
+    try:
+        expected = unsharded.run()
+    # XLA, or a callback of the user's, may raise anything.
+    except Exception as error:  # noqa: BLE001
+        return NumericCheck(None, why=_why(error))
     return compare(given, expected, rtol=rtol, atol=atol)
+
+
+def _same_constants(traced: Any, again: Any) -> bool:
+    """Whether a function that is traced twice gives the same constants both times."""
+
+    def constants(stage: Any) -> list[Any]:
+        variables = (v for equation in equations(stage.jaxpr) for v in equation.invars)
+        return [v.val for v in variables if is_literal(v)]
+
+    some, other = constants(traced), constants(again)
+    pairs = zip(some, other, strict=False)
+    return len(some) == len(other) and all(_same(*pair) for pair in pairs)
+
+
+def _same(some: Any, other: Any) -> bool:
+    return some is other or np.array_equal(np.asarray(some), np.asarray(other), equal_nan=True)
 
 
 def _on_one_device(request: Request) -> Request:
@@ -182,16 +223,10 @@ def compare(given: Tree, expected: Tree, *, rtol: float = 1e-4, atol: float = 1e
     leaves = jax.tree_util.tree_flatten_with_path(given)[0]
     others = jax.tree_util.tree_leaves(expected)
     results = tuple(
-        _difference_of(_name(path), leaf, other, rtol, atol)
+        _difference_of(result_name(path), leaf, other, rtol, atol)
         for (path, leaf), other in zip(leaves, others, strict=True)
     )
     return NumericCheck(all(result.ok for result in results), results)
-
-
-def _name(path: Sequence[Any]) -> str:
-    text = jax.tree_util.keystr(tuple(path))
-    key, bracket, rest = text.removeprefix("['").partition("']")
-    return key + rest if text.startswith("['") and bracket else f"result{text}"
 
 
 def _difference_of(

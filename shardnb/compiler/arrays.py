@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -52,7 +52,9 @@ def inputs(program: Program) -> tuple[Value, ...]:
 def _closed_over(program: Program) -> Iterator[Value]:
     names = program.request.texts.names
     for number, array in enumerate(program.closed_over):
-        name = names.get(id(array), f"closed-over array {number}")
+        # JAX keeps an array of NumPy's as a view of it.
+        known = names.get(id(array)) or names.get(id(getattr(array, "base", None)))
+        name = known or f"closed-over array {number}"
         sharding = NamedSharding(program.mesh, PartitionSpec())
         if not program.is_constant(array):
             sharding = placement.own_sharding(array, program.mesh)
@@ -76,7 +78,7 @@ def outputs(program: Program) -> tuple[Value, ...]:
     if len(stated) != len(shapes) or partly:
         stated = (None,) * len(shapes)
     return tuple(
-        _with_request(_value(_result_name(jax.tree_util.keystr(path)), info, sharding, ""), spec)
+        _with_request(_value(result_name(path), info, sharding, ""), spec)
         for (path, info), sharding, spec in zip(shapes, shardings, stated, strict=True)
     )
 
@@ -87,12 +89,18 @@ def _with_request(value: Value, spec: Spec | None) -> Value:
     return replace(value, requested=spec) if differs else value
 
 
-def _result_name(path: str) -> str:
-    """Name a result: the key of a dictionary by itself, as in a cell, else `result[0]`."""
-    if path.startswith("['"):
-        key, _, rest = path[2:].partition("']")
-        return key + rest
-    return f"result{path}"
+def result_name(path: Sequence[Any]) -> str:
+    """Name a result: the key of a dictionary by itself, as in a cell, else `result[0]`.
+
+    What objects hold is under the key "", by the paths that lead to it.
+    """
+    keys = [getattr(key, "key", None) for key in path]
+    match keys:
+        case ["", str(held), *_]:
+            return held + jax.tree_util.keystr(tuple(path[2:]))
+        case [str(name), *_]:
+            return name + jax.tree_util.keystr(tuple(path[1:]))
+    return f"result{jax.tree_util.keystr(tuple(path))}"
 
 
 def _value(name: str, array: Any, sharding: Any, details: str) -> Value:

@@ -235,6 +235,20 @@ TRACE_KEY = Part(
     fallback="jax.make_user_context",
     lost="JAX compiles once more the functions that it compiled before",
 )
+TRACE_STATE = Part(
+    "the trace in which an object of a library was made",
+    "jax._src.core",
+    "get_opaque_trace_state",
+    instead_of="jax.extend.core, whose import makes JAX compile all jitted functions again",
+    lost="a cell cannot change the models of flax.nnx in place",
+)
+TRACE_OF = Part(
+    "the trace that a traced value belongs to",
+    "",
+    "_trace",
+    instead_of="nothing: JAX does not say in public which trace a value belongs to",
+    lost="that a traced value stays in the process is not noticed",
+)
 _OPTIONS_LOST = "the options of a jitted function (shardings, donation, static arguments)"
 JIT_INFO = Part(
     "the options of a jitted function",

@@ -59,6 +59,30 @@ def _user_context() -> Callable[[int], AbstractContextManager[Any]]:
     return context
 
 
+def is_of_jax(module: str) -> bool:
+    """Whether a module, by its name, is one of JAX's or jaxlib's."""
+    return module.startswith(("jax.", "jaxlib.", "jax_cuda"))
+
+
+def trace_state() -> Any:
+    """Give the object with which libraries such as flax remember the trace that runs, or None.
+
+    Two of them are equal in one trace. What was made in another trace may not be changed.
+    """
+    try:
+        return parts.TRACE_STATE.call()
+    except NotAvailable:
+        return None
+
+
+def trace_of(tracer: Any) -> Any:
+    """Give the trace that a traced value belongs to, or None where JAX does not say."""
+    try:
+        return parts.TRACE_OF.get(tracer)
+    except NotAvailable:
+        return None
+
+
 def mesh_context(mesh: Any) -> AbstractContextManager[Any]:
     """Trace under an abstract mesh, or under none: `jax.set_mesh` needs devices."""
     none = jax.sharding.AbstractMesh((), ())

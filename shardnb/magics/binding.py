@@ -1,110 +1,110 @@
-"""From the results of a cell to the names of the notebook."""
+"""What the notebook gets of a cell whose results are there: all of it, or nothing."""
 
 from __future__ import annotations
 
-from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from shardnb.magics.cell_function import LAST, MISSING, CellFunction, Namespace, Trace
-from shardnb.magics.object_graph import tracer_in
-from shardnb.magics.trees import Settling, leaves_of
+from shardnb.magics.contents import Call, content_of, made, same, writes
+from shardnb.magics.reachable import Reachable
+from shardnb.magics.recording import (
+    Held,
+    Namespace,
+    Pending,
+    Recording,
+    names_written,
+    uninterrupted,
+)
+from shardnb.magics.replacing import Replacing
+from shardnb.magics.trees import leaves_of
 
 Tree = Any
 
 
-class _Lost(Exception):
-    """A tracer that is not an output of the program."""
+class Binding:
+    """Does what a cell's body did, as it was recorded.
 
-
-def bind(function: CellFunction, results: Mapping[str, Tree]) -> tuple[Any, list[str]]:
-    """Bind what a cell assigned, with `results` in the place of the outputs.
-
-    The user's containers are changed in place, so that every name for them sees the change. Returns
-    the value of the last expression, and a note for each name or place that is left out because it
-    would hold a tracer in an object that is not a pytree.
+    What holds no result is there while the program runs, since a callback of it may read a name of
+    its own cell. The rest follows with the results.
     """
-    trace = function.trace
-    if trace is None:
-        raise RuntimeError("the cell was not traced")
-    settler = _Settler(trace, function.stated, results)
-    bound = settler.values({**trace.kept(function.inputs), **trace.assigned(), LAST: trace.last})
-    settler.containers()
-    last = bound.pop(LAST, None)
-    for name in [name for name in trace.before if name not in trace.after]:
-        function.namespace.pop(name, None)
-    function.namespace.update(bound)
-    notes = [unbound(name, path) for name, path in settler.unbound.items()]
-    return last, [*notes, *(left_out(path) for path in dict.fromkeys([*trace.lost, *settler.lost]))]
 
+    def __init__(self, namespace: Namespace, recording: Recording) -> None:
+        """Bind nothing yet."""
+        self._namespace = namespace
+        self._recording = recording
+        self._undone: dict[int, Held] = {}
+        self._ready: Namespace = {}
+        self._names = dict(namespace)
 
-class _Settler:
-    """Settles values by name, and leaves out those that still hold a tracer."""
-
-    def __init__(self, trace: Trace, stated: tuple[str, ...], results: Mapping[str, Tree]) -> None:
-        self.lost: list[str] = []
-        self.unbound: dict[str, str] = {}
-        self._stated = stated
-        self._by_output: dict[str, dict[int, Any]] = {}
-        for name, tree in trace.outputs.items():
-            if results.get(name) is not None:
-                pairs = zip(leaves_of(tree), leaves_of(results[name]), strict=True)
-                self._by_output[name] = {id(tracer): array for tracer, array in pairs}
-        inputs = {key: array for key, (_, array) in trace.given.items()}
-        self._arrays: Mapping[int, Any] = ChainMap(inputs, *self._by_output.values())
-        # A tracer with several names is an output for each of them: a name after --out # gets the
-        # array with its sharding.
-        self._overlay: Mapping[int, Any] = {}
-        self._settling = Settling(trace.copies, self._leaf)
-
-    def values(self, values: Namespace) -> Namespace:
-        """Settle named values, those with a sharding after --out first; leave out what is lost."""
-        ordered = sorted(values, key=lambda name: name not in self._stated)
-        settled = {name: self._value(name, values[name]) for name in ordered}
-        return {name: value for name, value in settled.items() if value is not MISSING}
-
-    def containers(self) -> None:
-        """Settle every container that the user has, also one without a name any more."""
-        for entry in self._settling.copied():
-            try:
-                self._settling.settle(entry.copy)
-            except _Lost:
-                self.lost.append(entry.name)
-
-    def _value(self, name: str, value: Any) -> Any:
-        self._overlay = self._by_output.get(name, {}) if name in self._stated else {}
-        if id(value) in self._overlay:
-            return self._overlay[id(value)]
+    @contextmanager
+    def begun(self) -> Iterator[None]:
+        """Do for the block what needs no result; an error or an interrupt undoes it."""
+        done = False
         try:
-            settled = self._settling.settle(value)
-            path = tracer_in(name, settled)
-        except _Lost:
-            path = name
-        if path is None:
-            return settled
-        self.unbound[name] = path
-        return MISSING
+            self._begin()
+            yield
+            done = True
+        finally:
+            if not done:
+                uninterrupted(self._undo)
 
-    def _leaf(self, tracer: Any) -> Any:
-        for arrays in (self._overlay, self._arrays):
-            if id(tracer) in arrays:
-                return arrays[id(tracer)]
-        raise _Lost
+    def finish(self, results: Mapping[str, Tree]) -> Any:
+        """Do the rest, with the results; gives the value of the last expression."""
+        recording = self._recording
+        leaves = {name: leaves_of(tree) for name, tree in results.items()}
+        given = Replacing((p, leaves[p.output][p.number]) for p in recording.pending)
+        calls = self._written(
+            Held(held.path, held.holder, given.content(held.content))
+            for held in recording.contents
+            if id(held.holder) not in self._undone
+        )
+        gone = [name for name in recording.deleted if name in self._namespace]
+        names = {n: given(v) for n, v in recording.names.items() if n not in self._ready}
+        last = given(recording.last)
+        made(
+            [
+                *calls,
+                *((dict.__delitem__, self._namespace, name) for name in gone),
+                *((variable.set, given(value)) for variable, value in recording.variables.items()),
+                (self._namespace.update, names),
+            ]
+        )
+        return last
 
+    def _begin(self) -> None:
+        recording = self._recording
+        calls = self._written(held for held in recording.contents if not self._waits(held.content))
+        self._ready = {n: v for n, v in recording.names.items() if not self._waits(v)}
+        made([*calls, (self._namespace.update, self._ready)])
 
-def unbound(name: str, path: str) -> str:
-    """Write the note for a name that the cell assigned but that is not bound after the run.
+    def _written(self, contents: Iterable[Held]) -> list[Call]:
+        """Give the calls that write contents, and remember what to write to undo them."""
+        calls: list[Call] = []
+        for held in contents:
+            now = content_of(held.holder)
+            if now is not None:
+                self._undone.setdefault(id(held.holder), Held(held.path, held.holder, now))
+                calls += writes(held.holder, now, held.content)
+        return calls
 
-    >>> unbound("k", "k.v")
-    'k is not bound: k.v holds a tracer, in an object that is not a pytree'
-    """
-    if name == LAST:
-        return left_out(path)
-    place = "it" if "__" in path or ".." in path else path
-    held = "holds a tracer, in an object that is not a pytree"
-    return f"{name} is not bound: {place} {held}"
+    def _undo(self) -> None:
+        calls: list[Call] = []
+        for held in self._undone.values():
+            now = content_of(held.holder)
+            if now is not None and not same(now, held.content):
+                calls += writes(held.holder, now, held.content)
+        touched = {*self._recording.names, *self._recording.deleted}
+        names = {n: v for n, v in self._namespace.items() if n not in touched}
+        names |= {n: v for n, v in self._names.items() if n in touched}
+        made([*calls, *names_written(self._namespace, names)])
 
-
-def left_out(path: str) -> str:
-    """Write the note for a place that was left out."""
-    return f"{path} was left out: it held a tracer, in an object that is not a pytree"
+    def _waits(self, value: Any) -> bool:
+        """Whether a value waits for a result."""
+        roots = [("", value)] if not isinstance(value, dict | list) else []
+        if isinstance(value, dict):
+            roots = [("", part) for part in value.values()]
+        elif isinstance(value, list):
+            roots = [("", part) for part in value]
+        reached = Reachable(self._recording.reachable).add_all(roots)
+        return any(isinstance(part, Pending) for part in reached.seen.values())

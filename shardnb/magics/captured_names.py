@@ -1,4 +1,4 @@
-"""The notebook names that its functions read and assign when a cell calls them."""
+"""The names of the notebook that its own functions read and assign when a cell calls them."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from shardnb.magics.object_graph import reach
+from shardnb.magics.reachable import Reachable
 from shardnb.magics.scope import Names
 
 
-def names_through(names: Names, namespace: Mapping[str, Any]) -> Names:
-    """Add to a cell's names those that the notebook functions it reaches use.
+def names_through(names: Names, namespace: Mapping[str, Any]) -> tuple[Names, Reachable]:
+    """Add to a cell's names those that the notebook's functions use, as far as they are reached.
 
-    A function belongs to the notebook if its globals are `namespace`.
+    A function belongs to the notebook where its globals are `namespace`. Gives all that the names
+    lead to as well.
     """
     read, assigned = dict.fromkeys(names.read), dict.fromkeys(names.assigned)
-    waiting = list(names.read)
+    waiting, reachable = list(names.read), Reachable()
     while waiting:
         name = waiting.pop()
         roots = [(name, namespace[name])] if name in namespace else []
-        for _, value in reach(roots):
+        for value in reachable.add(roots):
             if not isinstance(value, types.FunctionType) or value.__globals__ is not namespace:
                 continue
             loaded, stored = globals_of(value.__code__)
             waiting.extend(other for other in loaded if other not in read)
             read.update(dict.fromkeys(loaded))
             assigned.update(dict.fromkeys(stored))
-    return Names(tuple(read), tuple(assigned))
+    return Names(tuple(read), tuple(assigned)), reachable
 
 
 @lru_cache(maxsize=1024)

@@ -1,35 +1,50 @@
 """A cell as a function of the arrays that it reads.
 
-The body runs once, while JAX traces it, in the notebook's own namespace, where the inputs are
-copies that hold tracers. Afterwards the namespace is as before, whatever happened; once the results
-are there, `binding` binds the names that the body assigned.
+The body runs once, while JAX traces it, in the notebook's own namespace and on the user's own
+objects, with traced values in the place of the inputs. As soon as it ends everything is as it was,
+whatever happened; `binding` does what the body did once the results are there.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
+import gc
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import jax
 
 from shardnb.errors import NAMES
+from shardnb.jax_compat.tracing import trace_of, trace_state
 from shardnb.magics.cell import CellError, parted
-from shardnb.magics.guard import Guard
+from shardnb.magics.iterators import Iterators
+from shardnb.magics.locks import cell_traced
+from shardnb.magics.reachable import Reachable, holders_in_process, text_of
+from shardnb.magics.recording import (
+    LAST,
+    After,
+    Body,
+    Namespace,
+    Pairs,
+    Pending,
+    Recording,
+    cannot_follow,
+)
 from shardnb.magics.traced_values import noting_print
-from shardnb.magics.trees import Copies, is_array, is_input, is_tracer, leaves_of, only
+from shardnb.magics.trees import holds, is_array, is_jax_array, is_tracer, leaves_of, only
 
 Tree = Any
-Namespace = dict[str, Any]
 
-LAST = "Out"
-"""The name of the last expression's value among the outputs."""
+HELD = ""
+"""The name of what objects hold among the outputs: a dictionary by the paths that lead there."""
 
-MISSING = object()
 _HISTORY = frozenset({"In", "Out", "_ih", "_oh", "_dh"})
 _THROWN_AWAY = "_"
 
@@ -38,7 +53,7 @@ _THROWN_AWAY = "_"
 class CellCode:
     """The compiled body of a cell, and its last expression where it ends with one.
 
-    Both were compiled from `tree` under the file name `file`; `text` is the Python source.
+    `tree` is what both were compiled from, under the name `file`, and `text` is its Python.
     """
 
     body: types.CodeType
@@ -48,73 +63,46 @@ class CellCode:
     text: str = ""
 
     def run(self, namespace: Namespace) -> Any:
-        """Run the cell in a namespace; returns the value of the last expression."""
-        exec(self.body, namespace)  # noqa: S102  the user's cell
+        """Run the cell in a namespace; gives the value of the last expression."""
+        exec(self.body, namespace)  # noqa: S102  running the user's cell is what this is for
         return eval(self.last, namespace) if self.last is not None else None  # noqa: S307
-
-
-@dataclass
-class Trace:
-    """What one run of a body on tracers left behind.
-
-    `given` has the user's array for each input's tracer, by the tracer's `id`. `before` and `after`
-    are the namespace before and after the body, `outputs` the tracers that it made. `lost` are the
-    paths that tracers were removed from, `printed` has a note for each printed tracer.
-    """
-
-    copies: Copies = field(default_factory=Copies)
-    given: dict[int, tuple[Any, Any]] = field(default_factory=dict)
-    before: Namespace = field(default_factory=dict)
-    after: Namespace = field(default_factory=dict)
-    last: Any = None
-    outputs: dict[str, Tree] = field(default_factory=dict)
-    lost: list[str] = field(default_factory=list)
-    printed: list[str] = field(default_factory=list)
-
-    def assigned(self) -> Namespace:
-        """Return what the body bound to names."""
-        return {
-            name: value
-            for name, value in self.after.items()
-            if self.before.get(name, MISSING) is not value
-        }
-
-    def kept(self, names: Iterable[str]) -> Namespace:
-        """Return the inputs' copies that still have their names."""
-        return {n: self.before[n] for n in names if self.after.get(n, MISSING) is self.before[n]}
-
-    def is_new(self, leaf: Any) -> bool:
-        """Whether a leaf is a tracer that the body made."""
-        return is_tracer(leaf) and id(leaf) not in self.given
 
 
 @dataclass
 class CellFunction:
     """The function of arrays that a cell is.
 
-    `inputs` are the notebook's values that the cell reads, by name. `stated` are the names after
-    `--out`; with `manual` only these may be outputs. `possible` are the names of everything that
-    may be an output. `quiet` is entered around a body that is traced only to be compiled: with
-    `runs`, every time but the first.
+    `inputs` are the notebook's values that the cell reads, by name, and `reachable` is all that
+    the names it reads lead to. `stated` are the names whose placement is stated; with `manual`
+    these are all the outputs that there may be. `possible` are the names of everything that may be
+    an output. `quiet` runs around a body that is traced only to be compiled: with `runs` this is
+    every time but the first. With `rereads` it is traced more than once.
     """
 
     code: CellCode
     namespace: Namespace
     inputs: Mapping[str, Tree]
-    guard: Guard
+    reachable: Reachable = field(default_factory=Reachable)
+    names: tuple[str, ...] = ()
+    placed: frozenset[str] = frozenset()
     stated: tuple[str, ...] = ()
     possible: tuple[str, ...] = ()
     manual: bool = False
     runs: bool = True
+    rereads: str = ""
     quiet: Callable[[], AbstractContextManager[Any]] = nullcontext
     called: bool = False
-    trace: Trace | None = None
+    recording: Recording | None = None
+    printed: list[str] = field(default_factory=list)
+    iterators: Iterators | None = None
+    traced: list[weakref.ref[Any]] = field(default_factory=list)
+    outer: Any = field(default_factory=trace_state)
 
     __name__ = "cell"
 
     @property
     def __wrapped__(self) -> types.FunctionType:
-        """The body as a plain function: JAX's messages then name the cell, not this module."""
+        """The body as a plain function: JAX's messages then say the cell, and not this module."""
         return types.FunctionType(self.code.body, self.namespace, "cell")
 
     @property
@@ -124,11 +112,11 @@ class CellFunction:
 
     @property
     def text(self) -> str:
-        """The text of the cell as Python, with the line numbers that the user sees."""
+        """The text of the cell as Python; its lines have the numbers that the user sees."""
         return self.code.text
 
     def edited(self, transform: Callable[[ast.Module], ast.Module]) -> CellFunction:
-        """Return the function of the edited cell, to be compiled but not run."""
+        """Give the function of the edited cell, to be compiled and not to be run."""
         tree = ast.fix_missing_locations(transform(copy.deepcopy(self.code.tree)))
         body, last = parted(tree)
         code = replace(
@@ -139,125 +127,197 @@ class CellFunction:
         return replace(self, code=code, called=True)
 
     def arguments(self) -> dict[str, Tree]:
-        """Return the arrays of the inputs, each in the structure of its pytree."""
-        return {name: only(value, is_array) for name, value in self.inputs.items()}
+        """Give the arrays of the inputs, each in the structure of its pytree.
 
-    def lost(self) -> list[str]:
-        """Return the paths in the user's objects that tracers were removed from."""
-        return [] if self.trace is None else self.trace.lost
+        An array that several names lead to is one input, under a name that is placed if there is
+        one. Only where two names are placed it is an input under each.
+        """
+        first: dict[int, str] = {}
+        for name in sorted(self.inputs, key=self._order):
+            for array in filter(partial(self._is_input, name), leaves_of(self.inputs[name])):
+                first.setdefault(id(array), name)
+        return {name: self._own_arrays(name, first) for name in self.inputs}
 
-    def printed(self) -> list[str]:
-        """Return a note for each line that printed a tracer, unless prints are dropped."""
-        return [] if self.trace is None or not self.runs else self.trace.printed
+    def _order(self, name: str) -> int:
+        return 2 - (name in self.placed) - (name in self.placed and not self._is_alone(name))
+
+    def _is_alone(self, name: str) -> bool:
+        """Whether a name that is placed holds an array itself, and no pytree of them."""
+        return name in self.placed and is_array(self.inputs[name])
+
+    def _own_arrays(self, name: str, first: Mapping[int, str]) -> Tree:
+        once: set[int] = set()
+
+        def is_its_own(leaf: Any) -> bool:
+            new = self._is_input(name, leaf) and id(leaf) not in once
+            once.add(id(leaf))
+            return new and (self._is_alone(name) or first[id(leaf)] == name)
+
+        return only(self.inputs[name], is_its_own)
+
+    def _is_input(self, name: str, leaf: Any) -> bool:
+        # What a plain cell would compute with NumPy stays NumPy, unless a spec places it.
+        return is_array(leaf) if name in self.placed else is_jax_array(leaf)
 
     def __call__(self, *tracers: Tree) -> dict[str, Tree]:
-        """Run the body on tracers; returns the outputs by name.
+        """Run the body on tracers; gives the outputs by name.
 
-        Only the first run has effects. Raises `CellError` if `--out` does not fit the outputs.
+        Only the first run counts. Raises `CellError` where `--out` does not fit the outputs, and
+        for a traced value that nothing can take out of where the body put it.
         """
-        trace, counts = Trace(), self.runs and not self.called
-        self.called = True
-        with self._in_notebook(trace, tracers), nullcontext() if counts else self._unnoticed():
-            # The user's own print stays; this one is never kept, under its name or another.
-            noting = noting_print(self.file, trace.printed)
-            self.namespace.setdefault("print", noting)
-            trace.last = self.code.run(self.namespace)
-            trace.after = {
-                name: print if value is noting else value
-                for name, value in self.namespace.items()
-                if name != "print" or value is not noting
-            }
-        trace.outputs = self._outputs(trace)
-        self._check(trace.outputs)
-        self.trace = self.trace or trace
+        counts, self.called = self.runs and not self.called, True
+        arguments = self.arguments()
+        given = dict(zip(arguments, tracers, strict=True))
+        pairs = [
+            pair
+            for name in sorted(given, key=self._order)
+            for pair in zip(leaves_of(arguments[name]), leaves_of(given[name]), strict=True)
+        ]
+        own = {name: given[name] for name in given if self._is_alone(name)}
+        with cell_traced(), nullcontext() if counts else self.quiet():
+            outputs, recording = self._run(pairs, own, counts=counts)
+        self.recording = self.recording or recording
         if self.manual:
-            return {name: trace.outputs[name] for name in self.stated}
+            return {name: outputs[name] for name in self.stated}
         if self.stated:
-            return {name: trace.outputs.get(name) for name in self.possible}
-        return trace.outputs
+            return {name: outputs.get(name) for name in self.possible}
+        return outputs
 
-    @contextmanager
-    def _in_notebook(self, trace: Trace, tracers: tuple[Tree, ...]) -> Iterator[None]:
-        """Bind copies of the inputs for the body, and restore everything after it."""
-        before = dict(self.namespace)
+    def _run(
+        self, pairs: Pairs, own: Namespace, *, counts: bool
+    ) -> tuple[dict[str, Tree], Recording]:
+        """Run the body; gives its outputs, and what it did."""
+        self.iterators = self.iterators or Iterators(self.reachable, self.rereads)
+        again = self.iterators.pairs(only_fixed=counts) if self.rereads or not counts else []
+        printed: list[str] = []
+        # A print of the user's own stays; this one is not kept, under its name or another.
+        noting = noting_print(self.file, printed)
+        body = Body(self.namespace, self.reachable)
         try:
-            for (name, value), tree in zip(self.inputs.items(), tracers, strict=True):
-                arrays = [leaf for leaf in leaves_of(value) if is_array(leaf)]
-                leaves = jax.tree_util.tree_leaves(tree)
-                pairs = zip(leaves, arrays, strict=True)
-                trace.given |= {id(tracer): (tracer, array) for tracer, array in pairs}
-                self.namespace[name] = trace.copies.copy(value, iter(leaves), name)
-            trace.before = dict(self.namespace)
-            yield
+            body.enter([*pairs, *again], self.names, own, self.outer)
+            self.namespace.setdefault("print", noting)
+            context = copy_context()
+            last = context.run(self.code.run, self.namespace)
+            if self.namespace.get("print") is noting:
+                body.forget("print")
+            if self.manual and _THROWN_AWAY not in self.stated:
+                body.forget(_THROWN_AWAY)
+            after = body.after(last, context)
+            given = {id(tracer) for _, tracer in pairs}
+            outputs = self._outputs(after, given)
+            self._check(outputs)
+            results, stated = self._pending(outputs, given)
+            results.append((noting, print))
+            recording = body.recorded(after, results, stated, self.outer)
         except Exception as error:  # any: it goes on
             setattr(error, NAMES, dict(self.namespace))
             raise
         finally:
-            restore(self.namespace, before)
-            trace.lost += self.guard.release()
+            body.leave()
+        leaf = next((leaf for _, leaf in after.reached.leaves if is_tracer(leaf)), None)
+        if leaf is not None and not self.traced:
+            self.traced = _traced_values(trace_of(leaf))
+        self.printed = self.printed or (printed if counts else [])
+        return outputs, recording
 
-    @contextmanager
-    def _unnoticed(self) -> Iterator[None]:
-        """Run a body so that its prints are dropped and its changes to objects are undone."""
-        past = self.guard.past()
-        try:
-            with self.quiet():
-                yield
-        finally:
-            past.restore()
+    def _outputs(self, after: After, given: set[int]) -> dict[str, Tree]:
+        """Give the arrays that the body made, by the names and the objects that hold them."""
 
-    def _outputs(self, trace: Trace) -> dict[str, Tree]:
-        named = {**trace.kept(self.inputs), **trace.assigned()}
-        have = {id(leaf) for value in named.values() for leaf in leaves_of(value)}
-        shown = (leaf for leaf in leaves_of(trace.last) if trace.is_new(leaf))
-        # The last expression is an output if it shows an array that has no name.
+        def is_new(leaf: Any) -> bool:
+            return is_tracer(leaf) and id(leaf) not in given
+
+        kept = {n: self.namespace[n] for n in self.inputs if n in self.namespace}
+        named = {**kept, **after.names}
+        have = {id(leaf) for value in named.values() for leaf in leaves_of(value) if is_new(leaf)}
+        shown = [leaf for leaf in leaves_of(after.last) if is_new(leaf)]
+        # The last expression is an output where it shows an array that has no name.
         if LAST in self.stated or any(id(leaf) not in have for leaf in shown):
-            named[LAST] = trace.last
-        trees = {
-            name: only(value, is_array if name in self.stated else trace.is_new)
+            named[LAST] = after.last
+            have |= {id(leaf) for leaf in shown}
+        outputs = {
+            name: only(value, is_array if name in self.stated else is_new)
             for name, value in named.items()
+            if name in self.stated or holds(value, is_new)
         }
-        return {name: tree for name, tree in trees.items() if leaves_of(tree)}
+        held = {
+            text_of(p): leaf
+            for p, leaf in after.reached.leaves
+            if is_new(leaf) and id(leaf) not in have
+        }
+        return outputs | ({HELD: held} if held else {})
+
+    def _pending(
+        self, outputs: Mapping[str, Tree], given: set[int]
+    ) -> tuple[Pairs, dict[str, Pairs]]:
+        """Give what stands for each traced value until the program has run.
+
+        Under a name whose placement is stated, that holds for the inputs too.
+        """
+        pairs = {
+            name: [(leaf, Pending(name, i)) for i, leaf in enumerate(leaves_of(tree))]
+            for name, tree in sorted(
+                outputs.items(), key=lambda output: output[0] not in self.stated
+            )
+        }
+        every = [pair for name in pairs for pair in pairs[name]]
+        new = [(leaf, p) for leaf, p in every if is_tracer(leaf) and id(leaf) not in given]
+        return new, {name: pairs[name] for name in self.stated}
 
     def _check(self, outputs: Mapping[str, Tree]) -> None:
+        known = [name for name in outputs if name != HELD]
         unknown = [name for name in self.stated if name not in outputs]
         if unknown:
-            listed = ", ".join(outputs) or "none"
+            listed = ", ".join(known) or "none"
             raise CellError(f"--out names {', '.join(unknown)}; the cell's outputs are {listed}")
-        missing = [name for name in outputs if name not in (*self.stated, _THROWN_AWAY)]
+        missing = [name for name in known if name not in self.stated]
         if self.manual and missing:
             form = " ".join(f"{name}=P(...)" for name in missing)
             shown = f" ({LAST} is the value of the last expression)" if LAST in missing else ""
-            raise CellError(f"over manual axes every output needs an out_spec: --out {form}{shown}")
+            raise CellError(
+                f"over manual axes the placement of every output is stated: --out {form}{shown}"
+            )
+        if self.manual and HELD in outputs:
+            raise CellError(
+                f"over manual axes the placement of every output is stated behind --out, and "
+                f"{', '.join(outputs[HELD])} cannot be: give it a name"
+            )
+
+    def refuse_leaks(self) -> None:
+        """Raise `CellError` where a traced value is left somewhere in the process.
+
+        It is one that no name of the notebook leads to, such as a table in a library's module.
+        """
+        place = holders_in_process(_alive(self.traced))
+        if place:
+            gc.collect()  # what JAX and the user's errors left in loops
+            place = holders_in_process(_alive(self.traced))
+        if place:
+            raise CellError(cannot_follow(place, None))
 
 
-def restore(namespace: Namespace, before: Namespace) -> None:
-    """Restore the bindings that a namespace had before."""
-    for name in [name for name in namespace if name not in before]:
-        del namespace[name]
-    for name, value in before.items():
-        if namespace.get(name, MISSING) is not value:
-            namespace[name] = value
+def _alive(references: Iterable[weakref.ref[Any]]) -> list[Any]:
+    return [value for reference in references if (value := reference()) is not None]
 
 
-def inputs_of(names: Iterable[str], namespace: Mapping[str, Any]) -> dict[str, Tree]:
-    """Return those of the names read whose values are inputs of a program."""
+def _traced_values(trace: Any) -> list[weakref.ref[Any]]:
+    """Give references to all values of a trace that are alive while it ends."""
+    kinds: list[type] = [jax.core.Tracer]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    # While Python's collector is off, what is new is among its youngest objects.
+    youngest = None if gc.isenabled() else 0
+    objects = gc.get_objects(generation=youngest)
+    return [weakref.ref(v) for v in objects if type(v) in kinds and trace_of(v) is trace]
+
+
+def inputs_of(names: Iterable[str], namespace: Namespace, placed: Iterable[str]) -> dict[str, Tree]:
+    """Give the values of the notebook that are inputs of a program, of the names that are read.
+
+    These have arrays of JAX's; NumPy's are inputs under a name that is `placed` by a spec.
+    """
+    found = {name: namespace[name] for name in names if name in namespace and name not in _HISTORY}
     return {
-        name: namespace[name]
-        for name in names
-        if name in namespace and name not in _HISTORY and is_input(namespace[name])
+        name: value
+        for name, value in found.items()
+        if holds(value, is_array if name in placed else is_jax_array)
     }
-
-
-def guard_of(names: Iterable[str], inputs: Mapping[str, Tree], namespace: Namespace) -> Guard:
-    """Record what a cell can reach through the names that it reads, besides its inputs."""
-    roots: list[tuple[str, Any]] = []
-    for name in names:
-        if name not in inputs:
-            roots += [(name, namespace[name])] if name in namespace else []
-            continue
-        paths, _ = jax.tree_util.tree_flatten_with_path(inputs[name])
-        roots += [
-            (name + jax.tree_util.keystr(path), leaf) for path, leaf in paths if not is_array(leaf)
-        ]
-    return Guard(roots)

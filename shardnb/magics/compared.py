@@ -12,7 +12,6 @@ from shardnb.compiler import Program
 from shardnb.compiler.comparison import compare
 from shardnb.errors import failures
 from shardnb.magics import options
-from shardnb.magics.binding import bind
 from shardnb.magics.options import MagicLine
 from shardnb.magics.prepared import Prepared
 from shardnb.magics.session import ProgramText, Session
@@ -37,13 +36,10 @@ def run_compared(session: Session, text: ProgramText, line: MagicLine, *, run: b
             raise first.error
         if first.program is None or first.report is None:
             return None
-        report = session.keep(_without_save(line), first.report, [])
-        if not run:
-            return None
-        outputs, report = session.results(line, first.program, report)
-        value, notes = bind(first.prepared.function, outputs)
-        session.keep(_without_save(line), report, notes)
-        return value
+        unsaved = _without_save(line)
+        report = session.keep(unsaved, first.report, [])
+        session.forbid(unsaved, report)
+        return session.executed(unsaved, first.prepared, first.program, report)[0] if run else None
 
 
 def _without_save(line: MagicLine) -> MagicLine:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import keyword
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,7 +41,7 @@ def _view(value: str) -> str:
 
 
 def _name(value: str) -> str:
-    if not value.isidentifier():
+    if not value.isidentifier() or keyword.iskeyword(value):
         raise ValueError(f"{value!r} is not a Python name, such as --save report")
     return value
 
@@ -97,6 +98,12 @@ MESH_OPTIONS = (AXES, ON)
 CELL_OPTIONS = (MESH, AXES, ON, SAVE, FORBID, FIX, COMPARE, VIEW, NO_RUN, CHECK, WATCH)
 CALL_OPTIONS = (MESH, AXES, ON, SAVE, FORBID, FIX, COMPARE, VIEW, ERRORS)
 
+_NOT_TOGETHER = (
+    (WATCH, (NO_RUN, FIX, CHECK, COMPARE), "--watch runs the cell as it stands"),
+    (COMPARE, (FIX, CHECK), "--compare shows several programs side by side"),
+    (NO_RUN, (CHECK,), "--check compares the results of a run"),
+)
+
 
 @dataclass(frozen=True)
 class MagicLine:
@@ -135,7 +142,12 @@ def parse(line: str, options: Sequence[Option], *, specs: bool = True) -> MagicL
     >>> line.specs, line.out, line.values
     ({'x': "P('data', None)", 'w': 'P()'}, {'y': 'P()'}, {'axes': 'explicit'})
     """
-    return _LineReader(line, {option.name: option for option in options}, specs=specs).read()
+    read = _LineReader(line, {option.name: option for option in options}, specs=specs).read()
+    for option, others, why in _NOT_TOGETHER:
+        other = next(filter(read.has, others), None)
+        if read.has(option) and other is not None:
+            raise OptionError(f"--{option.name} and --{other.name} exclude each other: {why}")
+    return read
 
 
 def continued(line: str, body: str) -> tuple[str, str]:

@@ -31,6 +31,7 @@ class Prepared:
     def compiled(self) -> tuple[Program, Report]:
         """Compile and explain the cell; raises what JAX raises, explained if the cause is known."""
         program, report = engine.compile_and_analyse(self.request)
+        self.function.refuse_leaks()
         return program, sources.tidied(report)
 
     def to_explicit(self) -> ExplicitPlan:

@@ -11,26 +11,29 @@ from typing import Any
 
 import jax
 from IPython.display import display
-from IPython.utils.capture import capture_output
 from jax.sharding import NamedSharding, PartitionSpec
 
-from shardnb import engine
+from shardnb import engine, numerical_check
 from shardnb.compiler import Program, Request
 from shardnb.errors import explain_error, failures
 from shardnb.magics import options, shown_errors, shown_explanations, sources, traced_values
-from shardnb.magics.binding import bind, left_out
+from shardnb.magics.binding import Binding
 from shardnb.magics.captured_names import names_through
 from shardnb.magics.cell import CellError, CheckedCell, cell_of, parted
-from shardnb.magics.cell_function import LAST, CellCode, CellFunction, guard_of, inputs_of
+from shardnb.magics.cell_function import HELD, CellCode, CellFunction, inputs_of
+from shardnb.magics.inputs import refuse_two_specs, refuse_what_does_not_fit
 from shardnb.magics.meshes import NotebookMesh, mesh_value
 from shardnb.magics.options import MagicLine
 from shardnb.magics.prepared import Prepared, out_specs_of
+from shardnb.magics.reachable import text_of
+from shardnb.magics.recording import LAST
 from shardnb.magics.scope import Names
 from shardnb.magics.trees import leaves_of
 from shardnb.mesh import Grid, retyped
 from shardnb.report import Report
 from shardnb.report.changes import Outcome
 from shardnb.report.types import ErrorReport
+from shardnb.rewrite.retrace import silenced
 from shardnb.sources.functions import code_of
 
 Tree = Any
@@ -131,50 +134,75 @@ class Session:
         with self.errors(text.file):
             prepared = self.prepared(text, line, run=run)
             program, report = prepared.compiled()
-            report = self._forbidding(line, self._since_last_run(text, report))
-            lost = [left_out(path) for path in prepared.function.lost()]
-            report = self.keep(line, report, [*lost, *prepared.function.printed()])
-            self._forbid(line, report)
+            report = self.forbidding(line, self._since_last_run(text, report))
+            report = self.keep(line, report, prepared.function.printed)
+            self.forbid(line, report)
             if line.has(options.FIX):
                 report = self.keep(line, engine.with_fixes(program, report), [])
-            if run and program.hindrance and not program.abstract:
-                report = self.keep(line, report, [_NOT_RUN + program.hindrance])
-                run = False
-            results = self.results(line, program, report) if run else None
-            if results is None:
-                self._show(line, report)
-                return None
-            outputs, report = results
-            report = self._checked(line, program, report, outputs)
-            value, notes = bind(prepared.function, outputs)
-            self._show(line, self.keep(line, report, notes))
+            value = None
+            if run:
+                value, report = self.executed(line, prepared, program, report)
+            self._show(line, report)
             return value
+
+    def executed(
+        self, line: MagicLine, prepared: Prepared, program: Program, report: Report
+    ) -> tuple[Any, Report]:
+        """Run a program and bind what the cell assigns; gives the last value, and the report.
+
+        All names are bound, or none. Where only shapes are known these are bound, and where the
+        program cannot run the report says why.
+        """
+        recording = prepared.function.recording
+        if recording is None:
+            raise RuntimeError("the cell was not traced")
+        binding = Binding(self.namespace, recording)
+        if program.abstract:
+            return binding.finish(_shapes(program)), report
+        if program.hindrance:
+            return None, self.keep(line, report, [_NOT_RUN + program.hindrance])
+        unsharded = numerical_check.unsharded(program) if line.has(options.CHECK) else None
+        with binding.begun():
+            outputs, report = self._results(line, program, report)
+            checked = numerical_check.against(unsharded, outputs) if unsharded else None
+            value = binding.finish(outputs)
+        if checked is not None:
+            lines = tuple(line.strip() for line in str(checked).splitlines())
+            report = with_outcome(report, Outcome("check", checked.ok, lines))
+        return value, self.keep(line, report, [])
 
     def prepared(
         self, text: ProgramText, line: MagicLine, *, run: bool, axes: str | None = None
     ) -> Prepared:
         """Make a text a function on the mesh of a line; `axes` is the type of all mesh axes."""
         cell = cell_of(text.tree, text.lines)
-        names = names_through(cell.names, self.namespace)
-        inputs = inputs_of(names.read, self.namespace)
+        names, reachable = names_through(cell.names, self.namespace)
+        inputs = inputs_of(names.read, self.namespace, line.specs)
         for name in line.specs:
             if name not in inputs:
                 raise CellError(self._not_an_input(name, names, inputs))
         specs, out = self._evaluated(line.specs), self._evaluated(line.out)
+        self._refuse_save(line, names)
+        refuse_what_does_not_fit({name: inputs[name] for name in specs})
+        refuse_two_specs(inputs, specs)
         grid = retyped(self.grid(line, (inputs, specs)), axes)
+        runs = run and not grid.compile_only and not _shapes_only(inputs)
         function = CellFunction(
             code=self._compiled_code(cell, text.file, text.python),
             namespace=self.namespace,
             inputs=inputs,
-            guard=guard_of(names.read, inputs, self.namespace),
+            reachable=reachable,
+            names=names.read,
+            placed=frozenset(specs),
             stated=tuple(out),
-            possible=tuple(dict.fromkeys((*names.assigned, *inputs, *out, LAST))),
+            possible=tuple(dict.fromkeys((*names.assigned, *inputs, *out, LAST, HELD))),
             manual=bool(grid.manual),
-            runs=run and not grid.compile_only and not _shapes_only(inputs),
-            quiet=capture_output,
+            runs=runs,
+            rereads=_rereads(line, run=runs),
+            quiet=silenced,
         )
         array_names = {
-            **{id(array): path for path, array in function.guard.arrays()},
+            **{id(array): text_of(path) for path, array in reachable.arrays},
             **{id(v): name for name, v in self.namespace.items() if isinstance(v, jax.Array)},
         }
         request = Request(
@@ -236,28 +264,21 @@ class Session:
         stated = None if text is None else mesh_value(text, self.namespace)
         return self.mesh.choose(stated, line.text(options.AXES), line.text(options.ON), values)
 
-    def results(
+    def _results(
         self, line: MagicLine, program: Program, report: Report
     ) -> tuple[dict[str, Tree], Report]:
-        """Run a program, or return the shapes of its results if an input is only a shape."""
-        if program.abstract:
-            return _shapes(program), report
         try:
             return engine.ran(program, report)
         except BaseException:  # an interrupt too: the report exists already
             self._show(line, report)
             raise
 
-    def _checked(
-        self, line: MagicLine, program: Program, report: Report, outputs: dict[str, Tree]
-    ) -> Report:
-        if program.abstract or not line.has(options.CHECK):
-            return report
-        from shardnb import numerical_check
-
-        check = numerical_check.check(program, outputs)
-        lines = tuple(line.strip() for line in str(check).splitlines())
-        return with_outcome(report, Outcome("check", check.ok, lines))
+    def _refuse_save(self, line: MagicLine, names: Names) -> None:
+        """Refuse to bind the report to a name that the cell uses: its array would be lost."""
+        name = line.text(options.SAVE)
+        if name is not None and name in (*names.read, *names.assigned):
+            does = "assigns" if name in names.assigned else "reads"
+            raise CellError(f"--save {name}: the cell {does} {name} itself; choose another name")
 
     # Reports
 
@@ -280,7 +301,8 @@ class Session:
         before, self._runs[key] = self._runs.get(key), replace(report, texts={})
         return report if before is None else replace(report, since=before.diff(report))
 
-    def _forbidding(self, line: MagicLine, report: Report) -> Report:
+    def forbidding(self, line: MagicLine, report: Report) -> Report:
+        """Say in a report whether it has what `--forbid` names."""
         words = line.words(options.FORBID)
         if not words:
             return report
@@ -288,7 +310,8 @@ class Session:
         known = passed if report.partitioned else None
         return with_outcome(report, Outcome("forbid", known, words))
 
-    def _forbid(self, line: MagicLine, report: Report) -> None:
+    def forbid(self, line: MagicLine, report: Report) -> None:
+        """Raise `ForbiddenCollectives` if a report has what `--forbid` names."""
         words = line.words(options.FORBID)
         broken = [c for c in report.collectives if c.is_among(words)]
         if broken:
@@ -347,6 +370,14 @@ def _interactive(tree: ast.Module, interactivity: str) -> ast.Module:
         case [ast.Expr()], "none":
             tree.body.append(ast.copy_location(ast.Pass(), tree.body[-1]))
     return tree
+
+
+def _rereads(line: MagicLine, *, run: bool) -> str:
+    """Say why a cell is traced more than once, or without running it; "" where it is not."""
+    several = [o.name for o in (options.FIX, options.COMPARE, options.CHECK) if line.has(o)]
+    if several:
+        return f"--{several[0]} traces the cell more than once"
+    return "" if run else "the cell is only compiled"
 
 
 def _shapes_only(inputs: Mapping[str, Tree]) -> bool:

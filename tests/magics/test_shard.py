@@ -9,8 +9,9 @@ from jax.sharding import PartitionSpec as P
 
 MESH = "%mesh data=4,model=2"
 ARRAYS = """
-x = np.arange(16 * 8, dtype=np.float32).reshape(16, 8)
-W = np.ones((8, 4), np.float32)
+x = jnp.arange(16 * 8, dtype=jnp.float32).reshape(16, 8)
+W = jnp.ones((8, 4))
+host = np.ones(3)
 """
 
 
@@ -111,7 +112,7 @@ def test_the_placement_of_the_last_expression_can_be_stated(ip, cell):
 def test_an_input_under_another_name_can_be_placed(ip, cell):
     cell("%%shard x=P('data') --out y=P(None, 'model')\ny = x")
     assert ip.user_ns["y"].sharding.spec == P(None, "model")
-    assert isinstance(ip.user_ns["x"], np.ndarray)
+    assert len(ip.user_ns["x"].sharding.device_set) == 1
 
 
 def test_a_pytree_prefix_is_a_spec(ip, cell):
@@ -171,14 +172,14 @@ def test_two_names_of_one_result_are_one_array(ip, cell):
 
 
 def test_a_dictionary_that_the_cell_changes_is_changed_in_place(ip, cell):
-    cell("params = {'w': W, 'b': W[0], 'n': 1}\nalias = params")
+    cell("params = {'w': W, 'b': W[0], 'n': 1}\nalias, b = params, params['b']")
     cell("%%shard\nparams['w'] = params['w'] * 2\nparams['n'] += 1")
     alias = ip.user_ns["alias"]
     assert alias is ip.user_ns["params"]
     assert list(alias) == ["w", "b", "n"]
     assert alias["n"] == 2
     np.testing.assert_array_equal(alias["w"], 2 * ip.user_ns["W"])
-    assert isinstance(alias["b"], np.ndarray)
+    assert alias["b"] is ip.user_ns["b"]
 
 
 def test_a_list_that_was_empty_gets_the_results(ip, cell):
@@ -303,20 +304,17 @@ def holds_no_tracer(ip):
     assert not [n for n, v in ip.user_ns.items() if isinstance(v, jax.core.Tracer)]
 
 
-def test_a_closure_over_a_traced_value_is_left_out(ip, cell):
+def test_a_closure_over_a_traced_value_holds_the_result(ip, cell):
     cell("make = lambda a: (lambda v: v + a)")
     cell("%%shard\ng = make(x.sum())\ny = x * 2")
-    assert "g" not in ip.user_ns
-    assert "y" in ip.user_ns
-    (note,) = [note for note in last(ip).notes if note.startswith("g is not bound: g.a holds")]
-    assert note.endswith("in an object that is not a pytree")
+    assert float(ip.user_ns["g"](1)) == 8129.0
 
 
-def test_an_object_that_is_no_pytree_gets_back_what_it_held(ip, cell):
+def test_an_object_that_is_no_pytree_holds_the_result(ip, cell):
     cell("class Trainer:\n    w = 0\n    def step(self, v): self.w = v.sum()\nt = Trainer()")
     cell("%%shard\nt.step(x)\ny = x * 2")
-    assert ip.user_ns["t"].w == 0
-    assert [note for note in last(ip).notes if "t.w was left out" in note]
+    assert float(ip.user_ns["t"].w) == 8128.0
+    assert {value.name for value in last(ip).outputs} == {"y", "t.w"}
 
 
 def test_arrays_of_an_object_that_is_no_pytree_are_closed_over_by_name(ip, cell):
@@ -476,8 +474,8 @@ def test_without_a_mesh_the_error_shows_the_form(run):
         ("%%shard x=data\ny = x", "name 'data' is not defined; did you mean x=P('data')?"),
         ("%%shard x=P('data'),W=P()\ny = x", "put a blank between two specs, not a comma"),
         (
-            "%%shard --mesh x\ny = x",
-            "expected a mesh such as data=4,model=2, got the ndarray array([[",
+            "%%shard --mesh host\ny = x",
+            "expected a mesh such as data=4,model=2, got the ndarray array([",
         ),
         ("%%shard --on moon\ny = x", "'moon' is not a target"),
         ("%%shard f(x)\ny = x", "'f(x)' is neither an option nor a spec"),
