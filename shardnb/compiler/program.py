@@ -174,7 +174,8 @@ class Program:
         if not self.compiled:
             raise ValueError(self.failure)
         placed = jax.tree_util.tree_map(_placed, self.arguments, self.shardings)
-        return self._runnable(*(placed[name] for name in self.arguments))
+        with jax.disable_jit(disable=False):  # else JAX refuses a program that is compiled already
+            return self._runnable(*(placed[name] for name in self.arguments))
 
 
 def build(request: Request, trace: Callable[[], Any] | None = None) -> Program:

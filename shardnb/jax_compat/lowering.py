@@ -37,7 +37,7 @@ def _constants_placed(sharding: Any, ids: Container[int] | None) -> Iterator[Non
     """Give closed-over arrays of these ids (None: all) a sharding, in this thread and block."""
     part, thread = parts.CONSTANT_SHARDINGS, threading.get_ident()
     try:
-        original = part.get()
+        part.get()
     except NotAvailable:
         yield
         return
@@ -52,6 +52,7 @@ def _constants_placed(sharding: Any, ids: Container[int] | None) -> Iterator[Non
         return tuple(sharding if id(array) in ids else placed for array, placed in own)
 
     with PROCESS_LOCK:
+        original = part.get()  # not what another thread had put here
         setattr(module, part.attribute, placed)
         try:
             yield

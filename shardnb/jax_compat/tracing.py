@@ -14,6 +14,7 @@ import jax
 
 from shardnb.jax_compat import parts
 from shardnb.jax_compat.parts import NotAvailable
+from shardnb.jax_compat.process_lock import PROCESS_LOCK
 
 _TRACES_APART = itertools.count(1)
 
@@ -98,7 +99,7 @@ def shard_map_arguments_checked_by(check: Callable[..., None]) -> Iterator[None]
     """
     part = parts.SHARD_MAP_CHECK
     try:
-        original = part.get()
+        part.get()
     except NotAvailable:
         yield
         return
@@ -110,8 +111,10 @@ def shard_map_arguments_checked_by(check: Callable[..., None]) -> Iterator[None]
         else:
             check(*given[-2:])
 
-    setattr(module, part.attribute, instead)
-    try:
-        yield
-    finally:
-        setattr(module, part.attribute, original)
+    with PROCESS_LOCK:
+        original = part.get()  # not what another thread had put here
+        setattr(module, part.attribute, instead)
+        try:
+            yield
+        finally:
+            setattr(module, part.attribute, original)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from shardnb.jax_compat.process_lock import names_traced
 from shardnb.magics.contents import Call, content_of, made, same, writes
 from shardnb.magics.reachable import Reachable
 from shardnb.magics.recording import (
@@ -42,15 +43,21 @@ class Binding:
         """Do for the block what needs no result; an error or an interrupt undoes it."""
         done = False
         try:
-            self._begin()
+            with names_traced():  # a trace that another thread has begun puts its names back first
+                self._begin()
             yield
             done = True
         finally:
             if not done:
-                uninterrupted(self._undo)
+                with names_traced():
+                    uninterrupted(self._undo)
 
     def finish(self, results: Mapping[str, Tree]) -> Any:
         """Do the rest, with the results; gives the value of the last expression."""
+        with names_traced():
+            return self._finished(results)
+
+    def _finished(self, results: Mapping[str, Tree]) -> Any:
         recording = self._recording
         leaves = {name: leaves_of(tree) for name, tree in results.items()}
         given = Replacing((p, leaves[p.output][p.number]) for p in recording.pending)
@@ -61,15 +68,10 @@ class Binding:
         )
         gone = [name for name in recording.deleted if name in self._namespace]
         names = {n: given(v) for n, v in recording.names.items() if n not in self._ready}
+        variables = [(variable.set, given(v)) for variable, v in recording.variables.items()]
         last = given(recording.last)
-        made(
-            [
-                *calls,
-                *((dict.__delitem__, self._namespace, name) for name in gone),
-                *((variable.set, given(value)) for variable, value in recording.variables.items()),
-                (self._namespace.update, names),
-            ]
-        )
+        deleted = [(dict.__delitem__, self._namespace, name) for name in gone]
+        made([*calls, *deleted, *variables, (self._namespace.update, names)])
         return last
 
     def _begin(self) -> None:

@@ -22,10 +22,10 @@ from typing import Any
 import jax
 
 from shardnb.errors import NAMES
+from shardnb.jax_compat.process_lock import names_traced
 from shardnb.jax_compat.tracing import trace_of, trace_state
 from shardnb.magics.cell import CellError, parted
 from shardnb.magics.iterators import Iterators
-from shardnb.magics.locks import cell_traced
 from shardnb.magics.reachable import Reachable, holders_in_process, text_of
 from shardnb.magics.recording import (
     LAST,
@@ -174,7 +174,7 @@ class CellFunction:
             for pair in zip(leaves_of(arguments[name]), leaves_of(given[name]), strict=True)
         ]
         own = {name: given[name] for name in given if self._is_alone(name)}
-        with cell_traced(), nullcontext() if counts else self.quiet():
+        with names_traced(), nullcontext() if counts else self.quiet():
             outputs, recording = self._run(pairs, own, counts=counts)
         self.recording = self.recording or recording
         if self.manual:

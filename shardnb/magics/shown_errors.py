@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -110,11 +111,16 @@ def _without_jax(start: types.TracebackType | None) -> types.TracebackType | Non
 def show_syntax_error_alone(shell: Any) -> None:
     """Have IPython show the next syntax error as in any cell: the line, and no stack.
 
-    IPython has no hook for the display of a syntax error, so its method is replaced for one call.
+    IPython has no hook for the display of a syntax error, so its method is replaced for one call
+    of this thread.
     """
+    thread, shows = threading.get_ident(), shell.showsyntaxerror
 
     def once(filename: str | None = None, running_compiled_code: bool = False) -> None:  # noqa: ARG001, FBT001, FBT002
-        del shell.showsyntaxerror
-        shell.showsyntaxerror(filename)
+        if threading.get_ident() != thread:
+            shows(filename, running_compiled_code)
+            return
+        vars(shell).pop("showsyntaxerror", None)
+        shows(filename)
 
     shell.showsyntaxerror = once

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from shardnb.jax_compat.process_lock import wait_for_traces
 from shardnb.report import Location, Report, Source
 
 if TYPE_CHECKING:
@@ -41,7 +43,12 @@ class Cells:
         """Record the cells of this shell, from the next one on."""
         self._shell = shell
         self._by_file: dict[str, Source] = {}
-        self._info: Any = None
+        self._of_thread = threading.local()
+
+    @property
+    def _info(self) -> Any:
+        """What the shell said of the cell that runs in this thread: a subshell has its own."""
+        return getattr(self._of_thread, "info", None)
 
     def watch(self) -> None:
         """Start recording."""
@@ -54,7 +61,9 @@ class Cells:
         self._shell.events.unregister("post_run_cell", self._ended)
 
     def _starts(self, info: Any) -> None:
-        self._info = info
+        self._of_thread.info = info
+        # Not before the names hold arrays again: another thread may be tracing a cell.
+        wait_for_traces()
 
     def _ended(self, result: Any) -> None:
         if result.info is not None and result.info.raw_cell:

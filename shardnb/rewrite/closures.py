@@ -13,6 +13,7 @@ from jax.sharding import NamedSharding
 
 from shardnb.compiler import Program
 from shardnb.compiler.placement import partition_spec
+from shardnb.jax_compat.process_lock import names_traced
 from shardnb.report.model import Location, Spec
 from shardnb.report.spec import spec_text
 from shardnb.rewrite.program_edits import NotTried, lowered
@@ -81,7 +82,7 @@ class ClosureEdit:
 def rebound(functions: Sequence[FunctionType], array: Any, value: Any) -> Iterator[int]:
     """Let the names that functions read hold `value` for `array`; gives the number of names."""
     count = 0
-    with ExitStack() as stack:
+    with names_traced(), ExitStack() as stack:
         for function in functions:
             for name in function.__code__.co_names:
                 holder = function.__globals__
