@@ -18,10 +18,10 @@ from shardnb.report.dtypes import size_in_bytes
 from shardnb.views.formatting import size
 
 
-def memories(evidence: ErrorEvidence, found: re.Match[str]) -> Draft:
+def memories(evidence: ErrorEvidence, match: re.Match[str]) -> Draft:
     """Operands of one operation in host and in device memory."""
     expression, operation = evidence.expression, evidence.operation
-    text = expression.text if expression else found["name"]
+    text = expression.text if expression else match["name"]
     avals = operation.avals if operation else ()
     hosts = [n for n, aval in enumerate(avals) if aval.memory_space == jax.memory.Space.Host]
     fixes, cost = ["jax.device_put(..., jax.memory.Space.Device) on the array in host memory"], ""
@@ -37,7 +37,7 @@ def memories(evidence: ErrorEvidence, found: re.Match[str]) -> Draft:
     return Draft(
         kind="memory-kind",
         sentence=f"{text} has one operand in host memory and another in device memory",
-        cause=f"The operands of {found['name']} must be in one memory, and JAX moves nothing "
+        cause=f"The operands of {match['name']} must be in one memory, and JAX moves nothing "
         "between host and device unless you ask it to. Move the array in host memory to the "
         f"device first.{cost}",
         fixes=tuple(fixes),
@@ -92,15 +92,15 @@ def _resharded_rows(evidence: ErrorEvidence) -> Iterator[str]:
         yield expression.edited(expression.with_reshard(rows, as_spec(entries)))
 
 
-def rewritten_body(_: ErrorEvidence, found: re.Match[str]) -> Draft:
+def rewritten_body(_: ErrorEvidence, match: re.Match[str]) -> Draft:
     """A transformation that adds operations to the body of a `shard_map`, as `checkify` does."""
-    kinds = [kind.strip() for kind in found["kinds"].split(",")]
-    axes = zip(wordings.names(found["axes"]), kinds, strict=False)
+    kinds = [kind.strip() for kind in match["kinds"].split(",")]
+    axes = zip(wordings.names(match["axes"]), kinds, strict=False)
     manual = tuple(axis for axis, kind in axes if kind == "Manual")
     spec = f"P({(manual[0] if len(manual) == 1 else manual)!r})"
     return Draft(
         kind="rewritten-body",
-        sentence=f"JAX ran {found['name']} on a value of a shard_map's body under the mesh outside",
+        sentence=f"JAX ran {match['name']} on a value of a shard_map's body under the mesh outside",
         cause="This is a limit of JAX: a transformation around a shard_map rewrote its body. "
         "checkify around a shard_map does so while a mesh is set. Apply it in the body instead; "
         "each device then returns its own error.",

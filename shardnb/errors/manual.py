@@ -159,9 +159,9 @@ def _candidates(
     return ()
 
 
-def carry(evidence: ErrorEvidence, found: re.Match[str]) -> Draft | None:
+def carry(evidence: ErrorEvidence, match: re.Match[str]) -> Draft | None:
     """A loop whose carry changes its type: the axes along which it varies, or its sharding."""
-    name, before, after = found.groups()
+    name, before, after = match.groups()
     axes = sorted(varying_in_type(after) - varying_in_type(before))
     if axes:
         cast = f"{_axis_argument(axes)}, to='varying'"
@@ -211,9 +211,9 @@ def _at_init(evidence: ErrorEvidence, function: str, further: str) -> str | None
     return expression.edited(expression.wrapped(init, function, further))
 
 
-def branches(_: ErrorEvidence, found: re.Match[str]) -> Draft | None:
+def branches(_: ErrorEvidence, match: re.Match[str]) -> Draft | None:
     """Branches of a cond whose results have different types."""
-    branch, kind, other, other_kind = found.groups()
+    branch, kind, other, other_kind = match.groups()
     axes, other_axes = varying_in_type(kind), varying_in_type(other_kind)
     lacking, short = (
         (other, axes - other_axes) if axes - other_axes else (branch, other_axes - axes)

@@ -55,8 +55,8 @@ def committed(evidence: ErrorEvidence, _: re.Match[str]) -> Draft | None:
     specs = wordings.SPEC.findall(evidence.message)
     if len(specs) < 2:
         return None
-    wanted, own = (read_spec(spec) for spec in specs[:2])
-    entries = list(placement.entries(own))
+    wanted, current = (read_spec(spec) for spec in specs[:2])
+    entries = list(placement.entries(current))
     named = [
         (name, array, array.sharding)
         for name, array in evidence.placed.items()
@@ -70,7 +70,7 @@ def committed(evidence: ErrorEvidence, _: re.Match[str]) -> Draft | None:
     sent = moved_bytes(tuple(array.shape), dtype_name(array.dtype), sharding_now, goal)
     return Draft(
         kind="committed",
-        sentence=f"{name} is sharded as {spec_text(own)}, but in_shardings requires "
+        sentence=f"{name} is sharded as {spec_text(current)}, but in_shardings requires "
         f"{spec_text(wanted)}",
         cause="jit moves an argument only if it is not committed to a sharding. "
         f"This one is; moving it sends {sent} bytes in total.",
@@ -157,9 +157,9 @@ def too_large(evidence: ErrorEvidence, _: re.Match[str]) -> Draft | None:
     )
 
 
-def unknown_axis(evidence: ErrorEvidence, found: re.Match[str]) -> Draft:
+def unknown_axis(evidence: ErrorEvidence, match: re.Match[str]) -> Draft:
     """A spec that names an axis that its mesh does not have."""
-    axis, axes = found["axis"], names(found["axes"])
+    axis, axes = match["axis"], names(match["axes"])
     near = difflib.get_close_matches(axis, axes, 1)
     text = evidence.expression.text if evidence.expression else ""
     edit = re.sub(rf"(['\"]){axis}\1", rf"\g<1>{near[0]}\g<1>", text) if near else ""
@@ -171,38 +171,38 @@ def unknown_axis(evidence: ErrorEvidence, found: re.Match[str]) -> Draft:
     )
 
 
-def twice(evidence: ErrorEvidence, found: re.Match[str]) -> Draft:
+def twice(evidence: ErrorEvidence, match: re.Match[str]) -> Draft:
     """A spec that uses an axis twice: one that the user wrote, or that of a result."""
     if evidence.operation is not None:
         return replace(sharding.explain(evidence), kind="axis-twice")
     return Draft(
         kind="axis-twice",
-        sentence=f"a spec uses the mesh axis {found[1]!r} twice",
+        sentence=f"a spec uses the mesh axis {match[1]!r} twice",
         cause="An axis can shard only one dimension of an array.",
     )
 
 
-def too_long(evidence: ErrorEvidence, found: re.Match[str]) -> Draft:
+def too_long(evidence: ErrorEvidence, match: re.Match[str]) -> Draft:
     """A spec with more entries than the array has dimensions."""
     spec = wordings.SHARD_MAP_SPEC_TOO_LONG.search(evidence.message)
-    spec, rank = spec or wordings.SPEC.search(evidence.message), int(found["rank"])
+    spec, rank = spec or wordings.SPEC.search(evidence.message), int(match["rank"])
     shorter = spec_text(PartitionSpec(*read_spec(spec[1]).partitions[:rank])) if spec else "P()"
     return Draft(
         kind="rank",
-        sentence=f"a spec has {found['length']} entries, and its array has {rank} dimensions",
+        sentence=f"a spec has {match['length']} entries, and its array has {rank} dimensions",
         cause="A spec has at most one entry per dimension; without an entry one is not sharded.",
         fixes=(shorter,),
     )
 
 
-def arguments(_: ErrorEvidence, found: re.Match[str]) -> Draft:
+def arguments(_: ErrorEvidence, match: re.Match[str]) -> Draft:
     """in_specs of a shard_map that are not the shardings in the arguments' Explicit types."""
     return Draft(
         kind="in-specs",
-        sentence=f"in_specs has {found[1]}, but the argument's type is {found[3].rstrip('.')}",
+        sentence=f"in_specs has {match[1]}, but the argument's type is {match[3].rstrip('.')}",
         cause="With Explicit axes shard_map moves nothing: in_specs has to agree with the type.",
         fixes=(
-            f"jax.sharding.reshard(..., {found[1]}) on the argument",
-            f"in_specs {found[2]}, or no in_specs: shard_map then uses the shardings in the types",
+            f"jax.sharding.reshard(..., {match[1]}) on the argument",
+            f"in_specs {match[2]}, or no in_specs: shard_map then uses the shardings in the types",
         ),
     )

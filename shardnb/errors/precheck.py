@@ -34,9 +34,9 @@ def precheck(request: Request, sources: Sources | None = None) -> tuple[SpecProb
     mesh, sizes = request.mesh, dict(request.mesh.shape)
     inputs = []
     for name, leaf, spec in placement.stated(request.arguments, request.in_specs):
-        own = placement.own_sharding(leaf, mesh).spec if spec is None else spec
+        given = placement.own_sharding(leaf, mesh).spec if spec is None else spec
         dtype = dtype_name(placement.dtype_of(leaf))
-        inputs.append(Stated("input", name, tuple(leaf.shape), dtype, bare_spec(own, mesh)))
+        inputs.append(Stated("input", name, tuple(leaf.shape), dtype, bare_spec(given, mesh)))
     problems = list(_no_specs(inputs, mesh))
     stated = [each for each in inputs if isinstance(each.spec, PartitionSpec)]
     if not request.grid.manual:

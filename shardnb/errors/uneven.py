@@ -33,10 +33,10 @@ def uneven(evidence: ErrorEvidence, _: re.Match[str]) -> Draft | None:
 
 def _stated(evidence: ErrorEvidence) -> tuple[list[Stated], dict[str, int]]:
     """Find the array's shape, its spec and the mesh: in the frames, else in the message."""
-    found = frames.ARRAY_AND_SHARDING.find(evidence.frames)
+    names_there = frames.ARRAY_AND_SHARDING.find(evidence.frames)
     shape = wordings.FULL_SHAPE.search(evidence.message)
-    if found is not None and isinstance(sharding := found["self"], NamedSharding):
-        stated = _named(evidence, tuple(found["global_shape"]), sharding.spec)
+    if names_there is not None and isinstance(sharding := names_there["self"], NamedSharding):
+        stated = _named(evidence, tuple(names_there["global_shape"]), sharding.spec)
         return [stated], dict(sharding.mesh.shape)
     spec = wordings.SPEC.search(evidence.message)
     if shape is None or spec is None:
@@ -100,10 +100,10 @@ def _fixes(problems: Sequence[SpecProblem]) -> Iterator[str]:
 
 def mapped(evidence: ErrorEvidence, _: re.Match[str]) -> Draft:
     """An argument of a shard_map that is not divisible as its in_specs require."""
-    found = frames.SHARD_MAP_ARGUMENTS.find(evidence.frames)
-    if found is not None:
-        given = getattr(found.get("dbg"), "arg_names", None) or ()
-        arguments = zip(found["dyn_args"], found["in_specs_flat"], strict=True)
+    names_there = frames.SHARD_MAP_ARGUMENTS.find(evidence.frames)
+    if names_there is not None:
+        given = getattr(names_there.get("dbg"), "arg_names", None) or ()
+        arguments = zip(names_there["dyn_args"], names_there["in_specs_flat"], strict=True)
         stated = [
             Stated(
                 "in_spec",
@@ -114,7 +114,7 @@ def mapped(evidence: ErrorEvidence, _: re.Match[str]) -> Draft:
             )
             for number, (array, spec) in enumerate(arguments)
         ]
-        sizes = dict(found["mesh"].shape)
+        sizes = dict(names_there["mesh"].shape)
     else:
         stated = [
             Stated(

@@ -60,9 +60,9 @@ class Locals:
 
     def find(self, frames: Iterable[FrameType]) -> dict[str, Any] | None:
         """Give the locals of the first frame of JAX's that has all of these names."""
-        own = (frame for frame in frames if is_jaxs_own(frame.f_code.co_filename))
-        found = (frame.f_locals for frame in own)
-        return next((names for names in found if set(self.names) <= set(names)), None)
+        jaxs = (frame for frame in frames if is_jaxs_own(frame.f_code.co_filename))
+        local_names = (frame.f_locals for frame in jaxs)
+        return next((names for names in local_names if set(self.names) <= set(names)), None)
 
 
 _SEEN = ("0.11.0", "0.12.0.1")

@@ -61,9 +61,9 @@ def jitted(fn: Callable[..., Tree]) -> Jitted | None:
         return None
     for name in _NOT_READ:
         if any(value is not None for value in _leaves(getattr(info, name))):
-            said = "a layout" if "layouts" in name else name
+            option = "a layout" if "layouts" in name else name
             raise ValueError(
-                f"{getattr(fn, '__name__', 'the function')} is jitted with {said}, which is not "
+                f"{getattr(fn, '__name__', 'the function')} is jitted with {option}, which is not "
                 "read here: give the function without it"
             )
     options = {name: getattr(info, name) for name in _POSITIONS if getattr(info, name)}
@@ -165,7 +165,7 @@ def jitted_uses(closed: Any) -> dict[int, JittedUse]:
     """Give what is said of each input of a traced function that only jitted functions use."""
     jaxpr = bare(closed)
     inputs = {variable: at for at, variable in enumerate(jaxpr.invars)}
-    said: dict[int, list[tuple[Sharding | None, bool]]] = defaultdict(list)
+    uses_of: dict[int, list[tuple[Sharding | None, bool]]] = defaultdict(list)
     others = {inputs[v] for v in jaxpr.outvars if not is_literal(v) and v in inputs}
     for equation in jaxpr.eqns:
         used = [inputs.get(v) if not is_literal(v) else None for v in equation.invars]
@@ -176,12 +176,12 @@ def jitted_uses(closed: Any) -> dict[int, JittedUse]:
         parameters = zip(used, shardings, equation.params["donated_invars"], strict=True)
         for at, sharding, donated in parameters:
             if at is not None:
-                said[at].append((sharding, donated))
+                uses_of[at].append((sharding, donated))
     return {
         at: JittedUse(
             uses[0][0] if len({sharding for sharding, _ in uses}) == 1 else None,
             any(donated for _, donated in uses),
         )
-        for at, uses in said.items()
+        for at, uses in uses_of.items()
         if at not in others
     }

@@ -76,8 +76,8 @@ _gone: dict[Part, None] = {}
 
 def lost(told_in: Literal["report", "error"]) -> tuple[str, ...]:
     """Say what is lost with the parts that were needed in this process and are gone."""
-    told = {part.lost: part.what for part in _gone if part.told_in == told_in}
-    return tuple(f"{what}: {_is_gone(part)}" for what, part in told.items())
+    parts = {part.lost: part.what for part in _gone if part.told_in == told_in}
+    return tuple(f"{what}: {_is_gone(part)}" for what, part in parts.items())
 
 
 # Devices

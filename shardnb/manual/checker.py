@@ -71,8 +71,8 @@ class ShardMapCall:
         """Give the call on shapes, each with its own sharding if that is on the grid's mesh."""
 
         def shape(leaf: Any) -> jax.ShapeDtypeStruct:
-            own = placement.own_sharding(leaf, self.grid.mesh)
-            return jax.ShapeDtypeStruct(leaf.shape, placement.dtype_of(leaf), sharding=own)
+            sharding = placement.own_sharding(leaf, self.grid.mesh)
+            return jax.ShapeDtypeStruct(leaf.shape, placement.dtype_of(leaf), sharding=sharding)
 
         return replace(self, arguments=jax.tree_util.tree_map(shape, self.arguments))
 

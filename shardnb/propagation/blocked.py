@@ -24,12 +24,12 @@ def blocked_axes(
     if op is None or op.rule is None:
         return
     here = _Result(chains, op, op.rule, value, names=names, sizes=sizes)
-    said: set[str] = set()
+    known: set[str] = set()
     for index, operand in enumerate(op.operands):
-        for found in here.stopped(index, operand):
-            if found.axis not in said:
-                said.add(found.axis)
-                yield found
+        for stop in here.stopped(index, operand):
+            if stop.axis not in known:
+                known.add(stop.axis)
+                yield stop
 
 
 class _Result:
@@ -93,19 +93,19 @@ class _Result:
         if factor in self.rule.need_replication:
             return "whole-axis", f"the op needs dimension {target} whole"
         for other_axes, other_name in self._others(axis, factor):
-            said = ", ".join(other_axes)
+            held = ", ".join(other_axes)
             if other_axes == self.spec[target]:
-                return "conflict", f"its dimension {target} follows {said} of {other_name}"
+                return "conflict", f"its dimension {target} follows {held} of {other_name}"
             if not self.spec[target]:
-                return "conflict", f"{other_name} has {said} on that dimension, and neither wins"
+                return "conflict", f"{other_name} has {held} on that dimension, and neither wins"
         return None
 
     def _others(self, axis: str, factor: str) -> Iterator[tuple[tuple[str, ...], str]]:
         """Give the operands that have other axes on a factor, with these axes."""
         for operand, dims in zip(self.op.operands, self.rule.operands, strict=False):
             spec = operand.placed.spec or ()
-            for found, axes in zip(dims, spec, strict=False):
-                if found == (factor,) and axes and axis not in axes:
+            for factors, axes in zip(dims, spec, strict=False):
+                if factors == (factor,) and axes and axis not in axes:
                     yield axes, self.names(operand)
 
     def _stated(self, axis: str, target: int) -> tuple[Stop, str] | None:
@@ -114,8 +114,8 @@ class _Result:
         closed = self.value.sharding.closed if self.value.sharding else ()
         if op is None or axis in flat(self.spec) or not closed or not closed[target]:
             return None
-        said = spec_text(op.results[0].spec)
-        return "constraint", f"the constraint {said} states dimension {target}"
+        spec = spec_text(op.results[0].spec)
+        return "constraint", f"the constraint {spec} states dimension {target}"
 
     def _part(self, factors: tuple[str, ...]) -> tuple[Stop, str] | None:
         """A reshape splits a joined dimension from its first part on, without a gap."""

@@ -94,10 +94,10 @@ class Chains:
     def root(self, node: Node) -> Root:
         """Give what put an axis on a value, as Shardy names it."""
         value, axis = node
-        said = value.origins.get(axis, "")
-        if said == "self":
+        origin = value.origins.get(axis, "")
+        if origin == "self":
             return self._own(value)
-        if match := _NUMBERED.fullmatch(said):
+        if match := _NUMBERED.fullmatch(origin):
             number = int(match[2])
             if match[1] == "input":
                 return Root(
@@ -105,10 +105,10 @@ class Chains:
                 )
             results = (output.value for output in self.module.outputs[number : number + 1])
             return Root("output", number, None, frozenset(value.placed for value in results))
-        if match := _SHARD_MAP.fullmatch(said):
+        if match := _SHARD_MAP.fullmatch(origin):
             op = self.by_origin.get(match[1])
             return Root("shard_map", int(match[3]), op, self._edges_of(op, match[2], int(match[3])))
-        op = self.by_origin.get(said)
+        op = self.by_origin.get(origin)
         return self._constraint(op) if op else Root("unknown")
 
     def _constraint(self, op: Op) -> Root:

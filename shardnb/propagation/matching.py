@@ -49,14 +49,14 @@ def match(stated: Module, before: hlo.Module) -> dict[Leaf, Value]:
     numbers.restart()
     right = _Before(before, numbers)
     right.run()
-    found: dict[Leaf, Value] = {}
+    matched: dict[Leaf, Value] = {}
     for number, leaves in right.found.items():
         values = left.found.get(number, [])
         if len(leaves) == len(values):
-            found.update(zip(leaves, values, strict=True))
+            matched.update(zip(leaves, values, strict=True))
         elif len({value.placed.spec for value in values}) == 1:
-            found.update((leaf, values[0]) for leaf in leaves)
-    return found
+            matched.update((leaf, values[0]) for leaf in leaves)
+    return matched
 
 
 class _Stated:

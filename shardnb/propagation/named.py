@@ -113,9 +113,9 @@ class Lines:
     def _statements(self, source: int, file: str) -> dict[int, Statement]:
         if source not in self._texts:
             # A file that was met on the way is known by a few lines only: read all of it.
-            found = statements(whole_file(file))
+            parsed = statements(whole_file(file))
             known = self.sources.texts()[source]
-            self._texts[source] = found or statements(known.text, known.first_line)
+            self._texts[source] = parsed or statements(known.text, known.first_line)
         return self._texts[source]
 
     def repeats(self, call: Call) -> bool:
@@ -126,13 +126,14 @@ class Lines:
 
 def named_values(lines: Lines) -> list[Named]:
     """Give the values of the user's lines, in the order of the program."""
-    found: dict[Leaf, list[Named]] = defaultdict(list)
+    named_by_leaf: dict[Leaf, list[Named]] = defaultdict(list)
     order: dict[Leaf, tuple[int, int, int]] = {}
     for number, (graph, caller) in enumerate(_computations(lines.module)):
         for leaf, named in _Computation(lines, graph, caller).values():
-            found[leaf].append(named)
+            named_by_leaf[leaf].append(named)
             order[leaf] = number, graph.position[leaf[0]], leaf[1]
-    return [one for leaf in sorted(found, key=order.__getitem__) for one in found[leaf]]
+    leaves = sorted(named_by_leaf, key=order.__getitem__)
+    return [value for leaf in leaves for value in named_by_leaf[leaf]]
 
 
 def _is_inside(frame: Frame) -> bool:
@@ -201,7 +202,7 @@ class _Computation:
         if len(leaves) == 1:
             return True
         made = [(self.graph.nodes[name], index) for name, index in leaves]
-        kinds = {(one.op_name, one.shape, index) for one, index in made}
+        kinds = {(instruction.op_name, instruction.shape, index) for instruction, index in made}
         return len(kinds) == 1 and self.lines.repeats(call)
 
     def _exported(self, call: Call) -> list[Leaf]:

@@ -65,17 +65,17 @@ def values_of(
         notes.append(f"of {len(named)} values of these lines, the first {VALUE_LIMIT} are kept")
         named = named[:VALUE_LIMIT]
     reader = LayoutReader(mesh)
-    values = [_value(one, reader) for one in named]
+    values = [_value(user_value, reader) for user_value in named]
     reasons = _reasons(dumps, mesh, before, notes, origins=origins) if named else None
     if reasons is None:
         inside = _manual(dumps, before)
         typed = (
-            replace(_typed(value, mesh), manual=inside.get(one.leaf, ()))
-            for one, value in zip(named, values, strict=True)
+            replace(_typed(value, mesh), manual=inside.get(user_value.leaf, ()))
+            for user_value, value in zip(named, values, strict=True)
         )
         return Explained(tuple(typed), tuple(notes))
-    teller = _Teller(reasons, lines, mesh, named, values, tuple(inputs), tuple(outputs))
-    return Explained(tuple(teller.tell()), tuple(notes))
+    finder = _OriginFinder(reasons, lines, mesh, named, values, tuple(inputs), tuple(outputs))
+    return Explained(tuple(finder.explained()), tuple(notes))
 
 
 def _value(named: Named, reader: LayoutReader) -> Value:
@@ -116,16 +116,16 @@ def _reasons(
         )
         return None
     try:
-        found = shardy_passes.propagate(dumps)
+        propagation = shardy_passes.propagate(dumps)
     except (ValueError, NotAvailable) as error:
         notes.append(f"origins of shardings are not known: {error}")
         return None
-    if not found.traced:
+    if not propagation.traced:
         notes.append(
             "this jaxlib cannot say along which ops shardings travelled in a program with a loop "
             "or a branch: their origins are known, the ways are not"
         )
-    return _Reasons(found.module, match(found.module, before))
+    return _Reasons(propagation.module, match(propagation.module, before))
 
 
 def _manual(dumps: Dumps, before: hlo.Module) -> dict[Leaf, tuple[str, ...]]:
@@ -146,8 +146,8 @@ def _typed(value: Value, mesh: Mesh) -> Value:
 
 
 @dataclass
-class _Teller:
-    """Says of each value where its axes came from."""
+class _OriginFinder:
+    """Finds for each value where its axes came from."""
 
     reasons: _Reasons
     lines: Lines
@@ -168,23 +168,23 @@ class _Teller:
         self.places: dict[int, tuple[str, Location | None]] = {}
         self.stops: dict[Node, int] = {}
         self.explicit = {axis.name for axis in self.mesh.axes if axis.type == "explicit"}
-        for index, one in enumerate(self.named):
-            value = self.reasons.matched.get(one.leaf)
+        for index, user_value in enumerate(self.named):
+            value = self.reasons.matched.get(user_value.leaf)
             if value is not None:
                 placed = value.placed
-                self.names.setdefault(placed, one.name)
+                self.names.setdefault(placed, user_value.name)
                 for axis in flat(placed.spec):
                     self.stops.setdefault((placed, axis), index)
 
-    def tell(self) -> Iterator[Value]:
-        for index, (one, value) in enumerate(zip(self.named, self.values, strict=True)):
-            matched = self.reasons.matched.get(one.leaf)
+    def explained(self) -> Iterator[Value]:
+        for index, (user_value, value) in enumerate(zip(self.named, self.values, strict=True)):
+            matched = self.reasons.matched.get(user_value.leaf)
             if matched is None:
                 yield _typed(value, self.mesh)
                 continue
-            yield self._told(index, value, matched)
+            yield self._with_origins(index, value, matched)
 
-    def _told(self, index: int, value: Value, matched: shardy.Value) -> Value:
+    def _with_origins(self, index: int, value: Value, matched: shardy.Value) -> Value:
         placed = matched.placed
         given = placed.spec or ((),) * len(value.shape)
         same = given == value.spec
@@ -200,8 +200,8 @@ class _Teller:
         )
 
     def _blocked(self, value: shardy.Value) -> Iterator[Blocked]:
-        found = blocked_axes(self.chains, value, self._name, self.mesh.shape)
-        return (one for one in found if one.axis.partition(":(")[0] not in self.explicit)
+        stops = blocked_axes(self.chains, value, self._name, self.mesh.shape)
+        return (stop for stop in stops if stop.axis.partition(":(")[0] not in self.explicit)
 
     def _origin(self, index: int, node: Node, spec: Spec | None, given: Spec) -> Origin:
         axis = node[1]

@@ -15,18 +15,18 @@ def explain(report: Report, name: str | None = None, line: int | None = None) ->
 
     Raises `KeyError` where the report has no such value.
     """
-    found = [
+    indices = [
         index
         for index, value in enumerate(report.values)
         if name in (None, value.name) and line in (None, _line(value.location))
     ]
     edges = [value for value in (*report.inputs, *report.outputs) if value.name == name]
-    said = [_value(report, index) for index in found]
-    if line is None and not found:
-        said += [_edge(report, value) for value in edges]
-    if not said:
+    sentences = [_value(report, index) for index in indices]
+    if line is None and not indices:
+        sentences += [_edge(report, value) for value in edges]
+    if not sentences:
         raise KeyError(_unknown(report, name, line))
-    return "\n".join(dict.fromkeys(said))
+    return "\n".join(dict.fromkeys(sentences))
 
 
 def explain_each(report: Report) -> Iterator[str]:
@@ -100,9 +100,9 @@ def _unknown(report: Report, name: str | None, line: int | None) -> str:
 
 def _value(report: Report, index: int) -> str:
     value = report.values[index]
-    said = [f"{value.name} is {type_text(value)}{_where(report, value)}"]
+    sentence = f"{value.name} is {type_text(value)}{_where(report, value)}"
     if value.spec is None:
-        return f"{said[0]}: no mesh axes say how it lies"
+        return f"{sentence}: no mesh axes say how it lies"
     parts = [
         *_origins(report, index),
         *(f"{b.axis} of {b.value} was not kept: {b.why}" for b in value.blocked),
@@ -116,7 +116,7 @@ def _value(report: Report, index: int) -> str:
             f"Shardy gave {spec_text(value.propagated)}, the compiled program has "
             f"{spec_text(value.spec)}: the compiled program is trusted"
         )
-    return said[0] + (": " + "; ".join(parts) if parts else "")
+    return sentence + (": " + "; ".join(parts) if parts else "")
 
 
 def _varying(value: Value) -> str:
@@ -151,10 +151,10 @@ def _origins(report: Report, index: int) -> Iterator[str]:
     if value.origins and all(origin.kind == "type" for origin in value.origins):
         yield "its type says so (the mesh is explicit there)"
         return
-    said: dict[str, list[str]] = {}
+    axes_by_cause: dict[str, list[str]] = {}
     for origin in value.origins:
-        said.setdefault(_cause(report, index, origin), []).append(origin.axis)
-    for cause, axes in said.items():
+        axes_by_cause.setdefault(_cause(report, index, origin), []).append(origin.axis)
+    for cause, axes in axes_by_cause.items():
         yield f"{' and '.join(axes)} {cause}"
 
 
@@ -169,10 +169,10 @@ def _way(report: Report, index: int, origin: Origin) -> str:
         return " (along which ops is not known)"
     if not steps:
         return ""
-    said = [_step(report, step) for step in steps]
-    if len(said) > 6:
-        said = [*said[:2], f"{len(said) - 4} more ops", *said[-2:]]
-    return "".join(f", {step}" for step in said)
+    texts = [_step(report, step) for step in steps]
+    if len(texts) > 6:
+        texts = [*texts[:2], f"{len(texts) - 4} more ops", *texts[-2:]]
+    return "".join(f", {step}" for step in texts)
 
 
 def _step(report: Report, step: Step) -> str:

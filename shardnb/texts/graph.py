@@ -128,8 +128,8 @@ class Graph:
 
     def source(self, value: HloValue, through: Container[str]) -> HloValue:
         """Give the first value on the way up that none of these opcodes made."""
-        for one in self.upward(value, through):
-            value = one
+        for made_of in self.upward(value, through):
+            value = made_of
         return value
 
     def maker(self, value: HloValue) -> Instruction | None:

@@ -69,8 +69,8 @@ class Module:
 
     def of_kind(self, *opcodes: str) -> list[Instruction]:
         """Give the instructions of some opcodes, in the order of the text."""
-        found = [one for opcode in opcodes for one in self._by_opcode.get(opcode, ())]
-        return [one for _, one in sorted(found, key=lambda pair: pair[0])]
+        entries = [entry for opcode in opcodes for entry in self._by_opcode.get(opcode, ())]
+        return [entry for _, entry in sorted(entries, key=lambda pair: pair[0])]
 
     @cached_property
     def _by_opcode(self) -> dict[str, list[tuple[int, Instruction]]]:

@@ -145,14 +145,14 @@ class Instruction:
     @cached_property
     def called(self) -> tuple[tuple[str, str], ...]:
         """The computations that it calls, each with its role (`body`, `calls`, `branch`...)."""
-        found = _CALLED.findall(self.attributes)
+        called = _CALLED.findall(self.attributes)
         for names in _BRANCHES.findall(self.attributes):
-            found += [("branch", name.strip().lstrip("%")) for name in names.split(",")]
-        return tuple(found)
+            called += [("branch", name.strip().lstrip("%")) for name in names.split(",")]
+        return tuple(called)
 
     def calls(self, role: str) -> str:
         """Give the computation that it calls in a role, "" where there is none."""
-        return next((name for one, name in self.called if one == role), "")
+        return next((name for known, name in self.called if known == role), "")
 
     @property
     def trip_count(self) -> int | None:

@@ -114,11 +114,11 @@ def _assigned(shape: Shape, named: tuple[tuple[str, int], ...]) -> Dims:
     left = iter(named)
     dims: list[tuple[str, ...]] = []
     for size in shape:
-        mine: list[str] = []
+        factors: list[str] = []
         product = 1
         while product < size:
             name, factor = next(left)
-            mine.append(name)
+            factors.append(name)
             product *= factor
-        dims.append(tuple(mine))
+        dims.append(tuple(factors))
     return tuple(dims)

@@ -116,9 +116,9 @@ def _rules(module: Any, attributes: Attributes) -> RulesBySignature:
 
 def _ops(block: Any) -> Iterator[Any]:
     """Give the ops of a block, and those in their bodies."""
-    for one in block:
-        op = one.operation
-        yield op
-        if op.name in WITH_BODY:
-            for region in op.regions:
+    for op in block:
+        operation = op.operation
+        yield operation
+        if operation.name in WITH_BODY:
+            for region in operation.regions:
                 yield from _ops(region.blocks[0])
