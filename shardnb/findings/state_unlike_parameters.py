@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from shardnb.findings.evidence import Evidence
@@ -18,12 +19,16 @@ _LEAST_SHARE = 0.01
 
 
 class _Unlike(NamedTuple):
-    """An array, its parameter, and the axes that shard the parameter alone."""
+    """An array, its parameter, and the axes that shard a dimension of the parameter alone.
+
+    `elsewhere` says that they shard another dimension of the array.
+    """
 
     value: Value
     parameter: Value
     axes: tuple[str, ...]
     noun: str
+    elsewhere: bool
 
     def saved(self, mesh: Mesh) -> int:
         """Give the bytes that a device would hold less, were the array sharded as its parameter."""
@@ -33,22 +38,25 @@ class _Unlike(NamedTuple):
 
 
 def find(evidence: Evidence) -> Iterator[Finding]:
-    """Find state, and gradients that are returned, that lack an axis which shards their parameter.
+    """Find state, and gradients that are returned, that axes do not shard as their parameter.
 
     State that is sharded further than its parameter is so on purpose (ZeRO).
     """
-    groups: dict[tuple[str, tuple[str, ...]], list[_Unlike]] = defaultdict(list)
+    groups: dict[tuple[object, ...], list[_Unlike]] = defaultdict(list)
     for found in unlike(evidence):
-        groups[found.noun, found.axes].append(found)
+        groups[found.noun, found.axes, found.elsewhere].append(found)
     total = sum(value.shard_bytes for value in evidence.inputs)
-    for (noun, axes), members in groups.items():
+    for members in groups.values():
         saved = sum(found.saved(evidence.mesh) for found in members)
-        if saved >= max(1, _LEAST_SHARE * total):
-            yield _finding(evidence, noun, axes, members)
+        due = [one for one in evidence.collectives if _is_due(one, members)]
+        if members[0].elsewhere and due:
+            yield _elsewhere(members, due)
+        elif saved >= max(1, _LEAST_SHARE * total):
+            yield _replicated(members, due, saved)
 
 
 def unlike(evidence: Evidence) -> Iterator[_Unlike]:
-    """Give the arrays that lack an axis which shards their parameter."""
+    """Give the arrays that lack an axis on a dimension on which it shards their parameter."""
     training = evidence.training
     if training is None:
         return
@@ -66,35 +74,50 @@ def unlike(evidence: Evidence) -> Iterator[_Unlike]:
             continue
         if value.spec is None or parameter.spec is None:
             continue
-        missed = axes_in(parameter.spec) - axes_in(value.spec)
+        pairs_of_dims = zip(parameter.spec, value.spec, strict=True)
+        missed = {axis for theirs, held in pairs_of_dims for axis in theirs if axis not in held}
         if missed:
             axes = tuple(axis.name for axis in evidence.mesh.axes if axis.name in missed)
-            yield _Unlike(value, parameter, axes, noun)
+            yield _Unlike(value, parameter, axes, noun, missed <= axes_in(value.spec))
 
 
-def _finding(
-    evidence: Evidence, noun: str, axes: tuple[str, ...], members: list[_Unlike]
-) -> Finding:
+def _replicated(members: list[_Unlike], due: list[Collective], saved: int) -> Finding:
     values = [found.value for found in members]
-    largest = max(members, key=lambda found: found.value.shard_bytes)
+    parameter = max(members, key=lambda found: found.value.shard_bytes).parameter
     before = sum(value.shard_bytes for value in values)
-    saved = sum(found.saved(evidence.mesh) for found in members)
     be, like = (
         ("is", "its parameter, it") if len(values) == 1 else ("are", "their parameters, they")
     )
+    axes = members[0].axes
     shard = "shards" if len(axes) == 1 else "shard"
-    parameter = largest.parameter
-    sent = [one for one in evidence.collectives if _is_due(one, members)]
+    message = (
+        f"{members[0].noun}: {subject(values)} {be} replicated over {' and '.join(axes)}, which "
+        f"{shard} the parameters, such as {parameter.name} {spec_text(parameter.spec)}: "
+        f"sharded like {like} would take {size(before - saved)} per device instead of "
+        f"{size(before)}"
+    )
+    return replace(_with_bytes(message, values, due), wasted_bytes=saved)
+
+
+def _elsewhere(members: list[_Unlike], due: list[Collective]) -> Finding:
+    largest = max(members, key=lambda found: found.value.shard_bytes)
+    values, parameter = [found.value for found in members], largest.parameter
+    be = "is" if len(values) == 1 else "are"
+    message = (
+        f"{members[0].noun}: {subject(values)} {be} sharded over {' and '.join(largest.axes)} on "
+        f"another dimension than the parameters, so each update is resharded: {largest.value.name} "
+        f"is {spec_text(largest.value.spec)}, but {parameter.name} is {spec_text(parameter.spec)}"
+    )
+    return _with_bytes(message, values, due)
+
+
+def _with_bytes(message: str, values: list[Value], due: list[Collective]) -> Finding:
     return Finding(
         "state unlike parameters",
-        f"{noun}: {subject(values)} {be} replicated over {' and '.join(axes)}, which {shard} the "
-        f"parameters, such as {parameter.name} {spec_text(parameter.spec)}: "
-        f"sharded like {like} would take {size(before - saved)} per device instead of "
-        f"{size(before)}",
-        wasted_bytes=saved,
+        message,
         details="\n".join(by_pattern(values)),
-        wire_bytes=sum(one.least_wire_bytes for one in sent) or None,
-        collectives=tuple(one.id for one in sent),
+        wire_bytes=sum(one.least_wire_bytes for one in due) or None,
+        collectives=tuple(one.id for one in due),
     )
 
 

@@ -77,7 +77,8 @@ def _role(name: Role) -> RoleTerm:
             prose = "norm of the gradient of {of}"
             return RoleTerm(name, prose, "norm of gradients", "FSDP")
         case "loss":
-            return RoleTerm(name, "loss or metric {of}", "loss or metric", "every strategy")
+            prose, unnamed = "returned sum {of} (loss or metric)", "returned sum (loss or metric)"
+            return RoleTerm(name, prose, unnamed, "every strategy")
         case "requested-reshard":
             prose = "reshard of {of} that you wrote"
             return RoleTerm(name, prose, "reshard that you wrote")

@@ -61,9 +61,11 @@ def test_one_moment_left_replicated_is_said():
     assert finding.wasted_bytes == WEIGHTS - WEIGHTS // 8
 
 
-def test_it_stands_in_the_report_with_its_price_per_device():
+def test_it_stands_in_the_report_with_what_it_costs():
+    """Both moments are gathered in each step: a device gets 7/8 of 2 x 3 MiB."""
     text = str(sn.explain(adam, *ADAM, mesh="data=8", **kept(P("data"), P())))
-    assert " 5.3 MiB per device" in " ".join(text.split())
+    assert "would take 770 KiB per device instead of 6.0 MiB" in " ".join(text.split())
+    assert "5.3 MiB per run" in text
 
 
 def test_gradients_that_are_returned_whole_are_said():
@@ -81,6 +83,22 @@ def test_gradients_that_are_returned_whole_are_said():
 )
 def test_data_parallelism_fsdp_and_sharded_state_have_nothing_to_say(step, args, params, opt):
     assert found(step, *args, **kept(params, opt)) == {}
+
+
+def test_state_on_another_dimension_is_resharded_in_each_step():
+    """Each device sends 7 of 8 parts of its eighth of the three matrices; biases have one dimension."""
+    matrices, biases = P(None, "data"), P("data")
+    opt = {"trace": [{"w": matrices, "b": biases}] * LAYERS}
+    findings = found(momentum, *MOMENTUM, **kept(P("data"), opt))
+    assert list(findings) == ["state unlike parameters"]
+    finding = findings["state unlike parameters"]
+    assert finding.message == (
+        "optimizer state: 3 arrays of opt['trace'] are sharded over data on another dimension than "
+        "the parameters, so each update is resharded: opt['trace'][0]['w'] is P(None, 'data'), but "
+        "params[0]['w'] is P('data')"
+    )
+    assert len(finding.collectives) == LAYERS
+    assert finding.wire_bytes == LAYERS * 512 * 512 * 4 // 8 * 7 // 8
 
 
 # State that comes out otherwise
