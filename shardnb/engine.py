@@ -11,12 +11,15 @@ import jax
 
 from shardnb.compiler import Program, Request, SourceTexts, build
 from shardnb.compiler.call import read_call
+from shardnb.compiler.program import finished
 from shardnb.compiler.stages import program_of_stage, stage_of
 from shardnb.errors import failures
 from shardnb.findings import report_of_program, report_of_text
 from shardnb.jax_compat.xla import hlo_text
 from shardnb.mesh import Grid, make_grid
+from shardnb.progress import bar_on, line_on
 from shardnb.report import Mesh, Report
+from shardnb.views import activity
 
 Tree = Any
 
@@ -106,7 +109,6 @@ def explain(
 def with_fixes(program: Program, report: Report, seconds: float | None = None) -> Report:
     """Search for edits that remove inferred collectives, and show the progress of the search."""
     from shardnb.search.fixes import SECONDS, find_fixes
-    from shardnb.search.progress import bar_on
 
     limit = SECONDS if seconds is None else seconds
     with bar_on("fixes") as progress:
@@ -118,9 +120,11 @@ def compile_and_analyse(request: Request, *, origins: bool | None = None) -> tup
 
     An exception that JAX raises is passed on with its explanation (see `failures.report_of`).
     """
-    with failures.explained(request):
-        program = build(request)
-    return program, report_of_program(program, origins=origins)
+    with line_on() as say:
+        with failures.explained(request):
+            program = build(request)
+        say(activity.reading(program.request.texts.title))
+        return program, report_of_program(program, origins=origins)
 
 
 def explain_watched(proto: bytes, mesh: Mesh | None, texts: SourceTexts) -> Report:
@@ -134,6 +138,8 @@ def explain_watched(proto: bytes, mesh: Mesh | None, texts: SourceTexts) -> Repo
 def ran(program: Program, report: Report) -> tuple[Tree, Report]:
     """Run a program; returns its result, and the report with the seconds that it took."""
     start = time.perf_counter()
-    result = jax.block_until_ready(program.run())
+    with line_on() as say:
+        say(activity.running(program.request.texts.title))
+        result = finished(program.run())
     seconds = time.perf_counter() - start
     return result, replace(report, run=replace(report.run, run_seconds=seconds))

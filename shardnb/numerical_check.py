@@ -14,6 +14,7 @@ from shardnb.compiler import Program, Request, build
 from shardnb.compiler.arrays import result_name
 from shardnb.compiler.call import read_call
 from shardnb.compiler.placement import is_spec
+from shardnb.compiler.program import finished
 from shardnb.jax_compat.error_wordings import DONATED
 from shardnb.jax_compat.jaxprs import equations, is_literal
 from shardnb.mesh import Grid, make_grid
@@ -143,7 +144,7 @@ def check(
     permutation is written into it), `ok` is None and `why` says the cause.
     """
     unsharded_program = unsharded(program)
-    given = program.run() if result is _NOT_RUN else result
+    given = finished(program.run()) if result is _NOT_RUN else result
     return against(unsharded_program, given, rtol=rtol, atol=atol)
 
 
@@ -166,7 +167,7 @@ def against(
     if isinstance(unsharded, NumericCheck):
         return unsharded
     try:
-        expected = unsharded.run()
+        expected = finished(unsharded.run())
     # XLA, or a callback of the user's, may raise anything.
     except Exception as error:  # noqa: BLE001
         return NumericCheck(None, why=_why(error))

@@ -18,6 +18,7 @@ MODULES = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in FI
 ROOMS = [
     "terms",
     "bugs",
+    "progress",
     "report",
     "views",
     "cost",
@@ -50,7 +51,7 @@ ROOMS = [
 """From the bottom up."""
 
 READS_EVIDENCE = ("texts", "collectives", "causes", "propagation", "findings")
-WITHOUT_JAX = ("terms", "bugs", "report", "views", "cost")
+WITHOUT_JAX = ("terms", "bugs", "progress", "report", "views", "cost")
 
 
 def room_of(path: Path) -> str:

@@ -8,7 +8,8 @@ what is large, and what XLA is known to fail at. A small program of the user's i
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,14 +18,18 @@ from shardnb.compiler.dumps import captured_fd2, pass_on
 from shardnb.jax_compat.compilation_cache import without_compilation_cache
 from shardnb.jax_compat.error_wordings import OUT_OF_MEMORY
 from shardnb.jax_compat.executables import Inseparable, Split, split
+from shardnb.progress import line_on
+from shardnb.views import activity
 from shardnb.worker.jobs import Compile, Optimize
 from shardnb.worker.process import WORKER, NotStarted, Refused
 
 logger = logging.getLogger("shardnb")
 
-# Bytes of MLIR bytecode. An interrupt acts within two seconds (test_interrupts.py), and
-# XLA compiles this much in 0.3 s where it is matrix products, in 1.5 s where it is cumulative sums.
-LARGE = 8_000
+# Lines of StableHLO. Two cores compile 250 with many cumulative sums in half a second, so that an
+# interrupt acts within two seconds on a busy machine, too (test_interrupts.py). In more bytes than
+# `_CERTAINLY` lines are not counted: the stacks that a module holds take some thousands.
+LARGE = 250
+_CERTAINLY = 100_000
 # XLA ends the process where the operands of a sum that stays unreduced are sharded otherwise
 # (test_an_abort_of_xlas_leaves_the_kernel_alone).
 _FAILS = "unreduced={"
@@ -53,18 +58,28 @@ def compile_lowered(
     """
     try:
         parts = split(lowered, options)
-        if apart or _belongs_apart(lowered, parts):
-            return _compiled_apart(parts, runs=runs)
+        with _said(parts):
+            if apart or _belongs_apart(lowered, parts):
+                return _compiled_apart(parts, runs=runs)
+            return _compiled_here(lowered, options)
     except (Inseparable, NotStarted) as why:
         problem = f"the program was compiled in this process: {why}" if apart else ""
         return _compiled_here(lowered, options, problem)
-    return _compiled_here(lowered, options)
+
+
+@contextmanager
+def _said(parts: Split) -> Iterator[None]:
+    """Say on the line of what is going on how large a program is that is compiled."""
+    with line_on() as say:
+        say(activity.compiling(len(parts.compilation.module)))
+        yield
 
 
 def _belongs_apart(lowered: Any, parts: Split) -> bool:
-    code = parts.compilation.module
-    # The text of a small module alone is looked at: it takes a millisecond.
-    return bool(parts.compilation.topology) or len(code) >= LARGE or _FAILS in lowered.as_text()
+    if parts.compilation.topology or len(parts.compilation.module) > _CERTAINLY:
+        return True
+    text = lowered.as_text()
+    return text.count("\n") >= LARGE or _FAILS in text
 
 
 def _compiled_apart(parts: Split, *, runs: bool) -> Compiled:
@@ -120,7 +135,8 @@ def _of_candidate[T](lowered: Any, ask: Callable[[Split], T], here: Callable[[],
     try:
         parts = split(lowered, {})
         try:
-            return ask(parts)
+            with _said(parts):
+                return ask(parts)
         except Refused as refusal:
             _try_here(parts, refusal)
             raise Inconclusive(str(refusal.error)) from refusal.error

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -138,10 +139,16 @@ def _last(files: list[Path], *parts: str) -> str:
 @contextmanager
 def recording() -> Iterator[Recorder]:
     """Give a recorder; on leaving, its dumps are read and the files are gone."""
-    with tempfile.TemporaryDirectory(prefix="shardnb-") as folder:
-        recorder = Recorder(Path(folder))
+    folder = tempfile.TemporaryDirectory(prefix="shardnb-")
+    try:
+        recorder = Recorder(Path(folder.name))
         yield recorder
         recorder.read()
+    finally:
+        # An interrupt is raised in the main thread, and would leave half of the files there.
+        remover = threading.Thread(target=folder.cleanup)
+        remover.start()
+        remover.join()
 
 
 @contextmanager

@@ -20,10 +20,12 @@ from shardnb.compiler.inner_call import with_jitted_calls
 from shardnb.compiler.request import Request
 from shardnb.jax_compat.devices import compile_only
 from shardnb.jax_compat.error_wordings import OUT_OF_MEMORY
-from shardnb.jax_compat.jaxprs import only_in_jitted
+from shardnb.jax_compat.jaxprs import equations, only_in_jitted
 from shardnb.jax_compat.lowering import closed_over, kept_arguments
+from shardnb.progress import line_on
 from shardnb.terms.collectives import KINDS
 from shardnb.texts import hlo
+from shardnb.views import activity
 from shardnb.worker.process import WORKER
 
 Tree = Any
@@ -188,15 +190,21 @@ def build(request: Request, trace: Callable[[], Any] | None = None) -> Program:
     start = time.perf_counter()
     if request.apart or request.grid.compile_only:
         WORKER.prepare()
-    with collector_paused():
-        traced = (trace or request.trace)()
-    if not request.in_jit:
-        request, traced = with_jitted_calls(request, traced)
-    traced_at = time.perf_counter()
-    lowered = request.lower(traced)
-    runs = not request.grid.compile_only and not _abstract(request.arguments)
-    with jax.set_mesh(request.mesh):
-        compiled, dumps, failure = compiled_with_dumps(lowered, apart=request.apart, runs=runs)
+    title = request.texts.title or getattr(request.function, "__name__", "program")
+    with line_on() as say:
+        say(activity.tracing(title))
+        with collector_paused():
+            traced = (trace or request.trace)()
+        if not request.in_jit:
+            request, traced = with_jitted_calls(request, traced)
+        traced_at = time.perf_counter()
+        number = sum(1 for _ in equations(traced.jaxpr))
+        say(activity.lowering(title, number))
+        lowered = request.lower(traced)
+        say(activity.sized(title, number))
+        runs = not request.grid.compile_only and not _abstract(request.arguments)
+        with jax.set_mesh(request.mesh):
+            compiled, dumps, failure = compiled_with_dumps(lowered, apart=request.apart, runs=runs)
     return Program(
         request=request,
         traced=traced,
@@ -238,6 +246,17 @@ def _abstract(arguments: Tree) -> bool:
     """Whether an argument has a shape only."""
     leaves = jax.tree_util.tree_leaves(arguments)
     return any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves)
+
+
+def finished(result: Tree) -> Tree:
+    """Wait for the arrays of a result, so that an interrupt ends the wait; the devices go on."""
+    start = time.perf_counter()
+    for leaf in jax.tree_util.tree_leaves(result):
+        is_ready = getattr(leaf, "is_ready", lambda: True)
+        while not is_ready():
+            # A hundredth of the time that it took so far, so that the time is right to that.
+            time.sleep(min(0.01, max(1e-5, (time.perf_counter() - start) / 100)))
+    return jax.block_until_ready(result)
 
 
 def _placed(leaf: Any, sharding: NamedSharding) -> jax.Array:

@@ -155,6 +155,9 @@ class ShardMagics(Magics):
                                    interrupt, the edits found so far are shown
             --check                compare the results with those of one device, and say how much
                                    they differ
+            --isolate              compile in another process, so that an interrupt, or an error
+                                   that ends XLA, ends only that process; large programs and
+                                   those for TPU and GPU targets are always compiled there
             --compare auto,explicit,manual
                                    compile the cell with each of these axis types, and show the
                                    programs side by side with their differences; if explicit axes

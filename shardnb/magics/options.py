@@ -90,13 +90,14 @@ SAVE = Option("save", "NAME", _name)
 FORBID = Option("forbid", "inferred|all-gather|...", _forbidden, (*ASKED_BY, *KINDS))
 FIX = Option("fix")
 CHECK = Option("check")
+ISOLATE = Option("isolate")
 COMPARE = Option("compare", ",".join(AXIS_TYPES), _modes, tuple(AXIS_TYPES))
 ERRORS = Option("errors", "on|off", _switch, SWITCH)
 VIEW = Option("view", "full|brief|none", _view, VIEWS)
 
 MESH_OPTIONS = (AXES, ON)
-CELL_OPTIONS = (MESH, AXES, ON, SAVE, FORBID, FIX, COMPARE, VIEW, NO_RUN, CHECK, WATCH)
-CALL_OPTIONS = (MESH, AXES, ON, SAVE, FORBID, FIX, COMPARE, VIEW, ERRORS)
+CELL_OPTIONS = (MESH, AXES, ON, SAVE, FORBID, FIX, COMPARE, VIEW, NO_RUN, CHECK, ISOLATE, WATCH)
+CALL_OPTIONS = (MESH, AXES, ON, SAVE, FORBID, FIX, COMPARE, ISOLATE, VIEW, ERRORS)
 
 _NOT_TOGETHER = (
     (WATCH, (NO_RUN, FIX, CHECK, COMPARE), "--watch runs the cell as it stands"),

@@ -30,6 +30,7 @@ from shardnb.magics.recording import LAST
 from shardnb.magics.scope import Names
 from shardnb.magics.trees import leaves_of
 from shardnb.mesh import Grid, retyped
+from shardnb.progress import line_on
 from shardnb.report import Report
 from shardnb.report.changes import Outcome
 from shardnb.report.types import ErrorReport
@@ -131,7 +132,7 @@ class Session:
         Without `run`, or if an input is only a shape, nothing runs; in the second case the names
         are bound to shapes. Returns the value of the last expression.
         """
-        with self.errors(text.file):
+        with self.errors(text.file), line_on():
             prepared = self.prepared(text, line, run=run)
             program, report = prepared.compiled()
             report = self.forbidding(line, self._since_last_run(text, report))
@@ -212,6 +213,7 @@ class Session:
             in_specs=specs,
             out_specs=out_specs_of(function, out),
             in_jit=False,
+            apart=line.has(options.ISOLATE),
             texts=replace(self.cells.texts(text.explained), title=text.title, names=array_names),
         )
         return Prepared(function, request)

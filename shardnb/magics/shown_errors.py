@@ -116,7 +116,7 @@ def show_syntax_error_alone(shell: Any) -> None:
     """
     thread, shows = threading.get_ident(), shell.showsyntaxerror
 
-    def once(filename: str | None = None, running_compiled_code: bool = False) -> None:  # noqa: ARG001, FBT001, FBT002
+    def once(filename: str | None = None, running_compiled_code: bool = False) -> None:  # noqa: FBT001, FBT002
         if threading.get_ident() != thread:
             shows(filename, running_compiled_code)
             return

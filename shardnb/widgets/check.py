@@ -14,11 +14,11 @@ from jax.sharding import PartitionSpec
 from shardnb.axis_types import checked
 from shardnb.compiler import placement
 from shardnb.manual.checker import ShardMapCall
+from shardnb.progress import in_kernel
 from shardnb.report.model import Spec
 from shardnb.report.spec import spec_text
 from shardnb.report.types import ShardMapCheck
 from shardnb.rewrite.retrace import quiet_retrace
-from shardnb.search.progress import in_kernel
 from shardnb.views import explanations, live
 from shardnb.views.content import mesh_text
 from shardnb.views.formatting import clean

@@ -16,6 +16,7 @@ from shardnb.compiler.call import read_call
 from shardnb.compiler.collector import collector_paused
 from shardnb.errors import failures
 from shardnb.mesh import Grid, make_grid
+from shardnb.progress import silent
 from shardnb.report import Report
 from shardnb.report.spec import spec_text
 from shardnb.terms.axis_types import AXIS_TYPES
@@ -29,6 +30,7 @@ from shardnb.widgets.latest_job import LatestJob
 from shardnb.widgets.pins import pin_of
 from shardnb.widgets.plan import MeshPlan
 from shardnb.widgets.preview import Base, NoPreview, base_of
+from shardnb.worker.process import WORKER
 
 Tree = Any
 Data = Mapping[str, Any]
@@ -155,9 +157,10 @@ class Explorer(Live):
         return html.render(self.report)
 
     def stop(self) -> None:
-        """Drop what waits to be compiled; what is being compiled is not shown."""
+        """Drop what waits to be compiled, and what is being compiled."""
         self._stopped += 1
         self._worker.stop()
+        WORKER.cancel(self._worker.thread)
 
     def close(self) -> None:
         """Close the widget and stop its work."""
@@ -233,7 +236,8 @@ class Explorer(Live):
 
         def job() -> None:
             try:
-                found = self._done.get(plan) or self._compile(plan, trace)
+                with silent():
+                    found = self._done.get(plan) or self._compile(plan, trace)
             # So may XLA. Nobody else would see what a thread raises, a bug of ours included.
             except Exception as error:  # noqa: BLE001
                 if stopped == self._stopped:

@@ -32,6 +32,12 @@ class LatestJob:
         with self._lock:
             self._waiting = None
 
+    @property
+    def thread(self) -> int | None:
+        """The thread of the present job, as `threading.get_ident` gives it."""
+        thread = self._thread
+        return None if thread is None else thread.ident
+
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until all is done; whether it is."""
         thread = self._thread

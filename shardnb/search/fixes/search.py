@@ -13,6 +13,7 @@ from typing import Any
 
 from shardnb.bugs import Inconclusive, contained
 from shardnb.compiler import Program
+from shardnb.progress import Progress
 from shardnb.report.model import Collective, Fix, Report
 from shardnb.rewrite.program_edits import Edit, InputEdit
 from shardnb.rewrite.source_units import units_of
@@ -26,7 +27,6 @@ from shardnb.search.fixes.candidates import (
     product_edits,
     seen_points,
 )
-from shardnb.search.progress import Progress
 from shardnb.search.trial import Outcome, aborts_noted, compile_trial
 from shardnb.worker.process import WORKER
 

@@ -14,6 +14,7 @@ from shardnb.compiler import Request, build, placement
 from shardnb.compiler.call import read_call
 from shardnb.findings import report_of_program
 from shardnb.mesh import Grid, make_grid
+from shardnb.progress import Progress, bar_on
 from shardnb.report.model import Report
 from shardnb.report.plans import Plan, Plans
 from shardnb.search.plans.code import written
@@ -21,7 +22,6 @@ from shardnb.search.plans.front import front
 from shardnb.search.plans.patterns import Pattern, patterns_of
 from shardnb.search.plans.search import Field, PlanSearch
 from shardnb.search.plans.space import Space, State, factorisations
-from shardnb.search.progress import Progress, bar_on
 from shardnb.views.formatting import count, size
 
 Tree = Any

@@ -12,6 +12,7 @@ from typing import Any
 from shardnb.bugs import Inconclusive, contained
 from shardnb.compiler import Program
 from shardnb.cost import on_hardware, priced
+from shardnb.progress import Progress
 from shardnb.report.cost import Cost, Work
 from shardnb.report.model import Mesh, Report, Spec
 from shardnb.report.plans import Plan
@@ -20,7 +21,6 @@ from shardnb.rewrite.program_edits import InputEdit
 from shardnb.search.plans.estimate import Estimator
 from shardnb.search.plans.front import Point, crowding, front, gain
 from shardnb.search.plans.space import Space, State
-from shardnb.search.progress import Progress
 from shardnb.search.trial import Outcome, aborts_noted, compile_trial, outcome_of
 from shardnb.views.words import over
 

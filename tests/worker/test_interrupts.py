@@ -1,0 +1,37 @@
+"""An interrupt acts within two seconds at any moment, and leaves the kernel as it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# A hundred in all.
+MOMENTS = 25
+
+
+@pytest.mark.parametrize("scenario", ["cell", "fix", "plan", "explore"])
+def test_an_interrupt_acts_within_two_seconds_and_leaves_nothing(scenario):
+    command = [sys.executable, "-m", "tests.worker.interrupted", scenario, str(MOMENTS)]
+    root = str(Path(__file__).parents[2])
+    done = subprocess.run(
+        command,
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    # One may come as the scenario has just ended.
+    assert found["interrupts"] >= MOMENTS - 3
+    assert found["seconds"][-1] < 2
+    assert found["left"] == []
+    assert found["recompiled"] == []
+    assert found["descriptors"] <= 0
+    assert found["threads"] <= 0
