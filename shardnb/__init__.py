@@ -18,7 +18,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from shardnb.report import Report, shown
+from shardnb.report import InvalidInput, Report, shown
 
 if TYPE_CHECKING:
     from shardnb.axis_types import check_shard_map, to_explicit
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "InvalidInput",
     "Report",
     "check_shard_map",
     "explain",

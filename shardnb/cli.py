@@ -1,6 +1,6 @@
 """The command line: `shardnb demo`, `lab`, `explain`, `read`, `diff` and `targets`.
 
-Exit status: 0; 1 if the program has a collective that `--forbid` forbids; 2 for bad input.
+`command_error.STATUSES` has the exit statuses.
 """
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from shardnb import __version__
+from shardnb.commands import command_error
 from shardnb.commands.command_error import CommandError
 from shardnb.terms.axis_types import AXIS_TYPES
 
@@ -27,17 +30,47 @@ PAGE = Path("shardnb-demo.html")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status."""
-    given = _parser().parse_args(argv)
     try:
-        if getattr(given, "forbid", None):
-            from shardnb.commands import output
-
-            output.check_words(given.forbid)
-        status: int = given.command(given)
+        return _run(_parser().parse_args(argv))
     except CommandError as error:
         print(f"shardnb: {error}", file=sys.stderr)
-        return 2
+        return error.status
+    except KeyboardInterrupt:
+        print("shardnb: interrupted", file=sys.stderr)
+        return command_error.INTERRUPTED
+    # Python's own status for a traceback is that of a forbidden collective.
+    except Exception:  # noqa: BLE001
+        traceback.print_exc()
+        return command_error.BUG
+    finally:
+        with _reader_may_leave():
+            sys.stdout.flush()
+
+
+def _run(given: argparse.Namespace) -> int:
+    if getattr(given, "forbid", None):
+        from shardnb.commands import output
+
+        output.check_words(given.forbid)
+    status: int = given.command(given)
     return status
+
+
+@contextmanager
+def _reader_may_leave() -> Iterator[None]:
+    """Drop the rest of the output where its reader, such as `head`, has seen enough."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _print(text: object, file: TextIO | None = None) -> None:
+    """Print, with escapes for what the terminal's encoding does not have."""
+    file = sys.stdout if file is None else file
+    encoding = file.encoding or "utf-8"
+    with _reader_may_leave():
+        print(str(text).encode(encoding, "backslashreplace").decode(encoding), file=file)
 
 
 def _demo(given: argparse.Namespace) -> int:
@@ -45,7 +78,7 @@ def _demo(given: argparse.Namespace) -> int:
 
     status = _give(notebook.run(notebook.demo()), given)
     where = sys.argv[0] if Path(sys.argv[0]).name == "shardnb" else "shardnb"
-    print(f"The same notebook in JupyterLab:  {where} lab", file=_aside(given))
+    _print(f"The same notebook in JupyterLab:  {where} lab", _aside(given))
     return status
 
 
@@ -82,14 +115,14 @@ def _explain(given: argparse.Namespace) -> int:
 def _read(given: argparse.Namespace) -> int:
     from shardnb.commands import saved
 
-    return _give(saved.read(given.dump, given.mesh), given)
+    return _give(saved.read(given.dump, given.mesh, given.sources), given)
 
 
 def _diff(given: argparse.Namespace) -> int:
     from shardnb.commands import output, saved
 
     before, after = saved.load(given.before), saved.load(given.after)
-    print(output.diff_as_json(before, after) if given.json else before.diff(after))
+    _print(output.diff_as_json(before, after) if given.json else before.diff(after))
     if given.html is not None:
         output.write_page([before, after], given.html, diff=before.diff(after))
     return _judged([after], given)
@@ -108,7 +141,7 @@ def _give(result: Report | Sequence[Report], given: argparse.Namespace) -> int:
     from shardnb.report import Report
 
     reports = [result] if isinstance(result, Report) else result
-    print(output.as_json(result) if given.json else output.as_text(reports))
+    _print(output.as_json(result) if given.json else output.as_text(reports))
     if given.html is not None:
         output.write_page(reports, given.html)
     return _judged(reports, given)
@@ -119,11 +152,14 @@ def _judged(reports: Sequence[Report], given: argparse.Namespace) -> int:
     from shardnb.commands import output
 
     if given.html is not None:
-        print(f"Wrote {given.html}", file=_aside(given))
+        _print(f"Wrote {given.html}", _aside(given))
     broken = output.forbidden(reports, given.forbid)
-    for line in broken:
-        print(f"shardnb: {line}", file=sys.stderr)
-    return 1 if broken else 0
+    unknown = output.not_explained(reports, given.forbid)
+    for line in (*broken, *unknown):
+        _print(f"shardnb: {line}", sys.stderr)
+    if broken:
+        return command_error.FORBIDDEN
+    return command_error.NOT_EXPLAINED if unknown else command_error.DONE
 
 
 def _aside(given: argparse.Namespace) -> TextIO:
@@ -134,6 +170,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="shardnb",
         description="What a JAX program sends between devices, who asked for it, and why.",
+        **_statuses(),
     )
     parser.add_argument("--version", action="version", version=f"shardnb {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -146,12 +183,19 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _statuses() -> dict[str, Any]:
+    """Give what ends the help of each command that can fail."""
+    lines = [f"  {status:<4}{text}" for status, text in command_error.STATUSES.items()]
+    epilog = "\n".join(("exit status:", *lines))
+    return {"epilog": epilog, "formatter_class": argparse.RawDescriptionHelpFormatter}
+
+
 type Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
 def _add_demo(commands: Commands) -> None:
     text = f"run a notebook without a browser, print its reports, write {PAGE}"
-    demo = commands.add_parser("demo", help=text, description=text)
+    demo = commands.add_parser("demo", help=text, description=text, **_statuses())
     demo.set_defaults(command=_demo)
     _add_output(demo, PAGE)
 
@@ -167,7 +211,7 @@ def _add_lab(commands: Commands) -> None:
 
 def _add_explain(commands: Commands) -> None:
     text = "explain a function of a file, or the cells of a notebook"
-    explain = commands.add_parser("explain", help=text, description=text)
+    explain = commands.add_parser("explain", help=text, description=text, **_statuses())
     explain.set_defaults(command=_explain)
     explain.add_argument("target", metavar="FILE.py:function | FILE.ipynb")
     explain.add_argument("--mesh", metavar="data=4,model=2", help="the mesh of devices")
@@ -190,17 +234,24 @@ def _add_explain(commands: Commands) -> None:
 
 def _add_read(commands: Commands) -> None:
     text = "explain an HLO dump from any machine"
-    read = commands.add_parser("read", help=text, description=text)
+    read = commands.add_parser("read", help=text, description=text, **_statuses())
     read.set_defaults(command=_read)
     what = "a file with HLO text, a folder that XLA dumped to, or - for standard input"
     read.add_argument("dump", metavar="DUMP", help=what)
     read.add_argument("--mesh", metavar="data=4,model=2", help="the mesh it was compiled for")
+    read.add_argument(
+        "--sources",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="a file or folder whose lines may be shown if the dump names them",
+    )
     _add_output(read, None)
 
 
 def _add_diff(commands: Commands) -> None:
     text = "compare two reports saved as JSON; --forbid checks the second"
-    diff = commands.add_parser("diff", help=text, description=text)
+    diff = commands.add_parser("diff", help=text, description=text, **_statuses())
     diff.set_defaults(command=_diff)
     diff.add_argument("before", type=Path, metavar="A.json")
     diff.add_argument("after", type=Path, metavar="B.json")
@@ -228,7 +279,7 @@ def _add_output(parser: argparse.ArgumentParser, page: Path | None) -> None:
         action="append",
         default=[],
         metavar="inferred|all-gather|...",
-        help="exit with status 1 if a report has such a collective",
+        help="fail if a report has such a collective, or may have it",
     )
 
 

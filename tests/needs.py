@@ -10,3 +10,6 @@ needs_libtpu = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, re
 needs_gpu_compiler = pytest.mark.skipif(
     compilers.gpu_plugin() is None, reason="needs XLA's GPU compiler: shardnb targets add gpu"
 )
+needs_nbconvert = pytest.mark.skipif(
+    importlib.util.find_spec("nbconvert") is None, reason="needs nbconvert"
+)

@@ -59,9 +59,9 @@ def layer(tmp_path):
     return path
 
 
-def complaint(capsys, *argv):
+def complaint(capsys, *argv, status=2):
     """Run bad input; gives the one line that it was answered with."""
-    assert cli.main([str(word) for word in argv]) == 2
+    assert cli.main([str(word) for word in argv]) == status
     said = capsys.readouterr()
     assert said.out == ""
     (line,) = said.err.splitlines()
@@ -166,12 +166,6 @@ def test_bad_input_is_answered_with_one_line(words, line, capsys, monkeypatch, t
             "'b' in 'x=f32[2,b]' is not a dimension: an argument is",
         ),
         ("layer", ["--arg", "x"], "cannot read the argument 'x': an argument is written as x=f32["),
-        ("layer", ["--args", "nothing()"], "--args 'nothing()': NameError: name 'nothing'"),
-        (
-            "layer",
-            ["--mesh", "data=4", "--arg", "x=f32[6@data,2]", "--arg", "W=f32[2,2]"],
-            "splits dimension 0 of size 6 into 4 parts",
-        ),
         (
             "layer",
             ["--mesh", "data=4", "--arg", "x=f99[4,2]", "--arg", "W=f32[2,2]"],
@@ -188,10 +182,93 @@ def test_a_bad_call_is_answered_with_one_line(function, words, line, layer, caps
     assert line in complaint(capsys, "explain", f"{layer}:{function}", *words)
 
 
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--args", "nothing()"], "--args 'nothing()': NameError: name 'nothing'"),
+        (
+            ["--mesh", "data=4", "--arg", "x=f32[6@data,2]", "--arg", "W=f32[2,2]"],
+            "splits dimension 0 of size 6 into 4 parts",
+        ),
+    ],
+)
+def test_a_call_that_raises_has_a_status_of_its_own(words, line, layer, capsys):
+    assert line in complaint(capsys, "explain", f"{layer}:layer", *words, status=3)
+
+
+def test_a_file_that_ends_the_process_is_not_taken_for_explained(tmp_path, capsys):
+    path = tmp_path / "ends.py"
+    path.write_text("def f(x):\n    return x\n\nimport sys\nsys.exit(0)\n")
+    line = complaint(capsys, "explain", f"{path}:f", "--forbid", "inferred", status=3)
+    assert line == f"{path} cannot be imported: SystemExit: 0"
+
+
+def test_a_guard_that_explained_nothing_fails(tmp_path, capsys):
+    path = notebook(tmp_path / "plain.ipynb", "1 + 1")
+    assert cli.main(["explain", str(path), "--forbid", "inferred"]) == 4
+    assert "no program was explained" in capsys.readouterr().err
+
+
+def test_a_notebook_whose_kernel_dies_is_an_error_of_one_line(tmp_path, capsys):
+    path = notebook(tmp_path / "dies.ipynb", "import os\nos._exit(0)")
+    assert "the kernel did not finish" in complaint(capsys, "explain", path, status=3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [7]}',
+        '{"nbformat": 4, "nbformat_minor": 5, "metadata": [], "cells": [{"cell_type": "code"}]}',
+        '{"nbformat": "x", "cells": {}}',
+        "[" * 100_000,
+        "[]",
+        "3",
+    ],
+)
+def test_a_malformed_notebook_is_an_error_of_one_line(text, tmp_path, capsys):
+    path = tmp_path / "malformed.ipynb"
+    path.write_text(text)
+    assert "is not a notebook" in complaint(capsys, "explain", path)
+
+
+def test_a_bug_has_a_status_of_its_own(monkeypatch, capsys, tmp_path):
+    def broken(*_):
+        raise KeyError("bug")
+
+    path = tmp_path / "module.hlo"
+    path.write_text("")
+    monkeypatch.setattr("shardnb.commands.saved.read", broken)
+    assert cli.main(["read", str(path)]) == 5
+    assert "KeyError: 'bug'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [[], ["explain"], ["read"], ["diff"], ["demo"]])
+def test_the_help_says_each_exit_status(command, capsys):
+    with pytest.raises(SystemExit):
+        cli.main([*command, "--help"])
+    told = capsys.readouterr().out.partition("exit status:")[2]
+    assert [line.split()[0] for line in told.splitlines() if line.strip()] == [
+        *("0", "1", "2", "3", "4", "5"),
+        "130",
+    ]
+
+
+def test_a_reader_that_leaves_early_is_met_with_silence(layer):
+    target = [f"{layer}:layer", *MATMUL, "--forbid", "all-reduce"]
+    command = [sys.executable, "-m", "shardnb.cli", "explain", *target]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as run:
+        run.stdout.close()
+        (told,) = run.stderr.read().splitlines()
+    assert told == "shardnb: inferred all-reduce[model] at line 6 in layer is forbidden"
+    assert run.returncode == 1
+
+
 def test_a_file_that_raises_is_named_with_its_error(tmp_path, capsys):
     path = tmp_path / "raises.py"
     path.write_text("1 / 0\n")
-    line = complaint(capsys, "explain", f"{path}:f")
+    line = complaint(capsys, "explain", f"{path}:f", status=3)
     assert line == f"{path} cannot be imported: ZeroDivisionError: division by zero"
 
 
@@ -251,14 +328,15 @@ def test_a_notebook_is_left_as_it_was(tmp_path):
 
 def test_a_notebook_whose_cell_raises_is_an_error_of_one_line(tmp_path, capsys):
     path = notebook(tmp_path / "bad.ipynb", "1 / 0")
-    line = complaint(capsys, "explain", path)
+    line = complaint(capsys, "explain", path, status=3)
     assert line == f"{path}: a cell raised ZeroDivisionError: division by zero"
 
 
 def test_what_is_no_notebook_is_an_error_of_one_line(tmp_path, capsys):
     path = tmp_path / "text.ipynb"
     path.write_text("hello")
-    assert complaint(capsys, "explain", path) == f"{path} is not a notebook"
+    line = complaint(capsys, "explain", path)
+    assert line.startswith(f"{path} is not a notebook: NotJSONError: ")
 
 
 def test_reports_in_a_page_are_escaped(tmp_path):

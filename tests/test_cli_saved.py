@@ -70,7 +70,7 @@ def test_what_a_dump_may_not_have_gives_status_1(dump, capsys):
 
 
 def test_bad_dumps_are_answered_with_one_line(dump, tmp_path, capsys):
-    assert "there is no file nothing.txt" in complaint(capsys, "read", "nothing.txt")
+    assert "nothing.txt: there is no such file" in complaint(capsys, "read", "nothing.txt")
     assert "the mesh has 4: data=4" in complaint(capsys, "read", dump, "--mesh", "data=4")
     assert "is not a mesh axis" in complaint(capsys, "read", dump, "--mesh", "data")
     dump.write_text(DUMP[:-10])

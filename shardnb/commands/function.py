@@ -14,8 +14,13 @@ from types import ModuleType
 from typing import Any
 
 from shardnb.commands import typed_arguments
-from shardnb.commands.command_error import CommandError, in_one_line
-from shardnb.report import Report
+from shardnb.commands.command_error import CommandError, ProgramError, in_one_line
+from shardnb.report import InvalidInput, Report
+from shardnb.sources.quotable import is_file
+
+# A file that ends in `sys.exit(0)` would else end the command, with the status of a program that
+# was explained.
+_RAISED = (Exception, SystemExit)
 
 
 @dataclass(frozen=True)
@@ -66,13 +71,15 @@ def explain(target: str, call: CallOptions) -> Report:
             out_specs=out_specs,
             **kwargs,
         )
+    except InvalidInput as error:  # of --mesh, --axes and --on
+        raise CommandError(str(error)) from error
     # The user's function, JAX and XLA may raise anything; the command shows one line.
-    except Exception as error:
-        raise CommandError(f"{name}: {in_one_line(error)}") from error
+    except _RAISED as error:
+        raise ProgramError(f"{name}: {in_one_line(error)}") from error
 
 
 def _imported(path: Path) -> ModuleType:
-    if not path.is_file():
+    if not is_file(path):
         raise CommandError(f"there is no file {path}")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
@@ -83,8 +90,8 @@ def _imported(path: Path) -> ModuleType:
     sys.modules.setdefault(path.stem, module)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever the user's module raises
-        raise CommandError(f"{path} cannot be imported: {in_one_line(error)}") from error
+    except _RAISED as error:  # whatever the user's module raises
+        raise ProgramError(f"{path} cannot be imported: {in_one_line(error)}") from error
     return module
 
 
@@ -97,7 +104,10 @@ def _arguments(
         in_specs = _evaluated(call.in_specs, module, "--in-specs")
         return (args if isinstance(args, tuple) else (args,)), {}, in_specs
     given = {argument.name: argument for argument in map(typed_arguments.parse, call.arguments)}
-    parameters = inspect.signature(function).parameters
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError as error:
+        raise CommandError(f"{name} does not say its parameters: give --args") from error
     _check(name, parameters, given)
     # By position up to the first one that is missing or keyword-only.
     leading = itertools.takewhile(
@@ -137,7 +147,7 @@ def _value(argument: typed_arguments.Argument) -> Any:
 
     try:
         return jax.ShapeDtypeStruct(argument.shape, argument.dtype)
-    except TypeError as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise CommandError(
             f"{argument.dtype} of {argument.name} is not a dtype such as f32, bf16, int8 or bool"
         ) from error
@@ -161,5 +171,5 @@ def _evaluated(expression: str | None, module: ModuleType, option: str) -> Any:
     try:
         # The expression comes from the command line, like the file that was just imported.
         return eval(expression, names)  # noqa: S307
-    except Exception as error:  # whatever the user's expression raises
-        raise CommandError(f"{option} {expression!r}: {in_one_line(error)}") from error
+    except _RAISED as error:  # whatever the user's expression raises
+        raise ProgramError(f"{option} {expression!r}: {in_one_line(error)}") from error

@@ -8,8 +8,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from shardnb.commands.command_error import CommandError
+from shardnb.commands.command_error import CommandError, ProgramError, in_one_line
 from shardnb.report import Report
+from shardnb.sources.quotable import is_file
 
 MIME = "application/vnd.shardnb.report.v1+json"
 DEMO = "01_quickstart.ipynb"
@@ -31,17 +32,11 @@ def run(path: Path) -> list[Report]:
     the `lab` extra is not installed.
     """
     try:
-        import nbformat
         from nbclient import NotebookClient
-        from nbclient.exceptions import CellExecutionError
+        from nbclient.exceptions import CellControlSignal, CellExecutionError, DeadKernelError
     except ImportError as error:
         raise CommandError("this needs the lab extra: pip install 'shardnb[lab]'") from error
-    try:
-        notebook: Any = nbformat.read(path, as_version=4)
-    except FileNotFoundError as error:
-        raise CommandError(f"there is no file {path}") from error
-    except nbformat.reader.NotJSONError as error:
-        raise CommandError(f"{path} is not a notebook") from error
+    notebook = _read(path)
     client = NotebookClient(
         notebook,
         timeout=600,
@@ -52,8 +47,30 @@ def run(path: Path) -> list[Report]:
     try:
         client.execute()
     except CellExecutionError as error:
-        raise CommandError(f"{path}: a cell raised {error.ename}: {error.evalue}") from error
+        raise ProgramError(f"{path}: a cell raised {error.ename}: {error.evalue}") from error
+    except (CellControlSignal, DeadKernelError, RuntimeError, TimeoutError) as error:
+        raise ProgramError(f"{path}: the kernel did not finish: {in_one_line(error)}") from error
     return list(reports(notebook))
+
+
+def _read(path: Path) -> Any:
+    """Give a notebook; raises `CommandError` where there is none."""
+    import nbformat
+
+    if not is_file(path):
+        raise CommandError(f"there is no file {path}")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path} cannot be read: {in_one_line(error)}") from error
+    try:
+        _, notebook = nbformat.validator.normalize(nbformat.reads(text, as_version=4))
+        nbformat.validate(notebook)
+    # What nbformat raises for a malformed notebook depends on what is malformed: a KeyError, an
+    # AttributeError, a RecursionError, a ValidationError and others.
+    except Exception as error:
+        raise CommandError(f"{path} is not a notebook: {in_one_line(error)}") from error
+    return notebook
 
 
 def reports(notebook: Any) -> Iterator[Report]:

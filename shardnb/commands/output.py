@@ -60,27 +60,33 @@ def write_page(reports: Sequence[Report], path: Path, diff: Diff | None = None) 
     title = reports[0].title if len(reports) == 1 else f"{len(reports)} reports"
     changed = [] if diff is None else [changes.html_of(diff)]
     body = _RULE.join([*changed, *(html.render(report) for report in reports)])
+    page = _PAGE.format(title=escape(title), body=body)
     try:
-        path.write_text(_PAGE.format(title=escape(title), body=body), encoding="utf-8")
-    except OSError as error:
-        raise CommandError(f"{path} cannot be written: {error.strerror}") from error
+        path.write_text(page, encoding="utf-8", errors="backslashreplace")
+    except (OSError, ValueError) as error:  # a path with a NUL is a ValueError
+        why = getattr(error, "strerror", None) or str(error)
+        raise CommandError(f"{path} cannot be written: {why}") from error
 
 
 def forbidden(reports: Sequence[Report], options: Sequence[str]) -> list[str]:
     """Return a line for each collective that one of the words in `options` forbids."""
     words = _words(options)
     return [
-        *(
-            f"the collectives of {report.title} are unknown: it is not partitioned yet"
-            for report in reports
-            if words and not report.partitioned
-        ),
-        *(
-            f"{_named(collective)} in {report.title} is forbidden"
-            for report in reports
-            for collective in report.collectives
-            if collective.is_among(words)
-        ),
+        f"{_named(collective)} in {report.title} is forbidden"
+        for report in reports
+        for collective in report.collectives
+        if collective.is_among(words)
+    ]
+
+
+def not_explained(reports: Sequence[Report], options: Sequence[str]) -> list[str]:
+    """Return a line if there is no report, and for each that `options` cannot be judged by."""
+    if not reports:
+        return ["no program was explained"]
+    return [
+        f"the collectives of {report.title} are unknown: it is not partitioned yet"
+        for report in reports
+        if options and not report.partitioned
     ]
 
 

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from shardnb.commands.command_error import CommandError
-from shardnb.report import Report
+from shardnb.report import InvalidInput, Report
 
 
-def read(target: str, mesh: str | None) -> Report:
+def read(target: str, mesh: str | None, sources: Sequence[str] = ()) -> Report:
     """Return the report of an HLO dump in a file, or on standard input if the target is `-`.
 
-    Raises `CommandError` for a missing file, and for a text or mesh that is wrong.
+    Lines are shown of files in `sources`. Raises `CommandError` for a missing file, and for a text
+    or mesh that is wrong.
     """
     from shardnb.reading import explain_hlo
 
-    if target != "-" and not Path(target).exists() and "module_" not in target:
-        raise CommandError(f"there is no file {target}")
     try:
-        return explain_hlo(sys.stdin.read() if target == "-" else Path(target), mesh)
-    except (ValueError, OSError) as error:
+        # A text of one line would be taken for a path.
+        given = f"{sys.stdin.read()}\n" if target == "-" else Path(target)
+        return explain_hlo(given, mesh, sources=sources)
+    except InvalidInput as error:
+        raise CommandError(str(error)) from error
+    except ValueError as error:  # of the mesh, and of bytes that are not UTF-8
         raise CommandError(f"{target}: {error}") from error
 
 
@@ -33,5 +37,5 @@ def load(path: Path) -> Report:
         return Report.from_json(path.read_bytes())
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except ValueError as error:  # also of a path with a NUL
         raise CommandError(f"{path}: {error}") from error

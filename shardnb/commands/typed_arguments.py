@@ -12,7 +12,7 @@ from shardnb.commands.command_error import CommandError
 FORM = "an argument is written as x=f32[256@data,512@model] or n=4"
 _SHORT = {"f": "float", "i": "int", "s": "int", "u": "uint", "c": "complex", "bf": "bfloat"}
 _TYPE = re.compile(r"(\w+)\[(.*)\]", re.DOTALL)
-_DIM = re.compile(r"\s*(\d+)\s*(?:@\s*(\w+|\([\w\s,]+\))\s*)?(?:,|$)")
+_DIM = re.compile(r"\s*(\d{1,18})\s*(?:@\s*(\w+|\([\w\s,]+\))\s*)?(?:,|$)")
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def parse(text: str) -> Argument:
 def _literal(text: str, value: str) -> Any:
     try:
         return ast.literal_eval(value)
-    except (ValueError, SyntaxError) as error:
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError) as error:
         raise CommandError(f"cannot read the argument {text!r}: {FORM}") from error
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from shardnb.jax_compat import mlir
 from shardnb.jax_compat.parts import NotAvailable
 from shardnb.jax_compat.process_lock import PROCESS_LOCK
+from shardnb.report.invalid_input import InvalidInput
 from shardnb.texts import shardy
 from shardnb.texts.shardy_results import Propagated, Stated, read_propagated, read_stated
 
@@ -133,7 +134,21 @@ def _dumps(files: list[Path]) -> Dumps:
 
 def _last(files: list[Path], *parts: str) -> str:
     found = [file for file in files if any(part in file.name for part in parts)]
-    return found[-1].read_text() if found else ""
+    return read_text(found[-1]) if found else ""
+
+
+def read_text(file: Path) -> str:
+    """Read a file of text; raises `InvalidInput` for what is not one, such as a FIFO."""
+    if not file.is_file():
+        raise InvalidInput(f"{file.name}: expected a file")
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"{file.name}: expected text: write the dump with --xla_dump_hlo_as_text"
+        ) from error
+    except OSError as error:
+        raise InvalidInput(f"{file.name}: it cannot be read: {error.strerror}") from error
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from shardnb.jax_compat.lowering import lower
 from shardnb.jax_compat.tracing import constants_kept_apart
 from shardnb.mesh import Grid
 from shardnb.report.model import Source
+from shardnb.sources.quotable import Quotable, any_file
 from shardnb.sources.source_texts import Sources
 
 Tree = Any
@@ -27,17 +28,19 @@ class SourceTexts:
     """The texts that a program was written in, the explained one first.
 
     `title` names the program. `files` says which of `sources` a file name in a stack frame is.
-    `names` are the user's names of arrays that the program closes over, by their `id`.
+    `names` are the user's names of arrays that the program closes over, by their `id`. `may_quote`
+    says of which other files lines are shown.
     """
 
     title: str = ""
     sources: tuple[Source, ...] = ()
     files: Mapping[str, int] = field(default_factory=dict)
     names: Mapping[int, str] = field(default_factory=dict)
+    may_quote: Quotable = any_file
 
     def located(self) -> Sources:
         """Give what finds the lines of these texts in stacks of frames."""
-        return Sources(self.sources, self.files)
+        return Sources(self.sources, self.files, self.may_quote)
 
 
 @dataclass(frozen=True)

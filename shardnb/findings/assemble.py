@@ -43,6 +43,7 @@ from shardnb.jax_compat.jaxprs import equations
 from shardnb.jax_compat.parts import lost
 from shardnb.propagation import Explained, values_of
 from shardnb.propagation.typed_view import typed_program, with_varying
+from shardnb.report import valid
 from shardnb.report.model import Finding, Memory, Mesh, Report
 from shardnb.report.typed import TypedLine
 
@@ -96,7 +97,8 @@ def report_of_text(
 ) -> Report:
     """Give the report of an HLO text; the arguments are those of `evidence_of_text`."""
     with collector_paused():
-        return assemble(evidence_of_text(text, mesh, texts, own=own, dumps=dumps))
+        report = assemble(evidence_of_text(text, mesh, texts, own=own, dumps=dumps))
+        return report if own else valid.check(report)
 
 
 def assemble(evidence: Evidence) -> Report:

@@ -12,10 +12,13 @@ from shardnb.collectives.find import find_collectives
 from shardnb.compiler import SourceTexts
 from shardnb.compiler.dumps import Dumps
 from shardnb.findings.evidence import Evidence
+from shardnb.report.invalid_input import InvalidInput, check_devices
 from shardnb.report.model import Axis, Location, Mesh, Value
+from shardnb.sources.quotable import quotable
 from shardnb.sources.source_texts import Sources
-from shardnb.texts import hlo
+from shardnb.texts import hlo, hlo_check
 from shardnb.texts.instruction import Instruction
+from shardnb.texts.nesting import check_nesting
 from shardnb.texts.shardings import Layout, LayoutReader
 
 _COUNT = re.compile(r"\b(?:num_partitions|replica_count)=(\d+)")
@@ -61,14 +64,20 @@ def evidence_of_text(
     known, and its groups speak for it. `texts` are those that the user wrote, `own` says that this
     process compiled the program. `dumps` tell who asked for a collective, and why.
 
-    Raises `ValueError` where the text is not a complete HLO module, and where the mesh has another
-    number of devices.
+    Raises `InvalidInput` where the text is not a complete HLO module, and where the mesh has
+    another number of devices.
     """
-    program, texts = _Text(hlo.parse(text), mesh), texts or SourceTexts()
+
+    def read(text: str) -> hlo.Module:
+        return hlo.parse(text) if own else hlo_check.check(hlo.parse(text))
+
+    program, texts = _Text(read(text), mesh), texts or SourceTexts(may_quote=quotable())
     dumps = dumps or Dumps()
     if not program.mesh.axes:
         dumps = replace(dumps, before="", partitioned="")  # they are about axes
-    before = hlo.parse(dumps.before) if dumps.before else None
+    for module in () if own else (dumps.stated, dumps.propagated):
+        check_nesting(module)
+    before = read(dumps.before) if dumps.before else None
     if _ALL.search(text):
         program.check_devices()
     edges = program if before is None else _Text(before, program.mesh)
@@ -81,7 +90,7 @@ def evidence_of_text(
         sources=sources,
         own=own,
         before=before,
-        partitioned=hlo.parse(dumps.partitioned) if dumps.partitioned else None,
+        partitioned=read(dumps.partitioned) if dumps.partitioned else None,
         dumps=dumps,
         inputs=tuple(edges.inputs()),
         outputs=tuple(edges.outputs()),
@@ -107,7 +116,7 @@ class _Text:
         stated = self._stated_devices
         if self.given is not None:
             if stated not in (1, self.given.size):
-                raise ValueError(
+                raise InvalidInput(
                     f"{self.module.name} is for {stated} devices, and the mesh has "
                     f"{self.given.size}: {', '.join(f'{a.name}={a.size}' for a in self.given.axes)}"
                 )
@@ -125,9 +134,9 @@ class _Text:
         return math.prod(int(count) for count in _COUNT.findall(self.module.header))
 
     def check_devices(self) -> None:
-        """Raise `ValueError` where collectives are over all devices, and nothing says how many."""
+        """Raise `InvalidInput` where collectives are over all of an unknown number of devices."""
         if self.given is None and self.mesh.size == 1 and not _COUNT.search(self.module.header):
-            raise ValueError(_ALL_DEVICES.format(self.module.name))
+            raise InvalidInput(_ALL_DEVICES.format(self.module.name))
 
     def _of_shardy(self, devices: int) -> Mesh | None:
         """Give the one mesh that Shardy's attributes declare."""
@@ -265,10 +274,12 @@ class _Text:
 
 def unnamed(devices: int) -> Mesh:
     """Give a mesh of which only the number of devices is known."""
+    check_devices(devices)
     return Mesh((), tuple(range(devices)), target="unknown", kind="unknown")
 
 
 def of_axes(axes: Sequence[Axis]) -> Mesh:
     """Give a mesh of which only the axes are known."""
-    devices = tuple(range(math.prod(axis.size for axis in axes)))
-    return Mesh(tuple(axes), devices, target="unknown", kind="unknown")
+    devices = math.prod(axis.size for axis in axes)
+    check_devices(devices)
+    return Mesh(tuple(axes), tuple(range(devices)), target="unknown", kind="unknown")

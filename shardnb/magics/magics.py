@@ -214,6 +214,8 @@ class ShardMagics(Magics):
             return
         if read.specs or read.out:
             raise CellError("expected the call first, then its specs: %shard f(x, W) x=P('data')")
+        if without := [f"--{name}" for name in read.values if name != options.VIEW.name]:
+            raise CellError(f"{without[0]} needs a call: %shard f(x, W) {without[0]}")
         if self.session.last is None:
             raise CellError("there is no report yet: %shard f(x, W) explains a call")
         show(self.session.last, read.text(options.VIEW) or "full")

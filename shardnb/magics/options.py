@@ -95,6 +95,13 @@ COMPARE = Option("compare", ",".join(AXIS_TYPES), _modes, tuple(AXIS_TYPES))
 ERRORS = Option("errors", "on|off", _switch, SWITCH)
 VIEW = Option("view", "full|brief|none", _view, VIEWS)
 
+# What cannot act together: the first would be ignored, or done in spite of the second.
+APART = (
+    *((NO_RUN, WATCH), (FIX, WATCH), (CHECK, WATCH), (COMPARE, WATCH)),
+    *((CHECK, NO_RUN), (FIX, COMPARE), (CHECK, COMPARE)),
+    *((option, ERRORS) for option in (MESH, AXES, ON, SAVE, FORBID, FIX, COMPARE, VIEW)),
+)
+
 MESH_OPTIONS = (AXES, ON)
 CELL_OPTIONS = (MESH, AXES, ON, SAVE, FORBID, FIX, COMPARE, VIEW, NO_RUN, CHECK, ISOLATE, WATCH)
 CALL_OPTIONS = (MESH, AXES, ON, SAVE, FORBID, FIX, COMPARE, ISOLATE, VIEW, ERRORS)
@@ -186,6 +193,9 @@ class _LineReader:
             else:
                 self._spec()
             self._skip()
+        for one, other in APART:
+            if one.name in self._values and other.name in self._values:
+                raise OptionError(f"--{one.name} cannot be combined with --{other.name}")
         return MagicLine(first, self._values, self._specs, self._out)
 
     def _option(self, match: re.Match[str]) -> None:
@@ -232,6 +242,9 @@ class _LineReader:
             raise OptionError(f"{name}= needs a spec, such as {name}=P('data')")
         try:
             ast.parse(text, mode="eval")
+        # A NUL is a ValueError; what is nested too deep is one of the other two.
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise OptionError(f"the spec of {name} is not a Python expression: {error}") from error
         except SyntaxError as error:
             hint = "; put a blank between two specs, not a comma" if _JOINED.search(text) else ""
             why = f"the spec {name}={text} is not a Python expression: {error.msg}{hint}"

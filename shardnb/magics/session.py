@@ -179,6 +179,8 @@ class Session:
         cell = cell_of(text.tree, text.lines)
         names, reachable = names_through(cell.names, self.namespace)
         inputs = inputs_of(names.read, self.namespace, line.specs)
+        if (save := line.text(options.SAVE)) in (*names.read, *names.assigned):
+            raise CellError(f"--save {save} would replace {save}, which the cell uses")
         for name in line.specs:
             if name not in inputs:
                 raise CellError(self._not_an_input(name, names, inputs))

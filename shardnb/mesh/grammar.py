@@ -6,11 +6,12 @@ import math
 import re
 from dataclasses import dataclass
 
+from shardnb.report.invalid_input import InvalidInput
 from shardnb.report.model import Axis
 from shardnb.terms.axis_types import AXIS_TYPES, AxisType
 
 FORM = "a mesh is written as data=4,model=2 (a type may follow: data=4:explicit)"
-_AXIS = re.compile(r"\s*(\w+)\s*=\s*(\d+)\s*(?::\s*(\w+)\s*)?")
+_AXIS = re.compile(r"\s*(\w+)\s*=\s*(\d{1,18})\s*(?::\s*(\w+)\s*)?")
 _LOOSE_AXIS = re.compile(r"\s*([^\W\d]\w*)\s*[:=]\s*(\d+)[\s,;]*")
 
 
@@ -40,7 +41,7 @@ class MeshSpec:
 def parse_mesh(text: str, axes: str | None = None) -> MeshSpec:
     """Read the text of a mesh; `axes` is the type of axes without one (default: auto).
 
-    Raises `ValueError` that shows the right form.
+    Raises `InvalidInput` that shows the right form.
 
     >>> str(parse_mesh("data=4, model=2:explicit"))
     'data=4,model=2:explicit'
@@ -49,17 +50,17 @@ def parse_mesh(text: str, axes: str | None = None) -> MeshSpec:
     names = [axis.name for axis in spec.axes]
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"the mesh {text!r} names the axis {name!r} twice; {FORM}")
+            raise InvalidInput(f"the mesh {text!r} names the axis {name!r} twice; {FORM}")
     return spec
 
 
 def _axis(text: str, default: str) -> Axis:
     match = _AXIS.fullmatch(text)
     if match is None or not match[1].isidentifier():
-        raise ValueError(f"{text.strip()!r} is not a mesh axis; {FORM}")
+        raise InvalidInput(f"{text.strip()!r} is not a mesh axis; {FORM}")
     name, size, kind = match.groups()
     if int(size) == 0:
-        raise ValueError(f"the mesh axis {name!r} has size 0; {FORM}")
+        raise InvalidInput(f"the mesh axis {name!r} has size 0; {FORM}")
     return Axis(name, int(size), axis_type(kind or default))
 
 
@@ -107,4 +108,4 @@ def axis_type(text: str) -> AxisType:
     for known in AXIS_TYPES:
         if text.lower() == known:
             return known
-    raise ValueError(f"{text!r} is not an axis type; the types are {', '.join(AXIS_TYPES)}")
+    raise InvalidInput(f"{text!r} is not an axis type; the types are {', '.join(AXIS_TYPES)}")

@@ -12,6 +12,7 @@ from shardnb.jax_compat.devices import MOST_EMULATED, emulated_devices
 from shardnb.jax_compat.parts import NotAvailable
 from shardnb.mesh import gpus, topologies
 from shardnb.mesh.topologies import Devices
+from shardnb.report.invalid_input import InvalidInput
 
 TARGETS = ("cpu", "attached", *topologies.NAMES, *gpus.NAMES)
 """Those of every machine, and some TPU topologies and GPU clusters."""
@@ -23,14 +24,14 @@ def devices_for(target: str, sizes: Sequence[int]) -> Devices:
     `cpu` emulates up to 2,048, separate from the kernel's own backend; `attached` uses the first of
     `jax.devices()`; the devices of a TPU topology such as `v5e:2x4` or of a
     GPU cluster such as `h100:4x8` can only be compiled for.
-    Raises `ValueError` for an unknown target, or if the number of devices does not match.
+    Raises `InvalidInput` for an unknown target, or if the number of devices does not match.
     """
     layout = gpus.laid_out if gpus.is_cluster(target) else topologies.laid_out
     if compiled_for(target):
         try:
             return layout(target, sizes)
         except NotAvailable as error:
-            raise ValueError(f"{target} cannot be compiled for: {error}") from error
+            raise InvalidInput(f"{target} cannot be compiled for: {error}") from error
     count = math.prod(sizes)
     if target == "cpu":
         if count > MOST_EMULATED:
@@ -42,13 +43,13 @@ def devices_for(target: str, sizes: Sequence[int]) -> Devices:
     elif target == "attached":
         devices = jax.devices()
         if count > len(devices):
-            raise ValueError(
+            raise InvalidInput(
                 f"the mesh has {count} devices, and {len(devices)} {devices[0].platform} "
                 f"device{'s are' if len(devices) > 1 else ' is'} attached; "
                 "--on cpu emulates up to 2,048"
             )
     else:
-        raise ValueError(
+        raise InvalidInput(
             f"{target!r} is not a target; the targets are cpu, attached, a TPU topology such as "
             "v5e:2x4, or a GPU cluster such as h100:4x8"
         )

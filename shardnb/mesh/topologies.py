@@ -22,6 +22,7 @@ from shardnb.jax_compat.error_wordings import NO_LIBTPU, compilers_words
 from shardnb.jax_compat.parts import NotAvailable
 from shardnb.jax_compat.process_lock import PROCESS_LOCK
 from shardnb.mesh import compilers
+from shardnb.report.invalid_input import InvalidInput
 
 Devices = NDArray[np.object_]
 
@@ -107,24 +108,24 @@ def is_topology(text: str) -> bool:
 def canonical(text: str) -> str:
     """Name a topology by its chips.
 
-    Raises `ValueError` with the right form.
+    Raises `InvalidInput` with the right form.
 
     >>> canonical("v5e-8"), canonical("v5litepod-8"), canonical("v5p=2x2x2")
     ('v5e:2x4', 'v5e:2x4', 'v5p:2x2x2')
     """
     match = _GRID.fullmatch(text) or _NUMBERED.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is not a TPU topology; {FORM}")
+        raise InvalidInput(f"{text!r} is not a TPU topology; {FORM}")
     kind = GENERATIONS.get(_ALIASES.get(match[1], match[1]))
     if kind is None:
-        raise ValueError(f"{match[1]!r} is not a TPU; the TPUs are {', '.join(GENERATIONS)}")
+        raise InvalidInput(f"{match[1]!r} is not a TPU; the TPUs are {', '.join(GENERATIONS)}")
     sizes = _sizes(match[2]) if "-" not in text else kind.grid(int(match[2]))
     if sizes is None:
         known = (f"{kind.name}-{kind.counted * 2**i}" for i in (2, 3, 5, 7))
-        raise ValueError(f"{text!r} is not a TPU machine type; some are {', '.join(known)}")
+        raise InvalidInput(f"{text!r} is not a TPU machine type; some are {', '.join(known)}")
     chips = math.prod(sizes)
     if not 0 < chips <= _MOST_CHIPS:
-        raise ValueError(
+        raise InvalidInput(
             f"expected a TPU topology of 1 to {_MOST_CHIPS:,} chips, got {text!r} with {chips:,}; "
             f"{FORM}"
         )
@@ -139,11 +140,11 @@ def laid_out(name: str, sizes: Sequence[int]) -> Devices:
     """Return the devices of a topology as an array of shape `sizes`, axes on neighbouring chips.
 
     JAX chooses the layout, as `jax.make_mesh` does on the machine itself. The two devices of one
-    chip are neighbours too. Raises `ValueError` if the number of devices differs.
+    chip are neighbours too. Raises `InvalidInput` if the number of devices differs.
     """
     devices = topology(canonical(name))
     if len(devices) != math.prod(sizes):
-        raise ValueError(_misfit(canonical(name), len(devices), sizes))
+        raise InvalidInput(_misfit(canonical(name), len(devices), sizes))
     # JAX arranges only full v4 chips, but here the devices may be single cores of them.
     if devices[0].device_kind == "TPU v4" and any(device.core_on_chip for device in devices):
         return _by_chip(devices, sizes)
@@ -197,7 +198,7 @@ def factorings(count: int, parts: int, limit: int = 6) -> list[str]:
 def topology(name: str) -> tuple[Any, ...]:
     """Return the compile-only devices of a topology, such as `v5e:2x4`.
 
-    Raises `ValueError` if libtpu is not installed or does not know the topology.
+    Raises `InvalidInput` if libtpu is not installed or does not know the topology.
     """
     try:
         with PROCESS_LOCK, _quiet_libtpu():
@@ -206,11 +207,11 @@ def topology(name: str) -> tuple[Any, ...]:
         raise
     except RuntimeError as error:
         if NO_LIBTPU.search(str(error)):
-            raise ValueError(
+            raise InvalidInput(
                 f"{name} needs the TPU compiler: run `shardnb targets add tpu`, or pip install "
                 "'shardnb[tpu]' (no TPU is needed)"
             ) from error
-        raise ValueError(f"the TPU compiler rejects {name}: {compilers_words(error)}") from error
+        raise InvalidInput(f"the TPU compiler rejects {name}: {compilers_words(error)}") from error
 
 
 @contextmanager

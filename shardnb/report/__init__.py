@@ -1,6 +1,7 @@
 """The report as plain data, and its JSON; needs no JAX."""
 
 from shardnb.report.cost import Cost, Work
+from shardnb.report.invalid_input import InvalidInput
 from shardnb.report.model import (
     Axis,
     Blocked,
@@ -26,6 +27,7 @@ __all__ = [
     "Cost",
     "Finding",
     "Fix",
+    "InvalidInput",
     "Location",
     "Memory",
     "Mesh",

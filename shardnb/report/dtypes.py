@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 
+from shardnb.report.invalid_input import InvalidInput
+
 NAMED = {
     "pred": 8,
     "token": 0,
@@ -13,7 +15,7 @@ NAMED = {
     "key<rbg>": 128,
     "key<urbg>": 128,
 }
-_FIRST_NUMBER = re.compile(r"\d+")
+_FIRST_NUMBER = re.compile(r"[0-9]{1,4}")
 
 
 def bits(dtype: str) -> int:
@@ -27,7 +29,7 @@ def bits(dtype: str) -> int:
     # A key type that JAX does not have names its bits: `key<mine:96>`.
     number = _FIRST_NUMBER.search(dtype.partition(":")[2] if dtype.startswith("key<") else dtype)
     if number is None:
-        raise ValueError(f"{dtype!r} is not an HLO element type, such as f32, bf16 or s8")
+        raise InvalidInput(f"expected an HLO element type, such as f32, bf16 or s8, got {dtype!r}")
     return int(number.group())
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from shardnb.report import valid
+from shardnb.report.invalid_input import InvalidInput, place, shown_number
 from shardnb.report.model import SCHEMA_VERSION, Report
 
 
@@ -54,6 +56,8 @@ def to_data(report: Report, *, texts: bool = True) -> dict[str, Any]:
 
 # A notebook gives each item of a list a line of its own: what is longer than this is deflated.
 _PLAIN = 60_000
+# Bytes of JSON that are inflated: a hundred times what 5,000 collectives take, and no more.
+_MOST = 1 << 26
 
 
 def packed(data: dict[str, Any]) -> dict[str, Any]:
@@ -65,31 +69,42 @@ def packed(data: dict[str, Any]) -> dict[str, Any]:
     return {"version": data["version"], "deflated": deflated}
 
 
-def _unpacked(data: dict[str, Any]) -> dict[str, Any]:
-    if "deflated" not in data:
-        return data
+def _inflated(deflated: Any) -> bytes:
+    """Inflate the JSON of a large report, which no report's is larger than."""
     try:
-        written = zlib.decompress(base64.b64decode(data["deflated"], validate=True))
-        read: dict[str, Any] = msgspec.json.decode(written)
+        inflating = zlib.decompressobj()
+        written = inflating.decompress(base64.b64decode(deflated, validate=True), _MOST)
     except (ValueError, TypeError, zlib.error) as error:
-        raise ValueError(f"this report is damaged: {error}") from error
-    return read
+        raise InvalidInput(f"this report is damaged: {error}") from error
+    if not inflating.eof:
+        raise InvalidInput(f"this report is damaged: it is cut off, or larger than {_MOST:,} bytes")
+    return written
 
 
 def decode(text: str | bytes) -> Report:
     """Read a report from its JSON."""
+    data = _versioned(text)
+    if "deflated" in data:
+        data = _versioned(_inflated(data["deflated"]))
+    with place("this JSON is not a report"):
+        return valid.check(_from_data(data))
+
+
+def _versioned(text: str | bytes) -> dict[str, Any]:
+    """Read the data of a report of a version that is known."""
     try:
         data = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        raise ValueError(f"this is not the JSON of a report: {error}") from error
-    if not isinstance(data, dict) or not isinstance(data.get("version"), int):
-        raise ValueError("this JSON is not a report: it has no version number")
-    if data["version"] > SCHEMA_VERSION:
-        raise ValueError(
-            f"the report has version {data['version']}, and this shardnb reads up to "
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise InvalidInput(f"this is not the JSON of a report: {error}") from error
+    version = data.get("version") if isinstance(data, dict) else None
+    if not isinstance(data, dict) or not isinstance(version, int):
+        raise InvalidInput("this JSON is not a report: it has no version number")
+    if version > SCHEMA_VERSION:
+        raise InvalidInput(
+            f"the report has version {shown_number(version)}, and this shardnb reads up to "
             f"{SCHEMA_VERSION}: update shardnb to read it"
         )
-    return _from_data(_unpacked(data))
+    return data
 
 
 def _from_data(data: dict[str, Any]) -> Report:
@@ -98,27 +113,9 @@ def _from_data(data: dict[str, Any]) -> Report:
         groups = msgspec.convert(table, tuple[tuple[tuple[int, ...], ...], ...])
         for collective in data.get("collectives", ()):
             collective["groups"] = groups[collective["groups"]]
-        return _checked(msgspec.convert(data, Report))
-    except (msgspec.ValidationError, LookupError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"this JSON is not a report: {error}") from error
-
-
-def _checked(report: Report) -> Report:
-    """Refuse a report whose specs do not fit its arrays or its mesh."""
-    for value in (*report.inputs, *report.outputs, *report.values):
-        for spec in (value.spec, value.requested):
-            if spec is not None and len(spec) != len(value.shape):
-                raise ValueError(
-                    f"{value.name} has {len(value.shape)} dimensions, its spec {len(spec)}"
-                )
-        if len(value.shard_shape) != len(value.shape):
-            raise ValueError(f"the block of {value.name} has another rank than {value.name}")
-        axes = {axis.partition(":(")[0] for entry in value.spec or () for axis in entry}
-        if unknown := axes - set(report.mesh.shape):
-            raise ValueError(
-                f"{value.name} is sharded over {unknown}, which the mesh does not have"
-            )
-    return report
+        return msgspec.convert(data, Report)
+    except (msgspec.ValidationError, LookupError, TypeError, AttributeError) as error:
+        raise InvalidInput(str(error)) from error
 
 
 def schema() -> dict[str, Any]:

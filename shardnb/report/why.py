@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from shardnb.report.model import Location, Origin, Report, Step, Value
+from shardnb.report.printable import clean
 from shardnb.report.spec import spec_text, type_text
 from shardnb.terms.origins import ORIGINS
 
@@ -26,7 +27,7 @@ def explain(report: Report, name: str | None = None, line: int | None = None) ->
         sentences += [_edge(report, value) for value in edges]
     if not sentences:
         raise KeyError(_unknown(report, name, line))
-    return "\n".join(dict.fromkeys(sentences))
+    return "\n".join(map(clean, dict.fromkeys(sentences)))
 
 
 def explain_each(report: Report) -> Iterator[str]:

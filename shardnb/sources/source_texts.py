@@ -15,6 +15,7 @@ from typing import Any
 import shardnb
 from shardnb.jax_compat.frames import is_jaxs_own
 from shardnb.report.model import Location, Source
+from shardnb.sources.quotable import Quotable, any_file
 from shardnb.texts.hlo import Frame
 
 _LIBRARIES = tuple(
@@ -44,9 +45,13 @@ class Sources:
     """
 
     def __init__(
-        self, known: Sequence[Source] = (), files: Mapping[str, int] | None = None
+        self,
+        known: Sequence[Source] = (),
+        files: Mapping[str, int] | None = None,
+        may_quote: Quotable = any_file,
     ) -> None:
-        """Start with the texts that are known."""
+        """Start with the texts that are known; `may_quote` says of which files lines are shown."""
+        self._may_quote = may_quote
         self._known = list(known)
         self._files = dict(files or {})
         self._lines: dict[str, set[int]] = {}
@@ -98,7 +103,7 @@ class Sources:
         if index is not None and self._covers(self._known[index], frame.line):
             return _USERS
         if frame.file not in self._ranks:
-            path = os.path.realpath(frame.file)
+            path = _real(frame.file)
             inside = any(path.startswith(root + os.sep) for root in _LIBRARIES)
             if not frame.file or is_jaxs_own(frame.file) or _MACHINERY.search(path):
                 rank = _HIDDEN
@@ -112,7 +117,7 @@ class Sources:
     def is_own(self, file: str) -> bool:
         """Whether a file is one of shardnb's."""
         if file not in self._own:
-            self._own[file] = os.path.realpath(file).startswith(_OWN)
+            self._own[file] = _real(file).startswith(_OWN)
         return self._own[file]
 
     def texts(self) -> tuple[Source, ...]:
@@ -124,14 +129,22 @@ class Sources:
         lines = self._lines.get(key)
         if not lines or source.text:
             return source
+        file = key.removesuffix("#rest")
+        if not self._may_quote(file):
+            return source
         first, last = min(lines), min(max(lines), min(lines) + _EXCERPT)
-        text = linecache.getlines(key.removesuffix("#rest"))[first - 1 : last]
+        text = linecache.getlines(file)[first - 1 : last]
         return Source(source.name, "".join(text), first)
 
 
 def whole_file(file: str) -> str:
     """Give the text of a file or cell as Python knows it, "" where it is gone."""
     return "".join(linecache.getlines(file))
+
+
+def _real(file: str) -> str:
+    """Give a file's path without links; a name that no file can have as it is."""
+    return file if "\0" in file else os.path.realpath(file)
 
 
 def _short(file: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from shardnb.report.invalid_input import InvalidInput
 from shardnb.terms.collectives import kind_of
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
@@ -33,6 +34,8 @@ _FRAME_TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 # A row of such a table: `3 {file_name_id=1 function_name_id=2 line=10 ...}`.
 _NUMBERED = re.compile(r"(\d+) (.*)$")
 _PAIR = re.compile(r"(\w+)=(\d+)")
+# Python reads no number of more than 4,300 digits, and no program has one of hundreds.
+_MANY_DIGITS = re.compile(r"\d{1000,}")
 
 
 @dataclass(frozen=True)
@@ -201,35 +204,38 @@ def parse(text: str) -> Module:
     """Read the text of an HLO module; what stands before it, as in a log, is passed over.
 
     All lines may be indented as the first one is, and an instruction may stand on several lines.
-    Raises `ValueError` where the text is no HLO module, ends in the middle of one, or has an
+    Raises `InvalidInput` where the text is not an HLO module, ends in the middle of one, or has an
     instruction that cannot be read.
     """
-    lines = iter(text.splitlines())
-    first = next((line for line in lines if line.lstrip().startswith("HloModule ")), "")
+    if number := _MANY_DIGITS.search(text):
+        raise InvalidInput(f"expected HLO, got a number of {len(number[0]):,} digits")
+    lines = iter(enumerate(text.splitlines(), 1))
+    first = next((line for _, line in lines if line.lstrip().startswith("HloModule ")), "")
     header = first.strip()
     if not header.split()[1:]:
         start = text.strip()[:60]
-        raise ValueError(
-            f"this is no HLO module: it starts with {start!r}, and no line with 'HloModule NAME'"
+        raise InvalidInput(
+            f"expected an HLO module, with a line 'HloModule NAME', got a text that starts with "
+            f"{start!r}"
         )
     module = Module(header.split()[1].rstrip(","), header)
     indent = first[: len(first) - len(first.lstrip())]
-    _read(module, (line.removeprefix(indent).rstrip() for line in lines))
+    _read(module, ((number, line.removeprefix(indent).rstrip()) for number, line in lines))
     if not module.entry:
-        raise ValueError(f"the HLO of {module.name} is cut off: it has no ENTRY computation")
+        raise InvalidInput(f"the HLO of {module.name} is cut off: it has no ENTRY computation")
     return module
 
 
-def _read(module: Module, lines: Iterator[str]) -> None:
+def _read(module: Module, lines: Iterator[tuple[int, str]]) -> None:
     table: dict[int, str] | None = None
     current: _Body | None = None
-    for line in lines:
+    for number, line in lines:
         if current is not None:
             if line.startswith("}"):
                 current.close()
                 current = None
             else:
-                current.take(line)
+                current.take(number, line)
         elif opened := _COMPUTATION.match(line):
             module.computations[opened[2]] = Graph(opened[2])
             current = _Body(module.computations[opened[2]])
@@ -239,7 +245,7 @@ def _read(module: Module, lines: Iterator[str]) -> None:
         elif table is not None and (entry := _NUMBERED.match(line)):
             table[int(entry[1])] = entry[2]
     if current is not None:
-        raise ValueError(f"the HLO of {module.name} is cut off in the computation {current.name}")
+        raise InvalidInput(f"the HLO of {module.name} is cut off in the computation {current.name}")
 
 
 class _Body:
@@ -247,28 +253,29 @@ class _Body:
 
     def __init__(self, graph: Graph) -> None:
         self.name, self._body = graph.name, graph.body
-        self._line, self._is_read = "", True
+        self._first, self._lines = 0, list[str]()
 
-    def take(self, line: str) -> None:
-        instruction = _instruction(line, self.name)
-        if instruction is not None or _BEGINS.match(line):
+    def take(self, number: int, line: str) -> None:
+        if _BEGINS.match(line):
             self.close()
-            self._line, self._is_read = line, instruction is not None
+            self._first, self._lines = number, [line]
         elif line and not line.lstrip().startswith(_COMMENTS):
-            self._line = f"{self._line} {line.lstrip()}"
-            instruction = _instruction(self._line, self.name)
-            if instruction is not None and self._is_read:
-                self._body.pop()
-            self._is_read = instruction is not None
-        if instruction is not None:
-            self._body.append(instruction)
+            self._first = self._first or number
+            self._lines.append(line.lstrip())
 
     def close(self) -> None:
-        """Raise `ValueError` where the last instruction could not be read."""
-        if not self._is_read:
-            raise ValueError(
-                f"the HLO instruction {self._line.strip()[:80]!r} in {self.name} cannot be read"
+        """Read the instruction whose lines are there; raises `InvalidInput` where it is none."""
+        if not self._lines:
+            return
+        text = " ".join(self._lines)
+        instruction = _instruction(text, self.name)
+        if instruction is None:
+            raise InvalidInput(
+                f"line {self._first}, in the computation {self.name}: expected an HLO instruction, "
+                f"such as 'x = f32[8]{{0}} add(a, b)', got {text.strip()[:80]!r}"
             )
+        self._body.append(instruction)
+        self._lines = []
 
 
 def _instruction(line: str, computation: str) -> Instruction | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, wraps
 from typing import NamedTuple
 
 from shardnb.texts.opcodes import NO_OPERANDS
@@ -12,7 +13,7 @@ from shardnb.texts.opcodes import NO_OPERANDS
 # `%x`, or in dumps of passes `x`; `%x#1` is an element of a tuple in the text of TPU's compiler.
 _OPERAND = re.compile(r"%([\w.\-]+(?:#\d+)*)")
 # `f32[64,1024]`, and `f32[<=64]` where a dimension is dynamic.
-_ARRAY = re.compile(r"([a-z]\w*)\[([\d,<=]*)\]")
+_ARRAY = re.compile(r"([a-z]\w*)\[((?:(?:<=)?\d+(?:,(?:<=)?\d+)*)?)\]")
 # A reducer stands as `to_apply=%add`, branches as `branch_computations={%a, %b}`.
 _CALLED = re.compile(
     r"(calls|to_apply|body|condition|true_computation|false_computation)=%?([\w.\-]+)"
@@ -25,6 +26,9 @@ _TRIPS = re.compile(r'"known_trip_count\\?":\{\\?"n\\?":\\?"(\d+)')
 _COMMENT = re.compile(r"/\*.*?\*/")
 _NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 _FRAME = re.compile(r"stack_frame_id=(\d+)")
+
+_SHORT = 1000
+"""Characters of a text that is remembered beyond its program."""
 
 Array = tuple[str, tuple[int, ...]]
 """Element type and dimensions."""
@@ -83,12 +87,12 @@ class Instruction:
             words = _OPERAND.findall(self.operand_text)
         else:
             plain = _COMMENT.sub("", self.operand_text)
-            words = [part.split()[-1] for part in _split(plain) if part.strip()]
+            words = [part.split()[-1] for part in split(plain) if part.strip()]
         if "#" in self.operand_text:
             return tuple(map(_value, words))
         return tuple([HloValue(word) for word in words])
 
-    @property
+    @cached_property
     def arrays(self) -> tuple[Array, ...]:
         """Element types and dimensions of the result's leaves."""
         return parse_shape(self.shape)
@@ -172,8 +176,14 @@ def _value(word: str) -> HloValue:
     return HloValue(name, tuple(int(part) for part in rest if part.isdigit()))
 
 
-# As many as a model of a hundred layers has of different ones, each some hundred bytes.
-@lru_cache(1 << 14)
+def _remembered[T](read: Callable[[str], T]) -> Callable[[str], T]:
+    """Remember what is read of short texts, which programs repeat; long ones would fill memory."""
+    # As many as a model of a hundred layers has of different ones, each some hundred bytes.
+    known = lru_cache(1 << 14)(read)
+    return wraps(read)(lambda text: known(text) if len(text) <= _SHORT else read(text))
+
+
+@_remembered
 def key_of(metadata: str) -> Key:
     """Read a key out of metadata; layers that are written out repeat it."""
     name = _NAME.search(metadata)
@@ -183,7 +193,7 @@ def key_of(metadata: str) -> Key:
     return name[1], int(frame[1]) if frame else 0
 
 
-def _split(text: str) -> list[str]:
+def split(text: str) -> list[str]:
     """Split at the commas that stand in no bracket."""
     parts, depth, start = [], 0, 0
     for index, char in enumerate(text):
@@ -194,7 +204,7 @@ def _split(text: str) -> list[str]:
     return [*parts, text[start:]]
 
 
-@lru_cache(1 << 14)
+@_remembered
 def parse_shape(text: str) -> tuple[Array, ...]:
     """Read the leaves of a shape; most instructions of a program share theirs with others.
 
@@ -207,7 +217,7 @@ def parse_shape(text: str) -> tuple[Array, ...]:
     )
 
 
-@lru_cache(1 << 14)
+@_remembered
 def _dimensions(text: str) -> tuple[tuple[int, ...], ...]:
     return tuple(shape for _, shape in parse_shape(text))
 

@@ -6,6 +6,7 @@ import itertools
 import math
 import re
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -13,6 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from shardnb.report.invalid_input import InvalidInput, check_devices, place, shown_number
 from shardnb.report.model import Groups, Mesh
 from shardnb.texts.axis_factors import merged, pieces_of
 from shardnb.texts.instruction import Instruction
@@ -25,9 +27,8 @@ _AXES = re.compile(r"mesh\[([^\]]*)\]")
 _SIZE = re.compile(r"'([^']+)'=(\d+)")
 _USED = re.compile(r"'([^']+)'(?::\((\d+)\)(\d+))?")
 _DEVICE_IDS = re.compile(r"device_ids=\((.*?)\)\s*\{")
-# More than any system has: a text that does not say its devices may not take all memory either
-# (test_groups_of_more_devices_than_there_are_are_refused_unread).
-_MOST_DEVICES = 1 << 20
+# NumPy's arrays have no more.
+_MOST_DIMENSIONS = 64
 
 Positions = NDArray[np.int64]
 
@@ -38,8 +39,8 @@ Ids = Literal["device", "partition", "replica", "replica with all its partitions
 def parse_groups(text: str, devices: int) -> Groups:
     """Read `replica_groups` or `source_target_pairs` in any of their spellings.
 
-    `{}` means one group of all devices. Raises `ValueError` for another text, and for groups of
-    more devices than there are, before they are written out.
+    `{}` means one group of all devices. Raises `InvalidInput` for another text, and for groups of
+    more devices than there are, before they are written out; of one device they may be not known.
 
     >>> parse_groups("[2,4]<=[4,2]T(1,0)", 8)
     ((0, 2, 4, 6), (1, 3, 5, 7))
@@ -47,59 +48,66 @@ def parse_groups(text: str, devices: int) -> Groups:
     ((0, 1), (2, 3), (4, 5), (6, 7))
     """
     text = text.strip()
-    _check_size(text, devices)
-    if text.startswith("mesh["):
-        rows = _from_mesh(text)
-    elif match := _IOTA.fullmatch(text):
-        rows = iota(match[0]).reshape(_numbers(match[1]))
-    elif text.startswith("{"):
-        lists = [tuple(_numbers(part)) for part in _LIST.findall(text)]
-        return tuple(lists) or (tuple(range(devices)),)
-    else:
-        raise ValueError(f"{text!r} is no spelling of replica groups that is known")
+    with place(f"the replica groups {text[:80]!r}"):
+        if text.startswith("{"):
+            listed = tuple(tuple(_numbers(part)) for part in _LIST.findall(text))
+            _check(max(map(max, listed), default=0) + 1, devices)
+            return listed or (tuple(range(devices)),)
+        rows = _from_mesh(text, devices) if text.startswith("mesh[") else _from_iota(text, devices)
     return tuple(tuple(row) for row in rows.tolist())
 
 
-def _check_size(text: str, devices: int) -> None:
-    """Refuse sizes whose product is above the number of devices; of one it may be not known."""
-    named = _AXES.match(text)
+def _check(count: int, devices: int) -> None:
+    """Refuse groups of more devices than there are."""
+    if count > devices > 1:
+        there = f"at most {devices:,} devices"
+        raise InvalidInput(f"expected groups of {there}, got {shown_number(count)}")
+    check_devices(count)
+
+
+def _from_iota(text: str, devices: int) -> Positions:
     match = _IOTA.fullmatch(text)
-    sizes = [int(size) for _, size in _SIZE.findall(named[1])] if named else []
-    for listed in match.group(1, 2) if match else ():
-        sizes = max(sizes, _numbers(listed), key=math.prod)
-    most = devices if devices > 1 else _MOST_DEVICES
-    if (count := math.prod(sizes)) > most:
-        raise ValueError(
-            f"the replica groups {text[:80]!r} are of {count:,} devices, and the program is for "
-            f"{'at most ' if devices <= 1 else ''}{most:,}"
-        )
+    if match is None:
+        raise InvalidInput("expected groups such as {{0,1},{2,3}} or [2,4]<=[8]")
+    sizes = _numbers(match[1])
+    _check(max(math.prod(sizes), math.prod(_numbers(match[2]))), devices)
+    order = iota(text)
+    if math.prod(sizes) != order.size:
+        raise InvalidInput(f"expected groups of {order.size} devices, got {math.prod(sizes)}")
+    return order.reshape(sizes) if len(sizes) == 2 else order.reshape(sizes[0], -1)
 
 
 def iota(text: str) -> Positions:
-    """Read the device order of `[8]`, `[2,4]<=[4,2]T(1,0)` or `[4,2]T(1,0)`, flat."""
+    """Read the device order of `[8]`, `[2,4]<=[4,2]T(1,0)` or `[4,2]T(1,0)`, flat.
+
+    Raises `InvalidInput` for another text, and for more devices than any system has.
+    """
     dims, _, rest = text.partition("<=")
     match = re.fullmatch(r"\[([\d,]+)\](?:T\(([\d,]+)\))?", rest or dims)
-    if match is None:
-        raise ValueError(f"{text!r} is no device order")
-    sizes = _numbers(match[1])
-    grid = np.arange(math.prod(sizes)).reshape(sizes)
-    return (grid.transpose(_numbers(match[2])) if match[2] else grid).reshape(-1)
+    sizes = _numbers(match[1]) if match else []
+    order = _numbers(match[2]) if match and match[2] else list(range(len(sizes)))
+    if not sizes or sorted(order) != list(range(len(sizes))) or len(sizes) > _MOST_DIMENSIONS:
+        raise InvalidInput(f"expected an order of devices such as [4,2]T(1,0), got {text[:80]!r}")
+    check_devices(math.prod(sizes))
+    return np.arange(math.prod(sizes)).reshape(sizes).transpose(order).reshape(-1)
 
 
 def _numbers(text: str) -> list[int]:
     return [int(part) for part in text.replace(" ", "").split(",") if part]
 
 
-def _from_mesh(text: str) -> Positions:
+def _from_mesh(text: str, devices: int) -> Positions:
     """Read axes of a mesh of the compiler's own, such as `mesh['a'=8] {'a':(4)2}`."""
-    declared = _AXES.match(text)
-    used = text[text.rindex("{") :]
-    if declared is None:
-        raise ValueError(f"{text!r} is no mesh")
-    sizes = {name: int(size) for name, size in _SIZE.findall(declared[1])}
+    declared, used = _AXES.match(text), text[text.rindex("{") :] if "{" in text else ""
+    sizes = {name: int(size) for name, size in _SIZE.findall(declared[1])} if declared else {}
+    if not sizes:
+        raise InvalidInput("expected a mesh such as mesh['a'=4,'b'=2] {'b'}")
     total = math.prod(sizes.values())
+    _check(total, devices)
     ids = _DEVICE_IDS.search(text)
     grid = iota(ids[1]) if ids else np.arange(total)
+    if grid.size != total:
+        raise InvalidInput(f"expected the ids of {total} devices, got {grid.size}")
     cut, picked = _cut(sizes, _USED.findall(used))
     grid = grid.reshape(cut)
     rest = [dim for dim in range(len(cut)) if dim not in picked]
@@ -110,21 +118,26 @@ def _from_mesh(text: str) -> Positions:
 def _cut(sizes: dict[str, int], used: list[tuple[str, str, str]]) -> tuple[list[int], list[int]]:
     """Cut each axis where a part of it is used; give the sizes, and the places of the parts."""
     points: dict[str, set[int]] = {name: {1, size} for name, size in sizes.items()}
-    for name, before, part in used:
-        if before:
-            points[name] |= {int(before), int(before) * int(part)}
+    for axis in used:
+        check_axis(axis, sizes)
+        if axis[1]:
+            points[axis[0]] |= {int(axis[1]), int(axis[1]) * int(axis[2])}
     cut: list[int] = []
-    place: dict[tuple[str, int], int] = {}
+    places: dict[tuple[str, int], int] = {}
     for name, size in sizes.items():
         steps = sorted(points[name]) if size > 1 else [1, 1]
         for low, high in itertools.pairwise(steps):
-            place[name, low] = len(cut)
+            if high % low:
+                raise InvalidInput(f"expected parts of the axis {name!r} that divide each other")
+            places[name, low] = len(cut)
             cut.append(high // low)
+    if len(cut) > _MOST_DIMENSIONS:
+        raise InvalidInput(f"expected at most {_MOST_DIMENSIONS} parts of axes, got {len(cut)}")
     picked: list[int] = []
     for name, before, part in used:
         low = int(before or 1)
         end = low * int(part) if before else sizes[name]
-        picked += [p for (axis, at), p in place.items() if axis == name and low <= at < end]
+        picked += [p for (axis, at), p in places.items() if axis == name and low <= at < end]
     return cut, list(dict.fromkeys(picked))
 
 
@@ -140,6 +153,16 @@ def ids_of(instruction: Instruction) -> Ids:
         return "partition"
     of_devices = instruction.attribute("use_global_device_ids") == "true"
     return "device" if of_devices else "replica with all its partitions"
+
+
+def check_axis(axis: tuple[str, str, str], sizes: Mapping[str, int]) -> None:
+    """Raise `InvalidInput` for an axis, or a part of one, that a mesh does not have."""
+    name, before, part = axis
+    if name not in sizes:
+        raise InvalidInput(f"expected one of the axes {', '.join(sizes)}, got {name!r}")
+    cut = int(before) * int(part) if before else 1
+    if cut == 0 or sizes[name] % cut:
+        raise InvalidInput(f"expected a part of {name}={sizes[name]}, got {name}:({before}){part}")
 
 
 @dataclass
@@ -175,6 +198,8 @@ class AxisFinder:
             if slices:
                 groups = tuple(tuple(row[at] for at in group) for row in slices for group in groups)
             self._parsed[key] = groups
+            if permute and any(len(pair) != 2 for pair in groups):
+                raise InvalidInput(f"expected pairs of a source and a target, got {text[:80]!r}")
         return self._parsed[key]
 
     def _of_replicas(self, text: str, ids: Ids) -> Groups:
@@ -228,7 +253,7 @@ class AxisFinder:
         sizes = {name: int(size) for name, size in _SIZE.findall(declared[1] if declared else "")}
         if not sizes or sizes != self.mesh.shape:
             return ()
-        used = (name for name, _, _ in _USED.findall(text[text.rindex("{") :]))
+        used = (name for name, _, _ in _USED.findall(text[text.rfind("{") :]))
         return tuple(name for name in used if sizes.get(name) == 1)
 
     def _pairs(self, pairs: Groups) -> tuple[str, ...] | None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from shardnb.report.invalid_input import InvalidInput, check_devices, place
 from shardnb.report.model import Mesh, Spec
 from shardnb.texts.axis_factors import merged, pieces_of
-from shardnb.texts.replica_groups import Positions, iota
+from shardnb.texts.replica_groups import Positions, check_axis, iota
 
 # The notation with the names of axes, `{mesh['data'=4,'model'=2], [{'data'}, {'model':(1)2}]}`,
 # where `device_ids` is there if the devices are in another order than the mesh's.
@@ -20,6 +21,8 @@ _AXIS = re.compile(r"'([^']+)'(?::\((\d+)\)(\d+))?")
 # The one with tiles, `{devices=[2,1,4]<=[4,2]T(1,0) last_tile_dims={manual, replicated}}`, or
 # with a list of devices where no order of an iota gives them: `{devices=[2,1]1,0}`.
 _TILES = re.compile(r"devices=\[([\d,]+)\](<=\[[\d,]+\](?:T\([\d,]+\))?|[\d,]+)")
+_DIMENSIONS = re.compile(r"\[(.*)\]", re.DOTALL)
+_DIM = re.compile(r"\{([^{}]*)\}")
 _LAST = re.compile(r"last_tile_dims=\{([^}]*)\}")
 _UNREDUCED = re.compile(r"unreduced=\{([^}]*)\}")
 
@@ -82,6 +85,10 @@ class LayoutReader:
         return self._known[key]
 
     def _read(self, text: str, rank: int) -> Layout:
+        with place(f"the sharding {text[:80]!r}"):
+            return self._read_checked(text, rank)
+
+    def _read_checked(self, text: str, rank: int) -> Layout:
         if "[{" in text or re.search(r"\], \[", text):
             return self._named(text, rank)
         if match := _TILES.search(text):
@@ -100,10 +107,14 @@ class LayoutReader:
         if declared is None:
             return Layout((1,) * rank, None)
         sizes = {name: int(size) for name, size in _SIZE.findall(declared[1])}
-        rest = text[declared.end() :]
-        spec_text = rest[rest.index("[") + 1 : rest.rindex("]")]
-        dims = [_AXIS.findall(dim) for dim in re.findall(r"\{([^{}]*)\}", spec_text)]
+        check_devices(math.prod(sizes.values()))
+        stated = _DIMENSIONS.search(text, declared.end())
+        dims = [_AXIS.findall(dim) for dim in _DIM.findall(stated[1] if stated else "")]
+        for axis in (axis for dim in dims for axis in dim):
+            check_axis(axis, sizes)
         dims += [[]] * (rank - len(dims))
+        if len(dims) != rank:
+            raise InvalidInput(f"expected a sharding of {rank} dimensions, got {len(dims)}")
         tiles = tuple(math.prod(_size(axis, sizes) for axis in dim) for dim in dims)
         if declared[2] is None and sizes == self.mesh.shape:
             spec: Spec | None = tuple(
@@ -111,24 +122,30 @@ class LayoutReader:
                 for dim in dims
             )
         else:
-            order = iota(declared[2]) if declared[2] else np.arange(math.prod(sizes.values()))
+            devices = math.prod(sizes.values())
+            order = iota(declared[2]) if declared[2] else np.arange(devices)
+            if order.size != devices:
+                raise InvalidInput(f"expected the ids of {devices} devices, got {order.size}")
             spec = self._spec([_index(dim, sizes, order) for dim in dims], tiles)
         return Layout(tiles, spec, unreduced=self._unreduced(text))
 
     def _tiled(self, text: str, match: re.Match[str], rank: int) -> Layout:
         """Read `{devices=[2,1,4]<=[4,2]T(1,0) last_tile_dim_replicate}`."""
-        dims = [int(size) for size in match[1].split(",")]
+        dims = [int(size) for size in match[1].split(",") if size]
+        check_devices(math.prod(dims))
         order = match[2]
         devices = (
             iota(order[2:])
             if order.startswith("<=")
             else np.array([int(device) for device in order.split(",") if device])
         )
-        if devices.size != math.prod(dims):
-            return Layout((1,) * rank, None)
-        place = np.empty(devices.size, dtype=np.int64)
-        place[devices] = np.arange(devices.size)
-        coordinates = np.unravel_index(place, dims)
+        if sorted(devices.tolist()) != list(range(math.prod(dims))) or len(dims) < rank:
+            raise InvalidInput(
+                f"expected a sharding of {rank} dimensions with each device once, got {text[:80]!r}"
+            )
+        where = np.empty(devices.size, dtype=np.int64)
+        where[devices] = np.arange(devices.size)
+        coordinates = np.unravel_index(where, dims)
         tiles = tuple(dims[:rank])
         last = _LAST.search(text)
         manual = bool(last and "manual" in last[1]) and math.prod(tiles) == 1

@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
+from shardnb.report.printable import clean as clean  # noqa: PLC0414 - a part of this vocabulary
+
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _WIDTH = 100  # characters of a line of text
 
@@ -109,18 +111,6 @@ def listed(values: Sequence[str]) -> str:
     ('x', 'x and y', 'x, y and z')
     """
     return " and ".join(filter(None, (", ".join(values[:-1]), *values[-1:])))
-
-
-def clean(text: str) -> str:
-    r"""Make a text of unknown origin safe to print: control characters become visible.
-
-    >>> clean("a\x1b[31mb\nc\u202e")
-    'a\\x1b[31mb\\nc\\u202e'
-    """
-    if text.isprintable():
-        return text
-    chars = text.expandtabs(4).replace("\xa0", " ")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in chars)
 
 
 def clean_lines(text: str) -> str:

@@ -16,13 +16,13 @@ from shardnb.views.grids import grid
 from shardnb.views.layout import Bounds
 from shardnb.views.markup import (
     FAINT,
-    PAGE,
     block,
     cell,
     chip,
     code,
     details,
     escaped,
+    fragment,
     line_number,
     mono,
     row,
@@ -107,7 +107,7 @@ def _fragment(report: Report, texts: str = "") -> str:
         values = _table(content.values)
         why = "".join(block(text(reason)) for reason in content.reasons)
         parts.append(_folded(content.values.label, values + why, content.values.summary))
-    return tag("div", "".join((*parts, texts)), PAGE)
+    return fragment("".join((*parts, texts)))
 
 
 def _faint(sentence: str) -> str:

@@ -24,6 +24,14 @@ def tag(name: str, body: str, style: str = "", **attributes: str) -> str:
     return f"<{name}{written}>{body}</{name}>"
 
 
+def fragment(body: str) -> str:
+    """Wrap HTML that a notebook shows as an output.
+
+    Of a name with dollars, MathJax would make a formula, which may be a link that runs a script.
+    """
+    return tag("div", body, PAGE, **{"class": "tex2jax_ignore mathjax_ignore"})
+
+
 def text(value: str) -> str:
     """Escape a text for a body."""
     return escape(value, quote=False)

@@ -13,7 +13,7 @@ from shardnb.views import markup, palette
 from shardnb.views.formatting import clean, clean_lines, columns, dims, wrapped
 from shardnb.views.grids import grid
 from shardnb.views.layout import Bounds
-from shardnb.views.markup import FAINT, MONO, PAGE, escaped, tag
+from shardnb.views.markup import FAINT, MONO, escaped, fragment, tag
 from shardnb.views.picture import value_picture
 
 # A cell of so many characters stays on one line.
@@ -39,7 +39,7 @@ def text(blocks: Iterable[Block]) -> str:
 
 def html(blocks: Iterable[Block]) -> str:
     """Write a page as an HTML fragment: tables, details and inline styles only."""
-    return tag("div", "".join(block.html() for block in blocks), PAGE)
+    return fragment("".join(block.html() for block in blocks))
 
 
 @dataclass(frozen=True)

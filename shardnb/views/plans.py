@@ -88,7 +88,7 @@ def html(plans: Plans) -> str:
     notes = "".join(markup.block(markup.text(note), markup.FAINT) for note in _notes(plans))
     body = markup.block(markup.tag("b", markup.text(_summary(plans))))
     table = markup.table(rows) if plans.plans else ""
-    return markup.tag("div", body + table + notes, markup.PAGE)
+    return markup.fragment(body + table + notes)
 
 
 def draw(plans: Plans) -> Figure:

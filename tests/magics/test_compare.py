@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.needs import needs_libtpu
+
 
 @pytest.fixture
 def cell(run):
@@ -83,3 +85,34 @@ def test_two_different_types_are_needed(cell, modes):
 def test_a_call_is_compared_too(cell):
     cell("def f(x, W): return jnp.tanh(x @ W)")
     assert "auto | explicit" in text(cell("%shard f(x, W) --compare auto,explicit x=P('data')"))
+
+
+SENDING = "x=P('model', 'data') W=P()"
+
+
+def test_what_is_forbidden_is_forbidden_here_too(cell, ip):
+    shown = cell(
+        f"%%shard {SENDING} --compare auto,manual --forbid all-reduce,all-gather\ny = x @ W",
+        fails=True,
+    )
+    assert "--forbid all-reduce,all-gather" in str(shown.result.error_in_exec)
+    assert "y" not in ip.user_ns
+
+
+@needs_libtpu
+def test_for_devices_that_are_not_there_nothing_runs_and_no_error_is_raised(cell, ip):
+    shown = cell("%%shard x=P('data') --on v5e:2x4 --compare auto,explicit\ny = x @ W")
+    assert "identical" in text(shown)
+    assert "y" not in ip.user_ns
+
+
+@pytest.mark.parametrize("name", ["x", "y", "h"])
+def test_a_report_is_not_saved_over_a_name_of_the_cell(cell, ip, name):
+    shown = cell(f"%%shard x=P('data') --save {name}\nh = x @ W\ny = h", fails=True)
+    assert f"--save {name} would replace {name}" in shown.err + str(shown.result.error_in_exec)
+    assert ip.user_ns["x"].shape == (16, 8)
+
+
+def test_an_option_without_a_call_is_refused(cell):
+    shown = cell("%shard --forbid inferred", fails=True)
+    assert "--forbid needs a call" in shown.err + str(shown.result.error_in_exec)

@@ -149,3 +149,23 @@ def test_a_mesh_with_blanks_is_the_first_of_a_line_without_specs():
 )
 def test_an_error_names_the_thing_and_the_form(line, says):
     assert says in message(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--watch --no-run",
+        "--watch --fix",
+        "--check --watch",
+        "--compare auto,explicit --watch",
+        "--no-run --check",
+        "--compare auto,explicit --check",
+        "--fix --compare auto,explicit",
+    ],
+)
+def test_options_that_cannot_act_together_are_refused(line):
+    assert "cannot be combined with" in message(line)
+
+
+def test_a_keyword_is_no_name_of_a_report():
+    assert "'class' is not a Python name" in message("--save class")

@@ -65,5 +65,5 @@ def test_sizes():
     assert size_in_bytes("s4", (3,)) == 2
     assert size_in_bytes("pred", (8,)) == 8
     assert bits("key<fry>") == jax.random.key(0).dtype.itemsize * 8
-    with pytest.raises(ValueError, match="not an HLO element type"):
+    with pytest.raises(ValueError, match="expected an HLO element type"):
         bits("text")

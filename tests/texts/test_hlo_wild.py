@@ -338,14 +338,14 @@ def test_who_made_a_collective_as_far_as_the_text_tells(attributes, made):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("no_such_file.txt", "neither a file nor the text"),
-        ("HloModule", "no HLO module"),
+        ("no_such_file.txt", "there is no such file, and it is not the text"),
+        ("HloModule", "expected an HLO module"),
         (OLD[:-20], "cut off"),
         ("module @jit_f {\n}\n", "no main function"),
     ],
 )
 def test_what_is_no_dump_is_refused(text, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(sn.InvalidInput, match=message):
         sn.explain_hlo(text)
 
 

@@ -52,7 +52,7 @@ def test_no_groups_mean_all_devices():
 
 
 def test_an_unknown_spelling_is_refused():
-    with pytest.raises(ValueError, match="no spelling of replica groups"):
+    with pytest.raises(ValueError, match="expected groups such as"):
         parse_groups("all of them", 4)
 
 
@@ -139,9 +139,15 @@ def test_an_axis_of_one_device_is_not_guessed(text):
         "mesh['a'=100000,'b'=10000] {'b'}",
     ],
 )
-@pytest.mark.parametrize(("devices", "message"), [(4, "is for 4"), (1, "at most 1,048,576")])
+@pytest.mark.parametrize(
+    ("devices", "message"),
+    [
+        (4, "expected groups of at most 4 devices, got 1,000,000,000"),
+        (1, "expected 1 to 262,144 devices, got 1,000,000,000"),
+    ],
+)
 def test_groups_of_more_devices_than_there_are_are_refused_unread(text, devices, message):
-    with pytest.raises(ValueError, match=rf"are of 1,000,000,000 devices, .*{message}"):
+    with pytest.raises(ValueError, match=rf"{message}"):
         parse_groups(text, devices)
 
 

@@ -55,7 +55,7 @@ def any_report(request):
 def test_a_fragment_has_only_what_notebooks_keep(any_report):
     reader = read(html.render(any_report))
     assert set(reader.tags) <= ALLOWED
-    assert set(reader.attributes) <= {"style", "title", "colspan", "rowspan", "open"}
+    assert set(reader.attributes) <= {"class", "style", "title", "colspan", "rowspan", "open"}
 
 
 def test_a_fragment_is_small(any_report):
