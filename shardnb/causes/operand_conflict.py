@@ -20,9 +20,9 @@ from shardnb.texts.shardings import Layout
 from shardnb.texts.shardy_attributes import Rule
 
 _SUMMED = {
-    "convolution": "its contracting dim",
-    "dot": "its contracting dim",
-    "gather": "the dim that the indices pick from",
+    "convolution": "its contracting dimension",
+    "dot": "its contracting dimension",
+    "gather": "the dimension that the indices pick from",
 }
 """What a dimension is that is in no result, by the operation that takes it."""
 

@@ -22,6 +22,12 @@ _COMBINES = {
 }
 """What a called reduction does, by the opcode that combines two values."""
 
+_SUMS = ("conv", "dot", "einsum", "reduce_sum", "scatter-add", "scatter_add")
+"""How the names of operations begin that sum; another reduction may take a maximum."""
+
+_MOVED = {"all-gather": "gathered", "collective-permute": "sent on"}
+"""What becomes of the value that is moved; by another kind it is resharded."""
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -92,8 +98,8 @@ def detail_of(verdict: Verdict, facts: Facts) -> str | None:
         it = "the loop's carry" if verdict.detail == "loop carry" else "it"
         value = facts.stated if other else it
         spec = verdict.stated.spec
-        spec_of = f" {spec_text(spec)}" if spec is not None else " sharded otherwise"
-        return f"{value} must be{spec_of}, because of {verdict.stated.by}"
+        spec_of = spec_text(spec) if spec is not None else "sharded differently"
+        return f"{value} must be {spec_of}, because of {verdict.stated.by}"
     if verdict.reason != "uneven":
         return DETAILS[verdict.detail].prose if verdict.detail else None
     if verdict.uneven is None:
@@ -114,24 +120,25 @@ class _Because:
 
     def text(self, reason: Reason) -> str:
         if self.verdict.detail == "on one device":
-            return f"one device only holds it, and {self._consumer} runs on all of them"
+            return f"only one device holds it, but {self._consumer} runs on all of them"
         if self.verdict.detail == "in blocks":
-            return f"{self._consumer} is computed in steps on blocks, which other devices hold"
+            return f"{self._consumer} is computed in steps, on blocks that other devices hold"
         match reason:
             case "unknown":
                 return REASONS[reason].clause
             case "partial-sum":
                 return self._partial_sum()
             case "conflict":
-                then = self._conflict()
+                so = "" if self.facts.met_by else f", so it is {self._moved}"
+                then = f"but {self._conflict()}{so}"
             case "output-spec" | "uneven":
                 then = f"but {detail_of(self.verdict, self.facts)}"
             case "whole-axis":
                 then = self._whole()
             case "reshape":
-                then = "which does not fit the dimensions that a reshape joins or cuts"
+                then = "and a reshape joins or splits dimensions across its shard boundaries"
             case "halo":
-                then = f"{self._consumer} takes elements that other devices hold"
+                then = f"but {self._consumer} reads elements that other devices hold"
             case _:
                 assert_never(reason)
         return f"{self._lies()}, {then}"
@@ -139,6 +146,10 @@ class _Because:
     @property
     def _consumer(self) -> str:
         return self.facts.consumer or "its consumer"
+
+    @property
+    def _moved(self) -> str:
+        return _MOVED.get(self.collective.kind, "resharded")
 
     @property
     def _over(self) -> str:
@@ -168,12 +179,15 @@ class _Because:
         what = self.facts.consumer or "the operation"
         if what.startswith("the program"):
             return f"each device along {self._over} holds a part of the result"
-        return f"{what} reduces over what is split over {self._over}, each device its part"
+        sums = what.startswith(_SUMS)
+        does, partial = ("sums", "sum") if sums else ("reduces", "result")
+        reduced = f"a dimension sharded over {self._over}"
+        return f"{what} {does} over {reduced}, so each device has only a partial {partial}"
 
     def _lies(self) -> str:
         dims = self._dims()
         what = self.facts.producer or "the value"
-        return f"{what} is split over {self._split_over}{f' on {dims}' if dims else ''}"
+        return f"{what} is sharded over {self._split_over}{f' on {dims}' if dims else ''}"
 
     def _dims(self) -> str:
         dims = self.verdict.dims
@@ -181,41 +195,39 @@ class _Because:
 
     def _whole(self) -> str:
         if self.verdict.detail == "no split form":
-            return f"the partitioner has no split form of {self._consumer} here"
+            return f"but the partitioner cannot keep {self._consumer} sharded here"
         if self.verdict.full and self.verdict.full != self.verdict.dims:
-            return (
-                f"because {self._consumer} needs {_dims(self.verdict.full)} in full on each device"
-            )
-        return f"{self._consumer} needs all of it"
+            return f"but {self._consumer} needs {_dims(self.verdict.full)} in full on each device"
+        return f"but {self._consumer} needs it in full on each device"
 
     def _conflict(self) -> str:
         other = self.facts.other or "what it meets"
-        returned = f"it in another placement{self._needed()}"
+        returned = f"it with another sharding{self._needed()}"
         if self.facts.consumer and self.facts.consumer not in (LOOP_CARRY, THE_RESULT, "while"):
-            returned = "what is computed from it in another sharding"
+            returned = "what is computed from it with another sharding"
         later = f", which the result meets in {self.facts.met_by}" if self.facts.met_by else ""
         also = self._also_split_by
-        splits = "split" if len(also) > 1 else "splits"
+        shards = "shard" if len(also) > 1 else "shards"
         axes = " and ".join(also) or "the devices"
         match self.verdict.detail:
             case "two dimensions":
-                return f"{axes} also {splits} another dimension of {other}{later}"
+                return f"{axes} also {shards} another dimension of {other}{later}"
             case "operands disagree":
                 return f"{other} {self._state()}{later}"
             case "elsewhere":
-                return f"the result lies elsewhere{self._needed()}"
+                return f"the result has another sharding{self._needed()}"
             case "loop carry":
                 return f"the loop carries {returned}"
             case "branches":
                 return f"the branches return {returned}"
             case _:
-                return "another placement is wanted"
+                return "another sharding is needed"
 
     def _state(self) -> str:
         spec = self.facts.other_spec
         if spec is None:
-            return "lies otherwise"
-        return f"lies as {spec_text(spec)}" if any(spec) else "is whole"
+            return "is sharded differently"
+        return f"is sharded as {spec_text(spec)}" if any(spec) else "is replicated"
 
     def _needed(self) -> str:
         needed = self.verdict.needed
@@ -223,7 +235,8 @@ class _Because:
 
 
 def _dims(numbers: tuple[int, ...]) -> str:
-    return f"dim {' and '.join(map(str, numbers))}"
+    noun = "dimension" if len(numbers) == 1 else "dimensions"
+    return f"{noun} {' and '.join(map(str, numbers))}"
 
 
 def _name(axis: str) -> str:

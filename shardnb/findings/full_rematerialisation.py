@@ -22,8 +22,8 @@ def find(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(
             "full rematerialisation",
             f"{one.producer or 'a value'} goes from {spec_text(one.producer_spec)} to "
-            f"{spec_text(one.needed_spec)}, and the compiler found no better way than to make it "
-            f"whole on each device first{times}",
+            f"{spec_text(one.needed_spec)}, and the compiler found no better way than to gather "
+            f"it in full on each device first{times}",
             location=location_of(one),
             collectives=tuple(member.id for member in members),
             values=tuple(_both_ends(one, evidence.mesh)),

@@ -1703,14 +1703,14 @@ function outline(pen, drawn, place) {
 }
 
 // src/view/mesh.ts
-var BOX = { width: 316, height: 250 };
+var BOXES = { collective: { width: 316, height: 250 }, value: { width: 222, height: 208 } };
 var LISTED2 = 8;
 var MeshPanel = class {
   /** `shows` says what is drawn on it: the collective that is told, or the array pointed at. */
   constructor({ mesh }, store, shows) {
     this.shows = shows;
     this._mesh = mesh;
-    this._tiles = new Tiles(BOX, (device) => store.set({ device }));
+    this._tiles = new Tiles(BOXES[shows], (device) => store.set({ device }));
     this.element = h("div", { class: "mesh" }, this._title, this._tiles.element, this._caption);
     this._draw(store.focus);
     store.subscribe((focus, changed) => {
@@ -1792,7 +1792,7 @@ function members(collective, ids) {
 }
 
 // src/view/arrays.ts
-var BOX2 = { width: 222, height: 208 };
+var BOX = { width: 204, height: 208 };
 var CARDS = 8;
 function arrays(report, store, shown = ["inputs", "outputs"]) {
   const { said } = report;
@@ -1902,7 +1902,7 @@ var Card = class {
     this._tiles.say(texts.filter(Boolean).join("; "));
   }
   _layout;
-  _tiles = new Tiles(BOX2, (block) => this._point(block));
+  _tiles = new Tiles(BOX, (block) => this._point(block));
   _painted = false;
   /** Whether the pointer is inside: its block is marked then, whichever device is looked at. */
   _inside = false;

@@ -128,17 +128,17 @@ def _detail(name: Detail) -> Term[Detail]:
         case "operands disagree":
             return Term(name, "operands disagree")
         case "two dimensions":
-            return Term(name, "one axis is wanted by two dimensions")
+            return Term(name, "one mesh axis shards two dimensions")
         case "elsewhere":
-            return Term(name, "the result must be elsewhere")
+            return Term(name, "the result has another sharding")
         case "loop carry":
-            return Term(name, "the loop carries it in another placement")
+            return Term(name, "the loop carries it with another sharding")
         case "branches":
-            return Term(name, "the branches return it in another placement")
+            return Term(name, "the branches return it with another sharding")
         case "no split form":
-            return Term(name, "no split form of this operation")
+            return Term(name, "no sharded implementation of this operation")
         case "on one device":
-            return Term(name, "one device only holds it")
+            return Term(name, "only one device holds it")
         case "in blocks":
             return Term(name, "the compiler computes it in steps on blocks")
 

@@ -17,7 +17,7 @@ from shardnb.report.types import (
     SpecProblem,
     TypedProgram,
 )
-from shardnb.views import page, text, typed
+from shardnb.views import page, typed
 from shardnb.views.code import CodePart, parts_of
 from shardnb.views.content import mesh_text
 from shardnb.views.formatting import count, dims, size
@@ -33,6 +33,7 @@ from shardnb.views.page import (
     Say,
     Table,
 )
+from shardnb.views.verdict import verdict
 
 # Inputs, and outputs, of each program that are drawn side by side.
 _DRAWN = 4
@@ -95,7 +96,7 @@ def _(report: ErrorReport) -> Iterator[Block]:
         yield Table(("edit", "collectives", "sends", ""), rows, code=(0,))
     if [problem.message for problem in report.problems] != [report.sentence]:
         yield from _problems(report.problems, report.sources)
-    yield Folded(f"{report.error}, in JAX's own words", report.message)
+    yield Folded(f"{report.error}, JAX's message", report.message)
 
 
 def _place(place: Location | None, sources: tuple[Source, ...], expression: str) -> Iterator[Block]:
@@ -126,8 +127,8 @@ _VERDICT = {True: "ok", False: "refused", None: "not reached"}
 
 @_page.register
 def _(check: ShardMapCheck) -> Iterator[Block]:
-    verdict = "accepted by JAX" if check.accepted else f"refused by JAX, {check.error}"
-    yield Lead(f"shard_map {verdict}", mesh_text(check.mesh))
+    answer = "accepted by JAX" if check.accepted else f"refused by JAX, {check.error}"
+    yield Lead(f"shard_map {answer}", mesh_text(check.mesh))
     steps = []
     for step in check.steps:
         not_made = step.passed is None and step.message
@@ -135,7 +136,7 @@ def _(check: ShardMapCheck) -> Iterator[Block]:
         steps.append((step.name, passed, step.message))
     yield Table(("check", "", ""), tuple(steps))
     shards = [("in", shard) for shard in check.inputs] + [("out", shard) for shard in check.outputs]
-    head = ("", "name", "spec", "whole", "on one device", "varies over")
+    head = ("", "name", "spec", "global", "per device", "varies over")
     yield Table(head, tuple(_shard(kind, shard) for kind, shard in shards), code=(1, 2))
     for missing in check.missing:
         collective = missing.collective or "a collective"
@@ -151,11 +152,11 @@ def _(check: ShardMapCheck) -> Iterator[Block]:
         yield Lead("The body, line by line")
         yield from typed.page(check.lines, check.sources)
     if check.report is not None:
-        yield Say(text.render(check.report, "brief").rpartition("\n")[2])
+        yield Say(" ".join(verdict(check.report)))
     if check.message and check.explained is None:
-        yield Folded(f"{check.error}, in JAX's own words", check.message)
+        yield Folded(f"{check.error}, JAX's message", check.message)
     if check.region:
-        yield Folded("what it lowers to", check.region)
+        yield Folded("the module that it lowers to", check.region)
 
 
 def _shard(kind: str, shard: Shard) -> tuple[str, ...]:
@@ -172,16 +173,16 @@ def _shard(kind: str, shard: Shard) -> tuple[str, ...]:
 def _(plan: ExplicitPlan) -> Iterator[Block]:
     number = count(len(plan.annotations), "annotation")
     if plan.unresolved is not None:
-        lead = f"{number} found, and one place is left that nothing helped"
+        lead = f"{number} found; one place is not resolved"
     elif not plan.annotations:
-        lead = "Explicit axes accept it as it is"
+        lead = "It compiles on Explicit axes as it is"
     else:
         same = "the same collectives as" if plan.same_collectives else "other collectives than"
-        lead = f"{number} for Explicit axes; with them it compiles to {same} with Auto ones"
+        lead = f"{number} for Explicit axes; with them it compiles to {same} with Auto axes"
     yield Lead(lead)
     listed = []
     for annotation in plan.annotations:
-        source = "as Auto chose" if annotation.from_auto else "sends least"
+        source = "as Auto chooses" if annotation.from_auto else "sends least"
         line = annotation.location.line if annotation.location else None
         beside = ((f"write: {annotation.after}", source),)
         listed.append(ListedLine(line, annotation.before, beside))
@@ -202,7 +203,7 @@ def _(comparison: Comparison) -> Iterator[Block]:
     columns = comparison.columns
     yield Lead(" | ".join(column.name for column in columns))
     rows = tuple(_summary(column) for column in columns)
-    yield Table(("axes", "collectives", "sends", "memory a device"), rows)
+    yield Table(("axes", "collectives", "sends", "memory per device"), rows)
     pairs = [(diff, f"{diff.left} and {diff.right}") for diff in comparison.diffs]
     yield from (Say(f"{pair}: {diff.sentence}.") for diff, pair in pairs)
     for diff, pair in pairs:
@@ -251,14 +252,14 @@ def _beside(reports: list[tuple[str, Report]]) -> Block:
 
 
 def _arrays(reports: list[tuple[str, Report]]) -> Iterator[Block]:
-    """Draw the arrays of each program, or once where they lie alike in all."""
+    """Draw the arrays of each program, or once if all have the same shardings."""
     drawn, placements = [], []
     for name, report in reports:
         values = (*report.inputs[:_DRAWN], *report.outputs[:_DRAWN])
         drawn.append((name, Drawn(tuple((value, report.mesh) for value in values))))
         placements.append([(v.name, v.shape, v.spec, v.unreduced) for v in values])
     if all(placed == placements[0] for placed in placements):
-        yield Say("The inputs and outputs lie alike in all of them.")
+        yield Say("All of them have the same input and output shardings.")
         yield drawn[0][1]
     else:
         yield Columns(tuple((name, (arrays,)) for name, arrays in drawn))

@@ -53,7 +53,8 @@ def copies(value: Value, mesh: Mesh) -> str:
         return "" if counts == (1,) else f"x{' or x'.join(map(str, counts))} copies"
     own = math.prod(mesh.shape[axis] for axis in _own(value))
     number = mesh.size // (math.prod(grid_of(value, mesh)) * own)
-    return f"x{number} copies over {', '.join(_free(value, mesh))}" if number > 1 else ""
+    axes = ", ".join(_free(value, mesh))
+    return f"replicated over {axes} (x{number})" if number > 1 else ""
 
 
 def _own(value: Value) -> tuple[str, ...]:

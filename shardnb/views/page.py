@@ -175,7 +175,7 @@ class Drawn(Block):
     @override
     def lines(self) -> Iterator[str]:
         rows = tuple(
-            (value.name, type_text(value), f"{dims(value.shard_shape)} a device")
+            (value.name, type_text(value), f"{dims(value.shard_shape)} per device")
             for value, _ in self.values
         )
         yield from Table((), rows).lines()

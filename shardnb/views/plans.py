@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def text(plans: Plans) -> str:
-    """Write plans for a terminal: a row for each, with what it splits below."""
+    """Write plans for a terminal: a row for each, with what it shards below."""
     heads, *rows = columns(_table(plans))
     lines = [_summary(plans), *(["", heads] if rows else [])]
     for plan, row in zip(plans.plans, rows, strict=True):
@@ -26,9 +26,9 @@ def text(plans: Plans) -> str:
 
 
 def _summary(plans: Plans) -> str:
-    limit = f" in {size(plans.limit)} a device" if plans.limit is not None else ""
+    limit = f" in {size(plans.limit)} per device" if plans.limit is not None else ""
     found = count(len(plans.plans), "plan")
-    looked = f"{plans.looked:,} placements estimated, {plans.compiled:,} compiled"
+    looked = f"{plans.looked:,} shardings estimated, {plans.compiled:,} compiled"
     return clean(f"{found} for {plans.title}{limit}; {looked}")
 
 
@@ -49,7 +49,7 @@ def _table(plans: Plans) -> list[list[str]]:
                 "not known" if plan.seconds is None else seconds(plan.seconds),
                 f"{plan.flops / least:.1f}x" if plan.flops and least else "not known",
                 clean(" x ".join(f"{axis.name}={axis.size}" for axis in plan.mesh.axes)),
-                clean(sent or "no communication"),
+                clean(sent or "none"),
             ]
         )
     shown = {**dict.fromkeys(heads, True), "time": timed, "mesh": meshes}
@@ -57,29 +57,29 @@ def _table(plans: Plans) -> list[list[str]]:
 
 
 def _split(plan: Plan) -> list[str]:
-    """Say what a plan splits, one line for each pattern; the rest lies whole on each device."""
+    """Say what a plan shards, one line for each pattern; the rest is replicated."""
     split = {name: spec for name, spec in plan.specs.items() if any(spec)}
     width = max(map(len, split), default=0)
     lines = [clean(f"{name:<{width}}  {spec_text(spec)}") for name, spec in split.items()]
     whole = len(plan.specs) - len(split)
-    return [*lines, *([f"{count(whole, 'pattern')} not split"] if whole else [])]
+    return [*lines, *([f"{count(whole, 'pattern')} replicated"] if whole else [])]
 
 
 def _notes(plans: Plans) -> Iterator[str]:
     yield from map(clean, plans.notes)
     if not plans.plans:
         return
-    yield "memory, sends and work are one device's; work is against the plan that computes least"
+    yield "memory, sends and work are per device; work is relative to the plan that computes least"
     costs = [plan.cost for plan in plans.plans if plan.cost]
     if costs:
-        yield f"time: computing, then communicating, by formulas for {clean(costs[0].hardware)}"
-    emulated = "; compiled by the CPU compiler for emulated devices: another may choose otherwise"
+        yield f"time: compute, then communication, estimated for {clean(costs[0].hardware)}"
+    emulated = ". Emulated on CPU: the compiler for another device may choose otherwise"
     is_emulated = any(plan.mesh.emulated for plan in plans.plans)
-    yield f"What a plan sends is by the ring formula{emulated if is_emulated else ''}."
+    yield f"Bytes are estimated with the ring algorithm{emulated if is_emulated else ''}."
 
 
 def html(plans: Plans) -> str:
-    """Write plans as an HTML table: a row for each, what it splits behind a click."""
+    """Write plans as an HTML table: a row for each; what it shards is folded."""
     heads, *cells = _table(plans)
     rows = [markup.row(markup.cell(markup.tag("b", markup.text(head))) for head in heads)]
     for plan, (*first, last) in zip(plans.plans, cells, strict=True):
@@ -116,9 +116,7 @@ def draw(plans: Plans) -> Figure:
             textcoords="offset points",
             fontsize=9,
         )
-    axes.set(
-        xlabel="memory of one device", ylabel="time of a call" if timed else "sent by one device"
-    )
+    axes.set(xlabel="memory per device", ylabel="time per run" if timed else "sent per device")
     _in_bytes(axes.xaxis, max(memory, default=0))
     if timed:
         axes.yaxis.set_major_formatter(lambda value, _: seconds(value) if value > 0 else "0")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shardnb.report import Finding, Fix, Report
+from shardnb.report import Finding, Fix, Location, Report
 from shardnb.terms.findings import FINDINGS
 from shardnb.views import words
 from shardnb.views.formatting import clean, clean_lines, size
@@ -84,8 +84,15 @@ def _edits(fixes: Sequence[Fix]) -> tuple[Edit, ...]:
     return tuple(Edit(clean(fix.edit), words.effect(fix)) for fix in best[:_FIXES])
 
 
+def _place(finding: Finding, report: Report, about: Sequence[Row]) -> Location | None:
+    """Give a finding's line; of a line that called the collectives' own one, that."""
+    if about and finding.location in about[0].first.frames:
+        return words.innermost(about[0].first, report)
+    return finding.location
+
+
 def _finding(finding: Finding, report: Report, about: Sequence[Row]) -> Point:
-    place, headline = finding.location, FINDINGS.get(finding.kind)
+    place, headline = _place(finding, report, about), FINDINGS.get(finding.kind)
     prose = headline.prose if headline else clean(finding.kind)
     code = short(words.code_at(place, report))
     at = f" {words.at(place, report)}{f': {code}' if code else ''}" if place else ""

@@ -28,7 +28,7 @@ def draw(report: Report) -> Figure:
     cost = report.cost
     if cost is None:
         raise ValueError(
-            "the report has no seconds: its devices are emulated or not in the table; "
+            "the report has no seconds: its devices are emulated or unknown; "
             "report.on_hardware('v5e') gives a copy that has them"
         )
     figure = Drawing(figsize=(11, 4.4), layout="constrained")
@@ -73,8 +73,8 @@ def _roofs(axes: Axes, report: Report, cost: Cost) -> None:
         reached = min(peak, place * roof.speed)
         look = {"color": roof.colour, "marker": roof.marker, "markersize": 9, "linestyle": "none"}
         axes.plot([place], [reached], label=f"this step, {roof.name}", **look)  # type: ignore[arg-type]
-    axes.set(xscale="log", yscale="log", xlabel="operations for each byte moved")
-    axes.set(ylabel="operations a second of one device")
+    axes.set(xscale="log", yscale="log", xlabel="operations per byte moved")
+    axes.set(ylabel="operations per second per device")
     axes.legend(fontsize=8)
     axes.grid(visible=True, which="major", linewidth=0.4)
 
@@ -100,7 +100,7 @@ def _parts(axes: Axes, cost: Cost) -> None:
         axes.text(total + longest / 60, row, seconds(total), va="center", fontsize=9)
     limits = {"memory": "memory (at most)", "compute": "compute (at least)"}
     axes.set_yticks(range(len(names)), [limits.get(name, name) for name in names])
-    axes.set(xlim=(0, longest * 1.2), xlabel="time of one call")
+    axes.set(xlim=(0, longest * 1.2), xlabel="time per run")
     axes.locator_params(axis="x", nbins=4)
     axes.xaxis.set_major_formatter(lambda value, _: seconds(value) if value else "0")
     axes.spines[["top", "right"]].set_visible(False)

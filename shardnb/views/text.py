@@ -42,7 +42,7 @@ def render(report: Report, view: View = "full") -> str:
     if not brief:
         # Types have a sharding on Explicit and Manual axes only.
         lines = page.text(typed.page(report.typed, report.sources, _TYPED)) if report.typed else ""
-        parts += ["\n".join(_facts(content)), f"Types\n{lines}" if lines else ""]
+        parts += ["\n".join(_facts(content)), f"{phrases.TYPES}\n{lines}" if lines else ""]
         parts.append("\n".join(_remarks(content)))
     return "\n\n".join(filter(None, parts))
 

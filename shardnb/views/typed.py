@@ -1,4 +1,4 @@
-"""The typed view: each line of the user's with what it binds, and where that lies."""
+"""The typed view: each line of the user's with what it binds, and its sharding."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def page(lines: Sequence[TypedLine], sources: Sequence[Source], limit: int = 0) 
     Lines that nobody is known to have written stand under the ones before them.
     """
     if not lines:
-        return [Say("No types hold placements: every axis is auto.")]
+        return [Say("No type has a sharding: every axis is Auto.")]
     listed = []
     for place, together in groupby(lines[: limit or None], lambda line: line.location):
         # The mark of an inserted line stands beside its text.

@@ -46,7 +46,7 @@ def test_the_sentence_of_a_conflict():
     (collective,) = report.collectives
     assert collective.why == (
         "all-gather[data] of a (128x512 f32, 256 KiB) before dot_general at line "
-        f"{collective.line}: a is split over data on its contracting dim, b is whole."
+        f"{collective.line}: a is sharded over data on its contracting dimension, but b is replicated, so it is gathered."
     )
 
 
@@ -66,8 +66,8 @@ def test_the_line_is_the_consumers():
     [
         ("c3_contracting", None),
         ("c4_one_side", "operands disagree"),
-        ("c5_axis_twice", "one axis is wanted by two dimensions"),
-        ("c7b_top_k_batch", "no split form of this operation"),
+        ("c5_axis_twice", "one mesh axis shards two dimensions"),
+        ("c7b_top_k_batch", "no sharded implementation of this operation"),
         (
             families.out_other_dim.__name__,
             "result of mul must be P(None, 'data'), because of out_specs",

@@ -61,7 +61,7 @@ def mapped(x):
 )
 def test_a_sharding_that_was_written_is_quoted_with_what_states_it(fn, options, stated):
     assert because(fn, f32(64, 32), in_specs=P("data"), **options) == (
-        f"x is split over data on dim 0, but {stated}."
+        f"x is sharded over data on dimension 0, but {stated}."
     )
 
 
@@ -90,7 +90,7 @@ def test_a_dimension_that_a_constraint_leaves_open_is_not_quoted():
 
     for spec in (P("data", "model"), P("data")):
         said = because(fn, f32(64, 32), in_specs=spec)
-        assert said.endswith("must be sharded otherwise, because of a sharding constraint.")
+        assert said.endswith("must be sharded differently, because of a sharding constraint.")
 
 
 def test_the_finding_says_what_states_the_sharding_that_undoes_another():
@@ -155,7 +155,8 @@ def test_what_a_reduction_does_is_read_from_the_program(reduce, said, findings):
 
 def test_a_reduction_that_the_compiler_completes_is_not_called_a_sum():
     assert because(lambda x: (x > 0).any(), f32(64, 32), in_specs=P("data")) == (
-        "reduce_or reduces over what is split over data, each device its part."
+        "reduce_or reduces over a dimension sharded over data, so each device has only a partial "
+        "result."
     )
 
 
@@ -167,7 +168,7 @@ def test_a_gather_picks_from_a_dimension_and_contracts_none():
     said = because(
         lambda x, i: x[i], f32(1024, 256), indices, mesh="expert=8", in_specs=P("expert")
     )
-    assert said.startswith("x is split over expert on the dim that the indices pick from, ")
+    assert said.startswith("x is sharded over expert on the dimension that the indices pick from, ")
 
 
 def test_a_concatenation_needs_the_dimension_that_it_joins_and_not_the_one_it_computes_along():
@@ -177,8 +178,8 @@ def test_a_concatenation_needs_the_dimension_that_it_joins_and_not_the_one_it_co
     report = explained(fn, f32(64, 32), f32(64, 32), mesh="data=8", in_specs=(P("data"), P()))
     _, back = report.collectives
     assert back.why.endswith(
-        "result of concatenate is split over data on dim 1, "
-        "because concatenate needs dim 0 in full on each device."
+        "result of concatenate is sharded over data on dimension 1, "
+        "but concatenate needs dimension 0 in full on each device."
     )
 
 
@@ -207,6 +208,6 @@ def test_what_a_loop_or_a_branch_returns_is_said_to_ask_for_its_sharding():
         return lax.fori_loop(0, 5, lambda _, h: h.T, x)
 
     assert because(turned, f32(64, 64), mesh="data=8", in_specs=P("data")) == (
-        "carried x is split over data on dim 0, the loop carries what is computed from it in another "
-        "sharding."
+        "carried x is sharded over data on dimension 0, but the loop carries what is computed from "
+        "it with another sharding, so it is resharded."
     )

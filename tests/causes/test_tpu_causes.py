@@ -195,7 +195,10 @@ def test_looked_up_rows_that_are_permuted_to_a_constraint_are_there_for_it():
     # The indices lie over x alone, and are brought into the order of x and y before a gather.
     first = report.collectives[0]
     assert (first.kind, first.axes) == ("collective-permute", ("x", "y"))
-    assert "is split over x on dim 0, x also splits another dimension of table" in first.why
+    assert (
+        "is sharded over x on dimension 0, but x also shards another dimension of table"
+        in first.why
+    )
 
 
 @needs_libtpu

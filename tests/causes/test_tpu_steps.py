@@ -161,7 +161,7 @@ def test_rows_of_a_sharded_table_name_the_axes_that_split_it():
     assert moved
     for collective in moved:
         assert "split over dp" not in collective.why
-        assert "fsdp also splits another dimension of" in collective.why
+        assert "fsdp also shards another dimension of" in collective.why
     assert {c.reason for c in found} == {"conflict"}
 
 

@@ -86,7 +86,7 @@ def test_its_bytes_are_those_that_the_answer_says(notebook):
     assert first == f"all-gather ('data',) f32 (128, 512) {arrived} {sent}"
     assert (arrived, sent) == (256 * 1024, 192 * 1024)
     assert second == "inferred conflict"
-    assert "x is split over data on its contracting dim, W is whole" in why
+    assert "x is sharded over data on its contracting dimension, but W is replicated" in why
 
 
 def test_the_result_has_its_axis_from_x(notebook):

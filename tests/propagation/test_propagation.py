@@ -250,7 +250,7 @@ def test_each_device_has_its_own_partial_sum_inside_a_shard_map():
     assert report.why("total").endswith("it varies over data, it is the same along model")
     # 8 devices: no two hold the same partial sum, and the 2 along model hold the same total.
     assert copies(part, report.mesh) == ""
-    assert copies(total, report.mesh) == "x2 copies over model"
+    assert copies(total, report.mesh) == "replicated over model (x2)"
 
 
 def test_what_a_line_uses_up_itself_is_not_the_value_that_it_makes():

@@ -19,7 +19,7 @@ def test_an_error_has_its_line_the_arrays_and_what_to_write():
         "ShardingTypeError: x @ x sums over what both split",
         "2 return x @ x",
         "in cell, at x @ x",
-        "x f32[8@data, 4] 2 x 4 a device",
+        "x f32[8@data, 4] 2 x 4 per device",
         "cause",
         "write: return jnp.matmul(x, x, out_sharding=P())",
     ]
@@ -35,7 +35,7 @@ def test_in_html_the_arrays_are_drawn_and_jaxs_words_and_the_traceback_are_folde
     html = explanations.html_of(ERROR, "Traceback: line 2")
     assert "dim 0 over data=4" in html
     assert html.count("<details") == 2
-    assert "in JAX's own words" in html
+    assert "JAX's message" in html
     assert "Traceback: line 2" in html
 
 
@@ -63,7 +63,7 @@ def test_a_coercion_of_jaxs_is_marked_beside_the_line():
 
 
 def test_a_plan_says_that_it_sends_the_same():
-    assert str(PLAN).splitlines()[0].endswith("compiles to the same collectives as with Auto ones")
+    assert str(PLAN).splitlines()[0].endswith("compiles to the same collectives as with Auto axes")
 
 
 def test_programs_side_by_side_with_what_was_refused():

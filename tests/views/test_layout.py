@@ -76,10 +76,10 @@ def test_an_unknown_placement_has_no_layout():
     ("spec", "unreduced", "said"),
     [
         ((("data",), ("model",)), (), ""),
-        ((("data",), ()), (), "x2 copies over model"),
-        (((), ()), (), "x8 copies over data, model"),
+        ((("data",), ()), (), "replicated over model (x2)"),
+        (((), ()), (), "replicated over data, model (x8)"),
         ((("data",), ()), ("model",), ""),
-        ((("data:(1)2",), ("model",)), (), "x2 copies over the rest of data"),
+        ((("data:(1)2",), ("model",)), (), "replicated over the rest of data (x2)"),
     ],
 )
 def test_copies_name_their_axes(spec, unreduced, said):

@@ -24,14 +24,14 @@ PLANS = Plans("step", (SPLIT, WHOLE), limit=8 * MiB, looked=20, compiled=3)
 
 def test_a_plan_is_a_row_with_what_it_splits():
     assert str(PLANS).splitlines()[:8] == [
-        "2 plans for step in 8.0 MiB a device; 20 placements estimated, 3 compiled",
+        "2 plans for step in 8.0 MiB per device; 20 shardings estimated, 3 compiled",
         "",
         "    memory    sends     work   collectives",
         "0   1.0 MiB   256 KiB   1.0x   2 all-reduce[model]",
         "      p[*]['w']  P(None, 'model')",
-        "      1 pattern not split",
-        "1   4.0 MiB   0 B       4.0x   no communication",
-        "      2 patterns not split",
+        "      1 pattern replicated",
+        "1   4.0 MiB   0 B       4.0x   none",
+        "      2 patterns replicated",
     ]
 
 
@@ -41,7 +41,7 @@ def test_meshes_are_told_apart_where_there_are_several():
 
 
 def test_emulated_devices_are_said():
-    assert "another may choose otherwise" in str(PLANS)
+    assert "the compiler for another device may choose otherwise" in str(PLANS)
 
 
 def test_no_plan_is_said_with_the_reason():

@@ -27,8 +27,8 @@ all-reduce[model]   h = x @ W, line 1       1   256 KiB   completes a partial su
 
 Memory    1.3 MiB per device: 1.1 MiB arguments, 256 KiB output, 0 B temporaries
 Inputs    x   f32[256@data, 512@model]   64 x 256 per device      64 KiB
-          W   f32[512@model, 1024]       256 x 1024 per device   1.0 MiB   x4 copies over data
-Outputs   y   f32[256@data, 1024]        64 x 1024 per device    256 KiB   x2 copies over model
+          W   f32[512@model, 1024]       256 x 1024 per device   1.0 MiB   replicated over data (x4)
+Outputs   y   f32[256@data, 1024]        64 x 1024 per device    256 KiB   replicated over model (x2)
 
 About     Bytes are estimated with the ring algorithm. Emulated on CPU: the compiler for another
           device may choose otherwise."""
@@ -227,7 +227,7 @@ def test_an_unknown_sharding_is_said(rich_report):
 
 
 def test_a_spec_that_was_not_followed_is_said(rich_report):
-    assert "x8 copies over data, model; you wrote P('data')" in text.render(rich_report)
+    assert "replicated over data, model (x8); you wrote P('data')" in text.render(rich_report)
 
 
 def test_sharded_arrays_come_before_replicated_ones(report):

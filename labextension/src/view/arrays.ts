@@ -10,7 +10,7 @@ import { clean } from './slots';
 import { Store } from './store';
 import { Tiles } from './tiles';
 
-const BOX = { width: 222, height: 208 };
+const BOX = { width: 204, height: 208 };
 
 /** Rows of so few arrays are cards at once; more are a list, with a card for the chosen one. */
 const CARDS = 8;

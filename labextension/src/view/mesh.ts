@@ -21,7 +21,8 @@ import { clean, fill } from './slots';
 import { Focus, Store } from './store';
 import { Tiles } from './tiles';
 
-const BOX = { width: 316, height: 250 };
+/** As wide as its place: beside a collective, or among the cards of arrays. */
+const BOXES = { collective: { width: 316, height: 250 }, value: { width: 222, height: 208 } };
 /** Groups that are listed in text. */
 const LISTED = 8;
 
@@ -35,7 +36,7 @@ export class MeshPanel {
     private readonly shows: 'collective' | 'value'
   ) {
     this._mesh = mesh;
-    this._tiles = new Tiles(BOX, device => store.set({ device }));
+    this._tiles = new Tiles(BOXES[shows], device => store.set({ device }));
     this.element = h('div', { class: 'mesh' }, this._title, this._tiles.element, this._caption);
     this._draw(store.focus);
     store.subscribe((focus, changed) => {
