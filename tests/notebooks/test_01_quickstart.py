@@ -57,9 +57,24 @@ def test_the_cell_left_its_result_in_its_name(notebook):
     assert notebook.shown("result") == "((256, 1024), P('data',), 1.0)"
 
 
-@pytest.mark.parametrize("name", ["rows", "rows-columns", "fixed"])
-def test_placements_that_need_nothing(notebook, name):
-    assert notebook.report(name).collectives == ()
+def test_rows_that_meet_a_replicated_operand_send_nothing(notebook):
+    assert notebook.report("rows").collectives == ()
+
+
+@pytest.mark.parametrize("name", ["rows-columns", "fixed"])
+def test_shardings_that_need_nothing_are_shown_in_brief(notebook, name):
+    assert notebook.reports(name) == []
+    assert "no communication" in notebook.shown(name).lower()
+
+
+def test_two_partial_sums_are_worked_out(notebook):
+    # 1 * 10 + 2 * 20 and 3 * 30 + 4 * 40.
+    assert re.findall(r": (\d+)", notebook.printed("partial-sum-by-hand")) == ["50", "250", "300"]
+
+
+def test_the_notation_is_explained_by_a_picture_that_is_there(notebook):
+    (path,) = re.findall(r"!\[[^]]*\]\(([^)]+)\)", notebook.cells["read"].source)
+    assert (COURSE / path).is_file()
 
 
 def test_an_operand_split_where_the_other_is_whole_is_gathered(notebook):

@@ -93,11 +93,11 @@ def test_two_operands_that_want_one_axis_cost_a_gather(notebook):
     [
         "sort(x) all-gather f32[8192] whole-axis",
         "top_k(x, 4) all-gather f32[2, 8192] whole-axis",
-        "top_k, batch split all-gather f32[64, 128] whole-axis",
+        "top_k, batch sharded all-gather f32[64, 128] whole-axis",
         "cumsum(x, -1) all-gather f32[8, 1024] whole-axis",
         "x.at[0:3].set(1) all-gather f32[16, 8] whole-axis",
         "x[::-1] collective-permute f32[2, 8] halo",
-        "cholesky, batch split no communication",
+        "cholesky, batch sharded no communication",
     ],
 )
 def test_what_each_operation_wants(notebook, line):

@@ -46,10 +46,10 @@ A, WHOLE = kib(512, 512), kib(512, 512)
         # A block of the result is 128 x 512, and a ring of two sends it once.
         ("contraction", A // 4, A // 8 + A // 2 + A // 4, "all-reduce['model']"),
         # Four devices gather 1 MiB: each sends its quarter three times.
-        ("stored in pieces", A * 3 // 4, A // 4 + A // 4 + A // 4, "all-gather['data']"),
+        ("stored sharded", A * 3 // 4, A // 4 + A // 4 + A // 4, "all-gather['data']"),
         ("same axis twice", A * 3 // 4, A // 4 + A // 4 + A // 4, "all-gather['data']"),
         # Half of the rows, 512 KiB, out of quarters.
-        ("only one is cut", A // 2 * 3 // 4, A // 8 + WHOLE + A // 2, "all-gather['data']"),
+        ("only A sharded", A // 2 * 3 // 4, A // 8 + WHOLE + A // 2, "all-gather['data']"),
     ],
 )
 def test_six_placements_of_one_product(notebook, name, sends, holds, kinds):

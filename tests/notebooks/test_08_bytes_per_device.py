@@ -71,7 +71,7 @@ def test_what_fits_into_sixteen_gib(notebook):
 def test_the_compiler_counts_twelve_bytes_a_weight(notebook):
     arguments, rest = notebook.printed("ask").splitlines()
     weights = count_of(2)
-    assert arguments == f"arguments {weights * (2 + 4 + 4 + 2) // 64} bytes a weight 12.0"
+    assert arguments == f"arguments {weights * (2 + 4 + 4 + 2) // 64} bytes per weight 12.0"
     # Weights and both moments are given back; the gradient is not.
     assert rest == f"aliased {weights * (2 + 4 + 4) // 64} collectives 0"
 
