@@ -1,8 +1,8 @@
-"""What cannot be shown, and what is a bug: the first ends quietly, the second is never silent.
+"""`Inconclusive` evidence, which ends quietly, and bugs, which are never silent.
 
-A report is made of many parts, and a bug in one of them must not take the others, nor the user's
-own result, with it. So each part is made inside of `contained`, which logs the bug to the logger
-`shardnb`; under `SHARDNB_STRICT=1`, which the tests set, it raises the bug instead.
+A report has many parts, and a bug in one of them must not lose the others or the user's own result.
+So each part is made inside `contained`, which logs a bug to the logger `shardnb`; under
+`SHARDNB_STRICT=1`, which the tests set, it raises the bug instead.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ logger = logging.getLogger("shardnb")
 
 
 class Inconclusive(Exception):
-    """The evidence does not determine the answer, so the report says that it is not known."""
+    """The evidence does not determine the answer, so the report says that it is unknown."""
 
 
 @contextmanager
 def refusable() -> Iterator[None]:
-    """Take whatever the block raises as a refusal: it is `Inconclusive`, with that as its cause.
+    """Turn any exception of the block into `Inconclusive`, with the exception as its cause.
 
-    For calls that try a program that the user did not write, and for these calls alone.
+    Only for calls that try a program that the user did not write.
     """
     try:
         yield
@@ -40,7 +40,7 @@ def refusable() -> Iterator[None]:
 class contained:  # noqa: N801 - used as contextlib.suppress is
     """End a block quietly on `Inconclusive`, and log a bug in it; interrupts always pass.
 
-    What follows the block is what holds where it did not finish. `part` names what is not shown
+    The code after the block has to hold if the block did not finish. `part` names what is not shown
     because of the bug.
 
     >>> with contained("the cause of all-gather.3"):
@@ -50,7 +50,7 @@ class contained:  # noqa: N801 - used as contextlib.suppress is
     part: str
 
     def __enter__(self) -> None:
-        """Begin the block."""
+        """Enter the block."""
 
     def __exit__(
         self,
@@ -67,15 +67,15 @@ class contained:  # noqa: N801 - used as contextlib.suppress is
         return True
 
 
-# Where bugs that were logged with their tracebacks were raised.
+# The places of bugs that were already logged with their tracebacks.
 _places: set[tuple[str, int | None]] = set()
 
 
 def log(part: str, error: Exception) -> None:
     """Log a bug, with its traceback the first time.
 
-    A bug in the judging of a collective is often met once for each of a thousand of them, and the
-    log is what the user sees below the cell.
+    A bug in the judging of a collective may occur for each of a thousand collectives, and the log
+    is what the user sees below the cell.
     """
     frames = traceback.extract_tb(error.__traceback__)
     place = (frames[-1].filename, frames[-1].lineno)

@@ -104,7 +104,7 @@ def devices(evidence: ErrorEvidence, _: re.Match[str]) -> Draft:
     if array.shape == other.shape:
         dtype = dtype_name(other.dtype)
         sent = moved_bytes(tuple(other.shape), dtype, other.sharding, array.sharding)
-        cause += f"  Moving {other_name} to the devices of {name} sends {sent} bytes."
+        cause += f" Moving {other_name} to the devices of {name} sends {sent} bytes."
     return Draft(
         kind="devices",
         sentence=f"{sentence}: {name} and {other_name}",

@@ -53,7 +53,7 @@ def _no_specs(inputs: list[Stated], mesh: jax.sharding.Mesh) -> Iterator[SpecPro
         if isinstance(given.spec, NamedSharding):
             message = (
                 f"the sharding given for {given.name} is on the mesh {dict(given.spec.mesh.shape)},"
-                f"  but the program is on {dict(mesh.shape)}"
+                f" but the program is on {dict(mesh.shape)}"
             )
             yield SpecProblem("mesh", given.where, given.name, message, given.shape)
         elif not isinstance(given.spec, PartitionSpec):

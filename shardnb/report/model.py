@@ -1,8 +1,8 @@
-"""The report: what shardnb knows of one program, as plain data.
+"""The report: what shardnb knows about one program, as plain data.
 
 Everything that a view shows is here, and nothing here needs JAX. Devices are named by their
-position in the mesh (row-major over its axes), as XLA's replica groups name them;
-`Mesh.device_ids` translates a position into the id of the device.
+position in the mesh (row-major over its axes), as in XLA's replica groups; `Mesh.device_ids` maps a
+position to the id of the device.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SCHEMA_VERSION = 1
-"""What a reader has to know: a new field without a default, or a new member of a vocabulary of
-`terms`, is a new version, so that an older reader says so instead of refusing a word.
+"""The version of the format. A new field without a default, or a new member of a vocabulary of
+`terms`, is a new version, so that an older reader can say that it is too old.
 """
 
 UNUSED = "not used by the program"
-"""What `Value.details` says of an input that the compiled program does not take."""
+"""`Value.details` of an input that the compiled program does not take."""
 
 Spec = places.Spec
 Location = places.Location
 Source = places.Source
 
 Groups = tuple[tuple[int, ...], ...]
-"""Positions of the devices that exchange; for a permute, its (source, target) pairs."""
+"""Positions of the devices in each group; for a permute, its (source, target) pairs."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A mesh axis: its name, its number of devices, and who decides placement along it."""
+    """A mesh axis: its name, its number of devices, and who decides shardings along it."""
 
     name: str
     size: int
@@ -57,9 +57,9 @@ class Axis:
 class Mesh:
     """A named grid of devices.
 
-    `target` is what `on=` said (`cpu`, `attached`, `v5e:2x4`), `kind` the devices' own name.
-    `coords` are the physical coordinates of the chip by position, where the devices have them,
-    and `cores` which core of its chip each is, where chips have several. `slices` says in which TPU
+    `target` is the argument `on` (`cpu`, `attached`, `v5e:2x4`), `kind` JAX's name for the devices.
+    `coords` are the physical coordinates of the chip by position, if the devices have them, and
+    `cores` the core of its chip that each is, if chips have several. `slices` says in which TPU
     slice each device is, where these are several, joined by the data-center network.
     """
 
@@ -86,10 +86,10 @@ class Mesh:
 
 @dataclass(frozen=True)
 class Step:
-    """One op along which a mesh axis travelled from a value to another, while Shardy propagated.
+    """One op through which Shardy propagated a mesh axis from one value to another.
 
     Forward is from an operand to the result, backward from the result to an operand, sideways
-    from one operand to another. `number` is Shardy's own count of its steps, in time.
+    from one operand to another. `number` is Shardy's count of its steps, in the order of time.
     """
 
     op: str
@@ -102,11 +102,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Origin:
-    """What put a mesh axis on a value, and how it came there.
+    """The origin of a mesh axis on a value, and the steps from there to the value.
 
-    `name` is the input's, the output's, or the spec of the constraint. `steps` lead from the
-    value `after` of `Report.values`, whose own origins go on, or from the origin itself where
-    `after` is None. They are None where the way is not known.
+    `name` is that of the input or output, or the spec of the constraint. `steps` lead from the
+    value `after` of `Report.values`, which has origins of its own, or from the origin itself if
+    `after` is None. They are None if they are unknown.
     """
 
     axis: str
@@ -119,7 +119,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Blocked:
-    """A mesh axis that an operand has and the result of the op has not, and what stopped it."""
+    """A mesh axis that an operand has but the op's result does not have, and what stopped it."""
 
     axis: str
     value: str
@@ -129,15 +129,15 @@ class Blocked:
 
 @dataclass(frozen=True)
 class Value:
-    """An array of the program and how it lies on the mesh.
+    """An array of the program and its sharding.
 
-    `spec` is None where the placement cannot be said in mesh axes; then `grid` and `blocks` say
-    it: the number of blocks along each dimension, and for each position its block, row-major.
-    `requested` is the spec that the user stated, where that is another. `spec` is always the
-    compiled program's; `propagated` is what Shardy gave, where that is another. Inside a
-    shard_map over the axes `manual`, the shape is one device's, and `varying` are the axes along
-    which the devices may hold other values than each other; None where that is not known. `memory`
-    names the memory that it is in, such as `pinned_host`; "" is the device's own.
+    `spec` is None if no mesh axes describe the sharding; then `grid` and `blocks` do: the number of
+    blocks along each dimension, and for each position its block, row-major. `spec` is always the
+    compiled program's; `requested` is the spec that the user wrote and `propagated` the one that
+    Shardy chose, if they differ from it. Inside a shard_map over the axes `manual`, the shape is
+    per device, and `varying` are the axes along which the devices' values may differ; None if that
+    is unknown. `memory` names the memory that it is in, such as `pinned_host`; "" is the device's
+    own.
     """
 
     name: str
@@ -162,7 +162,7 @@ class Value:
 
     @property
     def bytes(self) -> int:
-        """Size of the whole array in bytes."""
+        """Size of the global array in bytes."""
         return dtypes.size_in_bytes(self.dtype, self.shape)
 
     @property
@@ -173,7 +173,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Fix:
-    """An edit that was compiled, with what it changes: before and after, per device."""
+    """An edit that was compiled, and its effect: before and after, per device."""
 
     edit: str
     collectives: tuple[int, int]
@@ -186,8 +186,8 @@ class Fix:
 class Overlap:
     """What a device computes between the start and the end of an asynchronous collective.
 
-    `ops` counts the operations that are scheduled there, `names` says which, each once. `cycles`
-    is the compiler's own estimate of them, None where it gives none.
+    `ops` counts the operations that are scheduled there, `names` names each once. `cycles` is the
+    compiler's estimate, None if it has none.
     """
 
     ops: int = 0
@@ -197,10 +197,10 @@ class Overlap:
 
 @dataclass(frozen=True)
 class OnAccelerators:
-    """What the compilers for TPU and GPU send in place of a collective of the one for CPU.
+    """What the compilers for TPU and GPU send instead of a collective of the CPU compiler's.
 
-    That one sends narrow floats as `float32`, and adds up in full what each device then cuts. The
-    fields are as those of `Collective`.
+    The CPU compiler sends narrow floats as `float32`, and sums in full what each device then
+    slices. The fields are those of `Collective`.
     """
 
     kind: Kind
@@ -211,21 +211,20 @@ class OnAccelerators:
 
 @dataclass(frozen=True)
 class Collective:
-    """One exchange between devices in the optimized program.
+    """One collective of the optimized program.
 
-    `bytes` is the size of the result on one device, `wire_bytes` what one device sends for one
-    execution by the ring formula (see `shardnb.collectives.wire_bytes`), `trips` how often one call
-    of the program runs it (None: the compiler does not know, then it is `least_trips` at least: a
-    loop's condition runs once more than its body). `axes` are the mesh axes whose devices
-    exchange, a part of an axis as `data:(4)2`, or None where the groups match no axes.
-    `producer_shape` is the shape of the whole array that is moved, before it was cut.
-    `module` are the modules and named scopes around the operation that it is for.
-    `generated` says whether the compiler made it, None where a text does not tell.
-    `made_as` is the kind that the partitioner made, where the compiler sends another. `algorithm`
-    is the compiler's name of how it sends it, `overlap` what runs meanwhile (None: it is not
-    asynchronous, or that is not known). `on_accelerators` is what TPU and GPU send instead, where
-    the program was compiled for CPU, which sends more.
-    `role` is what it does for `role_of`, such as `params['w1']`, where the dataflow shows that.
+    `bytes` is the size of the result per device, `wire_bytes` what each device sends per execution
+    with the ring algorithm (see `shardnb.collectives.wire_bytes`), `trips` how often one call of
+    the program runs it (None: the compiler does not know; then it runs at least `least_trips`
+    times). `axes` are the mesh axes over which the devices communicate, a part of an axis as
+    `data:(4)2`, or None if the groups match no axes. `producer_shape` is the global shape of the
+    array that is moved. `module` are the modules and named scopes around the operation that it is
+    for. `generated` says whether the compiler inserted it, None if a text does not show that.
+    `made_as` is the kind that the partitioner inserted, if the compiler sends another. `algorithm`
+    is the compiler's name for how it is sent, `overlap` what runs meanwhile (None: it is not
+    asynchronous, or that is unknown). `on_accelerators` is what TPU and GPU send instead, where the
+    program was compiled for CPU, which sends more. `role` is what it does for `role_of`, such as
+    `params['w1']`, where the dataflow shows that.
     """
 
     id: int
@@ -267,42 +266,42 @@ class Collective:
 
     @property
     def bytes(self) -> int:
-        """Size of the result on one device, in bytes."""
+        """Size of the result per device, in bytes."""
         return dtypes.size_in_bytes(self.dtype, self.shape)
 
     @property
     def total_wire_bytes(self) -> int | None:
-        """Bytes that one device sends for it in one call, or None where the trips are unknown."""
+        """Bytes that each device sends for it per call, or None if the trips are unknown."""
         return None if self.trips is None else self.wire_bytes * self.trips
 
     @property
     def least_wire_bytes(self) -> int:
-        """Bytes that one device sends for it in one call at least, where its branch is taken."""
+        """The least bytes that each device sends for it per call, if its branch is taken."""
         return self.wire_bytes * (self.least_trips if self.trips is None else self.trips)
 
     def is_among(self, words: Container[str | None]) -> bool:
         """Whether its kind, or who asked for it, is among the words.
 
-        One of which nobody knows who asked for it may be inferred, and counts as such.
+        A collective of unknown origin may be inferred, and counts as such.
         """
         called = "called" if self.generated is False else "inferred"
         return self.kind in words or (self.asked_by or called) in words
 
     @property
     def line(self) -> int | None:
-        """The line of the explained text that led to it: the innermost of its own lines."""
+        """The line of the explained text that led to it: the innermost one."""
         return next((frame.line for frame in self.frames if frame.source == 0), None)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something worth knowing that is no collective, at its line, with its price.
+    """A remark about the program, other than a collective, at its line, with its cost.
 
-    `wasted_bytes` are one device's: what it holds, or sends in a run, and need not.
-    `values` are the arrays that it is about, to be drawn: for a full rematerialisation the array
-    as it lies, and as it is needed.
-    `wire_bytes` are what one device sends in a run because of it, by `collectives`, their ids.
-    `locations` are its lines, where there are several, `edit` mends it and is not compiled yet.
+    `wasted_bytes` are per device: bytes that it holds, or sends per run, without need. `values` are
+    the arrays that it is about, to be drawn: for a full rematerialization the array with the
+    sharding that it has, and with the one that is needed. `wire_bytes` are what one device sends in
+    a run because of it, by `collectives`, their ids. `locations` are its lines, where there are
+    several, `edit` mends it and is not compiled yet.
     """
 
     kind: FindingKind
@@ -319,11 +318,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes on one device, as the compiler's own analysis gives them.
+    """Bytes per device, from the compiler's own analysis.
 
-    `aliased` bytes are outputs that reuse a donated input. `constants` says how much of `arguments`
-    are arrays that the function closes over: `jax.jit` makes them constants of each device. `host`
-    is what the program holds in the memory of a device's host, and in no other figure.
+    `aliased` bytes are outputs that reuse a donated input. `constants` is the part of `arguments`
+    that the function closes over: `jax.jit` makes these arrays constants on each device. `host` is
+    what the program holds in host memory; no other figure includes it.
     """
 
     arguments: int
@@ -336,7 +335,7 @@ class Memory:
 
     @property
     def total(self) -> int:
-        """Bytes that one device holds at once: arguments, outputs and temporaries."""
+        """Bytes that each device holds at once: arguments, outputs and temporaries."""
         return self.arguments + self.outputs + self.temporaries - self.aliased
 
 
@@ -352,16 +351,16 @@ class Run:
 
 @dataclass(frozen=True)
 class Report:
-    """What one program sends, who asked for it, why, and what it holds.
+    """What one program sends, who asked for it, why, and what each device holds.
 
     `title` names the program. `sources[0]` is the text that was explained. `typed` is its jaxpr
-    with a placement in every type, where its axes are explicit or manual. `work` is what one
-    device computes, `cost` the seconds on the mesh's hardware (None on CPU). `run` and `texts`
-    differ from run to run and take no part in equality. `texts` holds the programs themselves
-    (`jaxpr`, `stablehlo`, `before partitioning`, `after partitioning`, `optimized`), where they
-    were kept. `partitioned` is False of a program whose collectives the partitioner has yet to add:
-    they are not known. `complete` is False where not all inputs and outputs are known. `since` is
-    what changed since the last run of the same cell, `outcomes` how its options that check ended.
+    with a sharding in every type, if its axes are explicit or manual. `work` is what each device
+    computes, `cost` the seconds on the mesh's hardware (None on CPU). `run` and `texts` differ from
+    run to run and do not count in comparisons. `texts` holds the programs themselves (`jaxpr`,
+    `stablehlo`, `before partitioning`, `after partitioning`, `optimized`), if they were kept.
+    `partitioned` is False if the partitioner has not inserted the collectives yet: they are
+    unknown. `complete` is False if not all inputs and outputs are known. `since` is what changed
+    since the last run of the same cell, `outcomes` how its options that check ended.
     """
 
     title: str
@@ -393,13 +392,13 @@ class Report:
 
     @cached_property
     def wire_bytes(self) -> int:
-        """Bytes that one device sends in one call; the least, where trips are not known."""
+        """Bytes that each device sends per call; the least if trips are unknown."""
         return sum(c.least_wire_bytes for c in self.collectives)
 
     def why(self, name: str | None = None, *, line: int | None = None) -> str:
-        """Say in words why a value, or each value of a line, has its sharding.
+        """Say why a value, or each value of a line, has its sharding.
 
-        Raises `KeyError` with the names and lines that there are.
+        Raises `KeyError` that lists the names or lines.
         """
         from shardnb.report import why
 
@@ -413,33 +412,35 @@ class Report:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Report:
-        """Read a report that `to_json` wrote; no JAX is needed.
+        """Read a report that `to_json` wrote; needs no JAX.
 
-        Raises `ValueError` with the place where the text is no report, or is a newer one.
+        Raises `ValueError` that names the place if the text is not a report, or from a newer
+        version.
         """
         from shardnb.report import json
 
         return json.decode(text)
 
     def diff(self, other: Report) -> Diff:
-        """Compare this report with a later one; gives the changes, and `print` shows them."""
+        """Compare this report with a later one; returns the changes, which `print` shows."""
         from shardnb.report.diff import diff
 
         return diff(self, other)
 
     def on_hardware(self, name: str) -> Report:
-        """Give a copy with the seconds that the program would take on other hardware.
+        """Return a copy with the seconds that the program would take on other hardware.
 
         `name` is a chip such as `v5e` or `h100`, or a TPU slice such as `v5e:2x4`. The seconds
-        are by formulas, and `cost.assumptions` says which. Raises `ValueError` with the names.
+        follow from formulas listed in `cost.assumptions`. Raises `ValueError` that lists the known
+        names.
         """
         report: Report = shown.by("on_hardware", self, name)
         return report
 
     def roofline(self) -> Figure:
-        """Draw what bounds the step: computing, memory or communication.
+        """Draw what bounds the step: compute, memory or communication.
 
-        Raises `ValueError` where the report has no seconds (see `on_hardware`).
+        Raises `ValueError` if the report has no seconds (see `on_hardware`).
         """
         figure: Figure = shown.by("roofline", self)
         return figure
@@ -455,7 +456,7 @@ class Report:
         return saved
 
     def __str__(self) -> str:
-        """Give the report as text for a terminal."""
+        """Return the report as text for a terminal."""
         text: str = shown.by("text", self)
         return text
 

@@ -1,4 +1,4 @@
-"""The names that JAX gives operations: the functions, transforms and modules around each."""
+"""The names that JAX gives to operations: the functions, transforms and modules around each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 _CALL = re.compile(r"(\w+)\((.*)\)", re.DOTALL)
-# What a function is called by, and not where it stands: jit(relu) is not a module.
+# What calls a function, not where it is: jit(relu) is not a module.
 _OF_FUNCTIONS = frozenset({"jit", "pjit", "pmap", "xmap", "xla_call", "custom_partitioning"})
 # Written by JAX itself for loops, branches and calls; an einsum is named by its subscripts.
 _CONTROL = re.compile(
@@ -19,10 +19,10 @@ _CONTROL = re.compile(
 
 @lru_cache(maxsize=4096)
 def module_path(op_name: str) -> str:
-    """Give the modules and named scopes that an operation stands in; "" where there are none.
+    """Return the modules and named scopes around an operation; "" if there are none.
 
     Flax, Haiku and `jax.named_scope` put them into the name; transforms stand around the first.
-    Of operations that XLA joined into one it is what all of them stand in.
+    For operations that XLA combined into one it is what they have in common.
 
     >>> module_path("jit(loss)/transpose(jvp(Net))/Block_0/Dense_1/dot_general")
     'Net/Block_0/Dense_1'
@@ -53,7 +53,7 @@ def _modules(scopes: str) -> Iterator[str]:
 
 
 def joined_names(op_name: str) -> list[str]:
-    """Give the names of the members of a combined collective, in order.
+    """Return the names of the members of a combined collective, in order.
 
     >>> joined_names("jit(f)/(dot_general:transpose(jvp())/reduce_sum)")
     ['dot_general', 'transpose(jvp())/reduce_sum']
@@ -74,7 +74,7 @@ def _balanced(text: str) -> bool:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """Split at each separator that is in no brackets."""
+    """Split at each separator outside brackets."""
     parts, depth, start = [], 0, 0
     for at, char in enumerate(text):
         depth += (char == "(") - (char == ")")

@@ -1,11 +1,11 @@
-"""Where something stands: in a text, and on the mesh axes."""
+"""Locations in a text, and specs in mesh axes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 Spec = tuple[tuple[str, ...], ...]
-"""The mesh axes that split each dimension, major first; `()` where a dimension is whole."""
+"""The mesh axes that shard each dimension, major first; `()` if it is not sharded."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Source:
     cell_id: str | None = None
 
     def line(self, number: int) -> str:
-        """Give the text of a line, or "" where the source does not have it."""
+        """Return the text of a line, or "" if the source does not have it."""
         lines = self.text.splitlines()
         index = number - self.first_line
         return lines[index] if 0 <= index < len(lines) else ""

@@ -1,4 +1,4 @@
-"""Plans: placements that were compiled, with what each holds, sends and takes."""
+"""Plans: layouts that were compiled, with what each holds, sends and takes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Tree = Any
 
 @dataclass(frozen=True)
 class Plan:
-    """A placement that was compiled.
+    """A layout that was compiled: a spec for each pattern of arrays.
 
-    `specs` has the spec of each pattern of arrays; `memory` and `wire_bytes` are one device's,
-    held at once and sent in a call. `collectives` counts by kind and axes, and `untold` those in
-    loops whose trips are not known. `flops` and `cost` are None where they are not known.
+    `memory` and `wire_bytes` are per device: held at once, and sent per call. `collectives` counts
+    by kind and axes, and `untold` those in loops whose trips are unknown. `flops` and `cost` are
+    None if they are unknown.
     """
 
     mesh: Mesh
@@ -36,36 +36,36 @@ class Plan:
 
     @property
     def seconds(self) -> float | None:
-        """Seconds to compute and then to communicate, by formulas, or None without a hardware."""
+        """Seconds to compute and then to communicate, by formulas, or None without hardware."""
         if self.cost is None:
             return None
         return self.cost.communication_seconds + (self.cost.compute_seconds or 0.0)
 
     @property
     def value(self) -> float:
-        """What plans are compared by beside memory: seconds, else bytes sent."""
+        """What plans are compared by besides memory: seconds, else bytes sent."""
         return float(self.wire_bytes) if self.seconds is None else self.seconds
 
 
 class Found(Protocol):
-    """What a search keeps, so that a plan can be explained and written later."""
+    """What a search keeps so that a plan can be explained and written later."""
 
     def explain(self, plan: Plan) -> Report:
-        """Give a plan's report."""
+        """Return a plan's report."""
 
     def trees(self, plan: Plan) -> dict[str, Tree]:
-        """Give a plan's specs by argument."""
+        """Return a plan's specs by argument."""
 
     def written(self, plan: Plan) -> str:
-        """Give a plan's code."""
+        """Return a plan's code."""
 
 
 @dataclass(frozen=True)
 class Plans(Sequence[Plan]):
-    """The plans of which none has both less memory and less traffic (or time), by memory.
+    """The plans that no other plan beats in both memory and traffic (or time), by memory.
 
-    `limit` is the memory that was allowed; `least` is the plan that holds least, allowed or not.
-    `looked` and `compiled` say how many placements were estimated and compiled.
+    `limit` is the memory allowed; `least` is the plan that holds least, allowed or not. `looked`
+    and `compiled` count the layouts that were estimated and compiled.
     """
 
     title: str
@@ -94,24 +94,24 @@ class Plans(Sequence[Plan]):
 
     @property
     def best(self) -> Plan:
-        """The plan that sends least (takes least, with a hardware) in the memory allowed.
+        """The plan that sends least (with hardware: takes least) within the memory allowed.
 
-        Raises `ValueError` where no plan fits.
+        Raises `ValueError` if no plan fits.
         """
         if not self.plans:
             raise ValueError(self.notes[-1] if self.notes else "no plan was found")
         return min(self.plans, key=lambda plan: (plan.value, plan.memory))
 
     def report(self, plan: int | Plan) -> Report:
-        """Explain a plan: the whole report of its program."""
+        """Explain a plan: the full report of its program."""
         return self._program.explain(self._of(plan))
 
     def in_specs(self, plan: int | Plan) -> dict[str, Tree]:
-        """Give a plan's specs by argument, as `shardnb.explain` takes them."""
+        """Return a plan's specs by argument, as `shardnb.explain` takes them."""
         return self._program.trees(self._of(plan))
 
     def code(self, plan: int | Plan) -> str:
-        """Write the mesh and the shardings of a plan in Python, to paste."""
+        """Write the mesh and the shardings of a plan as Python to paste."""
         return self._program.written(self._of(plan))
 
     @property
@@ -124,12 +124,12 @@ class Plans(Sequence[Plan]):
         return self.plans[plan] if isinstance(plan, int) else plan
 
     def figure(self) -> Figure:
-        """Draw memory against what is sent, or the seconds."""
+        """Draw memory against bytes sent, or seconds."""
         figure: Figure = shown.by("plans figure", self)
         return figure
 
     def __str__(self) -> str:
-        """Give the plans as a table for a terminal."""
+        """Return the plans as a table for a terminal."""
         text: str = shown.by("plans text", self)
         return text
 

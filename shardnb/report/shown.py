@@ -1,7 +1,7 @@
-"""The ways in which the report's objects show themselves; the data names none of the modules.
+"""How the report's objects are shown, without the data importing the views.
 
-Whoever can show something registers its function, or where that is found: `shardnb` does so for
-its own views, by name, so that a saved report opens without matplotlib, JAX or a widget.
+Views are registered, as functions or by name. `shardnb` registers its own by name, so that a saved
+report opens without matplotlib, JAX or a widget.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _ways: dict[str, Way] = {}
 
 
 def register(ways: Mapping[str, Way]) -> None:
-    """Say by which function each thing is shown, worked out or drawn."""
+    """Register the functions that show, compute or draw things."""
     _ways.update(ways)
 
 
 def by(name: str, *args: Any, **options: Any) -> Any:
-    """Call what was registered under a name. Raises `LookupError` where nothing was."""
+    """Call the function registered under a name. Raises `LookupError` if there is none."""
     if name not in _ways:
         raise LookupError(f"nothing is registered for {name!r}: import shardnb first")
     way = _ways[name]

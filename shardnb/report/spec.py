@@ -1,4 +1,4 @@
-"""Placements in the words of JAX, and the blocks that they cut an array into."""
+"""Specs in JAX's notation, and the blocks that they divide an array into."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def spec_text(spec: Spec | None, unreduced: tuple[str, ...] = ()) -> str:
 
 
 def axes_in(spec: Spec) -> set[str]:
-    """Give the mesh axes that a spec names."""
+    """Return the mesh axes that a spec names."""
     return {axis for entry in spec for axis in entry}
 
 
@@ -49,7 +49,7 @@ def axis_size(axis: str, sizes: Mapping[str, int]) -> int:
 
 
 def type_text(value: Value) -> str:
-    """Write an array's type with its placement, as JAX's explicit types do.
+    """Write an array's type with its sharding, as JAX's explicit types do.
 
     >>> from shardnb.report import Value
     >>> type_text(Value("x", "f32", (256, 512), (("data",), ()), (64, 512)))
@@ -74,14 +74,14 @@ def _dim_text(size: int, axes: tuple[str, ...]) -> str:
 
 
 def grid_of(value: Value, mesh: Mesh) -> tuple[int, ...]:
-    """Give the number of blocks along each dimension of a value."""
+    """Return the number of blocks along each dimension of a value."""
     if value.spec is None:
         return value.grid or (1,) * len(value.shape)
     return tuple(math.prod(axis_size(axis, mesh.shape) for axis in axes) for axes in value.spec)
 
 
 def placed_value(name: str, dtype: str, shape: tuple[int, ...], spec: Spec, mesh: Mesh) -> Value:
-    """Give an array as a spec places it on a mesh; blocks that do not divide are padded.
+    """Return an array as a spec shards it over a mesh; uneven blocks are padded.
 
     >>> from shardnb.report import Axis, Mesh
     >>> mesh = Mesh((Axis("data", 4),), (0, 1, 2, 3))
@@ -97,12 +97,12 @@ def placed_value(name: str, dtype: str, shape: tuple[int, ...], spec: Spec, mesh
 
 
 def padding_bytes(value: Value, mesh: Mesh) -> int:
-    """Give the bytes by which a device's padded block is more than an even share of the array."""
+    """Return how many bytes a device's padded block is larger than an even share of the array."""
     return max(0, value.shard_bytes - value.bytes // math.prod(grid_of(value, mesh)))
 
 
 def blocks_of(value: Value, mesh: Mesh) -> tuple[int, ...]:
-    """Give for each position of the mesh the block that it holds, row-major over `grid_of`."""
+    """Return the block at each position of the mesh, row-major over `grid_of`."""
     if value.spec is None:
         return value.blocks or (0,) * mesh.size
     grid = grid_of(value, mesh)
@@ -155,7 +155,7 @@ def _interval(value: Value, grid: tuple[int, ...], block: int) -> list[tuple[int
 
 
 def coordinates(position: int, mesh: Mesh) -> dict[str, int]:
-    """Give the index along each axis of a position of the mesh."""
+    """Return the index along each axis of a position of the mesh."""
     result: dict[str, int] = {}
     for axis in reversed(mesh.axes):
         position, result[axis.name] = divmod(position, axis.size)

@@ -1,4 +1,4 @@
-"""The lines of a jaxpr with a placement in every type, as plain data."""
+"""The lines of a jaxpr with a sharding in every type, as plain data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shardnb.report.places import Location, Spec
 
 @dataclass(frozen=True)
 class TypedValue:
-    """A binder of a jaxpr with its placement, as its type says it.
+    """A binder of a jaxpr with the sharding in its type.
 
     `type` is the text, such as `f32[256@data, 512]{V:(data,model)}`. `varying`, `unreduced` and
     `reduced` are mesh axes. `varying` is None in a `shard_map` with `check_vma=False`, where JAX
@@ -31,8 +31,8 @@ class TypedLine:
     """An equation of a jaxpr: what it binds, from what, and the user's line that wrote it.
 
     An empty `primitive` binds the parameters of a program or of a body. `within` names what the
-    line stands in (`shard_map`, `scan`, ...), outermost first. `inserted` marks a coercion that
-    JAX inserted and nobody wrote.
+    line is inside of (`shard_map`, `scan`, ...), outermost first. `inserted` marks a coercion that
+    JAX inserted.
     """
 
     primitive: str
@@ -44,7 +44,7 @@ class TypedLine:
     location: Location | None = None
 
     def __str__(self) -> str:
-        """Give the line as text, indented by what it stands in."""
+        """Return the line as text, indented by what it is inside of."""
         binds = " ".join(f"{value.name}:{value.type}" for value in self.binds)
         indent = "    " * len(self.within)
         if not self.primitive:

@@ -1,4 +1,4 @@
-"""What is said of types and errors, as plain data: nothing here needs JAX."""
+"""Reports on types, errors, checks and comparisons, as plain data without JAX."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from shardnb.terms.primitives import Function
 
 
 class Explanation:
-    """What is shown as a page: as text by `str`, and as HTML in a notebook."""
+    """An explanation: text by `str`, HTML in a notebook."""
 
     def __str__(self) -> str:
-        """Give it as text for a terminal."""
+        """Return it as text for a terminal."""
         text: str = shown.by("explanation text", self)
         return text
 
@@ -28,13 +28,13 @@ class Explanation:
 
 @dataclass(frozen=True)
 class SpecProblem:
-    """A spec that does not fit its array or its mesh, or an argument that lies elsewhere.
+    """A spec that does not fit its array or mesh, or an argument with another sharding.
 
     `where` says what the spec is for: an input, an output, a constraint, an in_spec or an out_spec.
-    For `uneven`, `divides` are the next sizes below and above that
-    divide, `padding` the rows to add, `padded_bytes` what they weigh, and `fitting` the sizes of
-    the largest mesh of as many devices that divides every array. `fatal` is False where JAX
-    pads or moves by itself. `moved_bytes` is what the devices receive by a `device_put`.
+    For `uneven`, `divides` are the next sizes below and above that divide, `padding` the rows to
+    add, `padded_bytes` their size, and `fitting` the sizes of the largest mesh of at most as many
+    devices that divides every array. `fatal` is False if JAX pads or moves by itself. `moved_bytes`
+    is what the devices receive by a `device_put`.
     """
 
     kind: SpecProblemKind
@@ -56,13 +56,13 @@ class SpecProblem:
     location: Location | None = None
 
     def __str__(self) -> str:
-        """Give the sentence, and the fix where there is one."""
+        """Return the sentence, and the fix if there is one."""
         return f"{self.message}\n    {self.fix}" if self.fix else self.message
 
 
 @dataclass(frozen=True)
 class TypedProgram(Explanation):
-    """Every binder of a program with its placement, beside the lines that wrote it."""
+    """Every binder of a program with its sharding, next to the lines that wrote it."""
 
     lines: tuple[TypedLine, ...]
     sources: tuple[Source, ...] = ()
@@ -70,10 +70,10 @@ class TypedProgram(Explanation):
 
 @dataclass(frozen=True)
 class Candidate:
-    """A way out of an error, compiled: its edit, and what one device sends by it.
+    """A compiled way out of an error: the edit, and what each device then sends.
 
-    `collectives` holds the kind and the mesh axes of each. `chosen` marks the one that the
-    propagation of Auto axes leads to.
+    `collectives` holds the kind and the mesh axes of each. `chosen` marks the one that propagation
+    with Auto axes leads to.
     """
 
     edit: str
@@ -86,12 +86,12 @@ class Candidate:
 
 @dataclass(frozen=True)
 class ErrorReport(Explanation):
-    """An exception of JAX's, explained where the user wrote it.
+    """A JAX exception, explained at the line that the user wrote.
 
-    `error` is the class, `message` JAX's own text. `values` are the arrays whose placements meet,
-    to be drawn. `location` is the innermost line of the user's own, `expression` the part of it
-    that raised. `fixes` are texts to write there, best first; `checked` says that the
-    operation was compiled in each of these ways. `candidates` are ways out with what each costs.
+    `error` is the class, `message` JAX's own text. `values` are the arrays involved, to be drawn.
+    `location` is the innermost line of the user's code, `expression` the part of it that raised.
+    `fixes` are texts to write there, best first; `checked` says that the operation was compiled
+    with each of them. `candidates` are ways out with what each costs.
     """
 
     kind: ErrorKind
@@ -115,7 +115,7 @@ class ErrorReport(Explanation):
 class CheckStep:
     """A check that `shard_map` makes, and whether it passed.
 
-    `passed` is None where the check was not reached, or, if there is a message, not made.
+    `passed` is None if the check was not reached or, if there is a message, not made.
     """
 
     name: str
@@ -125,9 +125,9 @@ class CheckStep:
 
 @dataclass(frozen=True)
 class Shard:
-    """An argument or a result of a `shard_map`: whole, and as the body of one device sees it.
+    """An argument or a result of a `shard_map`: the global array, and one device's block.
 
-    `varying` are the axes along which it may differ; None where JAX does not track them.
+    `varying` are the axes along which it may differ; None if JAX does not track them.
     """
 
     name: str
@@ -140,10 +140,10 @@ class Shard:
 
 @dataclass(frozen=True)
 class MissingCollective:
-    """A collective without which a result is not the same along the axes that its spec omits.
+    """A missing collective: without it a result differs along the axes that its spec omits.
 
-    `collective` is the function of `jax.lax`, or None where the body does not show which one is
-    meant. `expression`, at `location`, is what is to pass through it.
+    `collective` is the function of `jax.lax`, or None if the body does not show which one is meant.
+    `expression`, at `location`, is its operand.
     """
 
     output: str
@@ -158,13 +158,13 @@ class MissingCollective:
 
 @dataclass(frozen=True)
 class ShardMapCheck(Explanation):
-    """What `jax.shard_map` makes of a mesh, in_specs, a body and out_specs.
+    """The check of a `jax.shard_map`: of its mesh, in_specs, body and out_specs.
 
-    `accepted` is JAX's own verdict, `error` and `message` its exception. `steps` are its checks
-    in order, `inputs` and `outputs` the shapes, `lines` the body with the varying set after each
-    line, `explained` the exception's cause and cure where neither `missing` nor `problems` has
-    them, `region` what it lowers to and `report` the compiled program. `again` is the call
-    that was checked, so that a widget can check it with other specs (None where it is not known).
+    `accepted` is JAX's own verdict, `error` and `message` its exception. `steps` are its checks in
+    order, `inputs` and `outputs` the shapes, `lines` the body with the varying axes after each
+    line, `explained` the cause and fix of the exception if neither `missing` nor `problems` has
+    them, `region` what it lowers to and `report` the compiled program. `again` is the call that was
+    checked, so that a widget can check it with other specs (None if it is unknown).
     """
 
     accepted: bool
@@ -184,9 +184,9 @@ class ShardMapCheck(Explanation):
     again: Any = field(default=None, compare=False, repr=False)
 
     def widget(self) -> Any:
-        """Give a widget in which the specs are chosen, and the check made again.
+        """Return a widget that checks again with the specs chosen in it.
 
-        A check that was read from somewhere is only shown.
+        A check that was loaded from a file is only shown.
         """
         return shown.by("check widget", self)
 
@@ -198,7 +198,7 @@ class ShardMapCheck(Explanation):
 
 @dataclass(frozen=True)
 class Column:
-    """One of several programs side by side: its report, or the error that it met."""
+    """One of several programs side by side: its report, or the error that it raised."""
 
     name: str
     report: Report | None = None
@@ -207,11 +207,11 @@ class Column:
 
 @dataclass(frozen=True)
 class ProgramDiff:
-    """What tells two compiled programs apart, numbers and names left aside.
+    """The differences between two compiled programs, apart from numbers and names.
 
     `instructions` are the differing lines, with `-` and `+` before them; `header` names the parts
-    of the module's header that differ, `marks` says that the programs tell otherwise which
-    collectives the compiler made. `same_collectives` compares kinds, axes, shapes and trips.
+    of the module's header that differ, `marks` says that the programs mark different collectives as
+    inserted by the compiler. `same_collectives` compares kinds, axes, shapes and trips.
     """
 
     left: str
@@ -232,7 +232,7 @@ class ProgramDiff:
 class Comparison(Explanation):
     """Programs side by side, each compared with the first.
 
-    `plan` says how the program becomes one of Explicit axes, where these refused it.
+    `plan` has the annotations for Explicit axes, if these rejected the program.
     """
 
     columns: tuple[Column, ...]
@@ -242,7 +242,7 @@ class Comparison(Explanation):
 
 @dataclass(frozen=True)
 class Annotation:
-    """A placement to write at a line, so that Explicit axes accept it.
+    """A sharding to write at a line, so that Explicit axes accept it.
 
     `spec` is what is stated. `from_auto` says that propagation chose this placement in the whole
     program; else it is the one that sends least. `before` and `after` are the line.
@@ -259,11 +259,11 @@ class Annotation:
 
 @dataclass(frozen=True)
 class ExplicitPlan(Explanation):
-    """All annotations that turn a program of Auto axes into one of Explicit axes.
+    """All annotations that turn a program with Auto axes into one with Explicit axes.
 
     `auto` and `explicit` are the compiled programs, the second with all annotations applied, and
-    `diff` compares them. `unresolved` is the error that stands in the way of more, if one does.
-    `texts` are the annotated sources.
+    `diff` compares them. `unresolved` is the error that remains, if there is one. `texts` are the
+    annotated sources.
     """
 
     annotations: tuple[Annotation, ...]

@@ -1,4 +1,4 @@
-"""Why a value has its sharding, in words, out of the report alone."""
+"""Why a value has its sharding, in words, from the report alone."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from shardnb.terms.origins import ORIGINS
 
 
 def explain(report: Report, name: str | None = None, line: int | None = None) -> str:
-    """Say why the values of this name, of this line, or all of them, have their shardings.
+    """Say why the values of a name or of a line, or all of them, have their shardings.
 
-    Raises `KeyError` where the report has no such value.
+    Raises `KeyError` if the report has no such value.
     """
     indices = [
         index
@@ -36,9 +36,9 @@ def explain_each(report: Report) -> Iterator[str]:
 
 
 def arrivals(report: Report, index: int) -> dict[str, int | None]:
-    """Give for each axis of a value the number of the step that brought it.
+    """Return for each axis of a value the number of the step that brought it.
 
-    0 for an axis that was there before the first step, None where that is not known.
+    0 for an axis that was there before the first step, None if that is unknown.
     """
     value = report.values[index]
     return {axis: _arrival(report, index, axis) for axes in value.spec or () for axis in axes}
@@ -59,9 +59,9 @@ def _arrival(report: Report, index: int, axis: str) -> int | None:
 
 
 def chain(report: Report, value: int, axis: str) -> tuple[Step, ...] | None:
-    """Give all the steps from the origin of an axis to a value of `report.values`.
+    """Return all the steps from the origin of an axis to a value of `report.values`.
 
-    None where a part of the way is not known.
+    None if some of them are unknown.
     """
     steps: tuple[Step, ...] = ()
     at: int | None = value
@@ -103,7 +103,7 @@ def _value(report: Report, index: int) -> str:
     value = report.values[index]
     sentence = f"{value.name} is {type_text(value)}{_where(report, value)}"
     if value.spec is None:
-        return f"{sentence}: no mesh axes say how it lies"
+        return f"{sentence}: no mesh axes describe its sharding"
     parts = [
         *_origins(report, index),
         *(f"{b.axis} of {b.value} was not kept: {b.why}" for b in value.blocked),
@@ -111,18 +111,18 @@ def _value(report: Report, index: int) -> str:
     if value.manual:
         parts.append(_varying(value))
     elif not parts:
-        parts = [] if any(value.spec) else ["every device holds all of it"]
+        parts = [] if any(value.spec) else ["it is replicated on all devices"]
     if value.propagated is not None:
         parts.append(
-            f"Shardy gave {spec_text(value.propagated)}, the compiled program has "
-            f"{spec_text(value.spec)}: the compiled program is trusted"
+            f"Shardy chose {spec_text(value.propagated)}, but the compiled program has "
+            f"{spec_text(value.spec)}, which counts"
         )
     return sentence + (": " + "; ".join(parts) if parts else "")
 
 
 def _varying(value: Value) -> str:
     if value.varying is None:
-        return f"whether it varies over {' and '.join(value.manual)} is not known"
+        return f"whether it varies over {' and '.join(value.manual)} is unknown"
     alike = [axis for axis in value.manual if axis not in value.varying]
     parts = [f"it varies over {' and '.join(value.varying)}"] if value.varying else []
     parts += [f"it is the same along {' and '.join(alike)}"] if alike else []
@@ -130,7 +130,7 @@ def _varying(value: Value) -> str:
 
 
 def _at(report: Report, location: Location | None) -> str:
-    """Say a line, and its source where that is not the explained one."""
+    """Name a line, and its source if that is not the explained one."""
     if location is None:
         return ""
     other = 0 < location.source < len(report.sources)
@@ -150,7 +150,7 @@ def _where(report: Report, value: Value) -> str:
 def _origins(report: Report, index: int) -> Iterator[str]:
     value = report.values[index]
     if value.origins and all(origin.kind == "type" for origin in value.origins):
-        yield "its type says so (the mesh is explicit there)"
+        yield "it is in its type (the mesh axes are explicit there)"
         return
     axes_by_cause: dict[str, list[str]] = {}
     for origin in value.origins:
@@ -167,7 +167,7 @@ def _cause(report: Report, index: int, origin: Origin) -> str:
 def _way(report: Report, index: int, origin: Origin) -> str:
     steps = chain(report, index, origin.axis)
     if steps is None:
-        return " (along which ops is not known)"
+        return " (through which ops is unknown)"
     if not steps:
         return ""
     texts = [_step(report, step) for step in steps]
@@ -183,6 +183,6 @@ def _step(report: Report, step: Step) -> str:
 
 
 def _edge(report: Report, value: Value) -> str:
-    role = "an input, and this is its placement"
+    role = "an input with this sharding"
     role = role if value in report.inputs else "a result of the program"
     return f"{value.name} is {type_text(value)}: {role}"

@@ -1,4 +1,4 @@
-"""Live views that ask the kernel: the explorer, predict-then-reveal, the check of a shard_map."""
+"""Widgets that ask the kernel: the explorer, predict, the check of a shard_map."""
 
 from shardnb.widgets.explorer import Explorer, explore
 from shardnb.widgets.prediction import Prediction, predict

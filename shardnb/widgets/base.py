@@ -1,4 +1,4 @@
-"""What all widgets share: the view's own module, and text and HTML where no widget is alive."""
+"""The base of all widgets: the front-end module, and text and HTML if there is no kernel."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from shardnb.views import markup
 
 _STATIC = Path(__file__).parents[1] / "static"
 NEEDS = (
-    "To click in it, open the notebook where Jupyter's widgets are shown (JupyterLab, Notebook 7, "
-    "VS Code, Colab) and run the cell: it asks the kernel."
+    "To use this widget, open the notebook in a front end that shows Jupyter widgets (JupyterLab, "
+    "Notebook 7, VS Code, Colab) and run the cell: the widget needs the kernel."
 )
 
 
 class Live(anywidget.AnyWidget):
-    """A widget of shardnb's; `view` names what the front end draws.
+    """A shardnb widget; `view` names what the front end draws.
 
-    Its rich display is the widget, with the text and the HTML of the same report beside it.
+    Its rich display is the widget, with the text and the HTML of the same report as fallbacks.
     """
 
     # As texts: anywidget watches files, and each watch keeps its widget for ever.
@@ -30,15 +30,15 @@ class Live(anywidget.AnyWidget):
     view = traitlets.Unicode().tag(sync=True)
 
     def text(self) -> str:
-        """Give what it shows as text."""
+        """Return its contents as text."""
         raise NotImplementedError
 
     def html(self) -> str:
-        """Give what it shows as HTML that needs no kernel."""
+        """Return its contents as HTML that needs no kernel."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        """Give the text: a terminal has nothing else."""
+        """Return the text, for a terminal."""
         return f"{self.text()}\n\n{NEEDS}"
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
@@ -51,7 +51,7 @@ class Live(anywidget.AnyWidget):
         return {**(data or {}), **still}, metadata
 
     def listen(self, hear: Callable[[Mapping[str, Any]], None]) -> None:
-        """Call `hear(content)` for each message of a front end whose content is an object."""
+        """Call `hear(content)` for each message from the front end whose content is an object."""
         self.on_msg(
             lambda _widget, content, _buffers: (
                 hear(content) if isinstance(content, Mapping) else None

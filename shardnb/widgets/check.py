@@ -26,7 +26,7 @@ from shardnb.widgets.base import Live
 
 
 def _with_specs(call: ShardMapCall, ins: Sequence[Spec], outs: Sequence[Spec]) -> ShardMapCall:
-    """Give a call with other specs of single arrays, in the structures that were given."""
+    """Return a call with other specs for single arrays, in the given structures."""
     structure = jax.tree_util.tree_structure(call.arguments)
     in_specs = jax.tree_util.tree_unflatten(structure, list(map(placement.partition_spec, ins)))
     if not outs:
@@ -37,9 +37,9 @@ def _with_specs(call: ShardMapCall, ins: Sequence[Spec], outs: Sequence[Spec]) -
 
 
 class CheckView(Live):
-    """A widget on a check; where it can be made again, specs are chosen in it.
+    """A widget for a check; if it can be checked again, specs can be chosen in it.
 
-    `check` is the last one.
+    `check` is the latest one.
     """
 
     data = traitlets.Dict().tag(sync=True)
@@ -56,11 +56,11 @@ class CheckView(Live):
         self.listen(self._hear)
 
     def text(self) -> str:
-        """Give the check as text."""
+        """Return the check as text."""
         return str(self.check)
 
     def html(self) -> str:
-        """Give the check as HTML."""
+        """Return the check as HTML."""
         written: str = self.check._repr_mimebundle_()["text/html"]
         return written
 
@@ -73,11 +73,11 @@ class CheckView(Live):
             ins, outs = (
                 [_spec(axes) for axes in content.get(part, ())] for part in ("inputs", "outputs")
             )
-            # The body is traced again, and heard of nowhere.
+            # The body is traced again, without its output.
             with quiet_retrace():
                 check = checked(_with_specs(call, ins, outs), compiled=kind == "compile")
-        # The user's body, JAX and XLA may raise anything. It is shown, a bug of ours included: the
-        # front end waits for an answer, and what a comm's handler raises is in no cell.
+        # The user's body, JAX and XLA may raise anything. All errors are shown, bugs too: the front
+        # # end waits for an answer, and an error in a comm's handler appears in no cell.
         except Exception as error:  # noqa: BLE001
             failed = f"{type(error).__name__}: {error}"
             self.data = {**self.data, "number": number, "failed": failed}
@@ -87,14 +87,14 @@ class CheckView(Live):
 
 
 def mimebundle(check: ShardMapCheck, **selection: Any) -> Any:
-    """Give a check as the widget where a kernel can answer it, else as text and HTML."""
+    """Return a check as the widget if a kernel can answer it, else as text and HTML."""
     if in_kernel():
         return CheckView(check)._repr_mimebundle_(**selection)
     return explanations.mimebundle(check)
 
 
 def _plain(check: ShardMapCheck) -> dict[str, Any]:
-    """Give a check as plain data, its report as JSON; a cure of its error is one of what lacks."""
+    """Return a check as plain data, its report as JSON, its error's fix among the missing ones."""
     report, explained = check.report, check.explained
     data: dict[str, Any] = msgspec.to_builtins(replace(check, report=None, explained=None))
     if explained is not None:
@@ -105,8 +105,8 @@ def _plain(check: ShardMapCheck) -> dict[str, Any]:
 
 
 def _said(check: ShardMapCheck, ins: Sequence[Any], outs: Sequence[Any]) -> dict[str, Any]:
-    """Give the verdict in words, and how the specs that are chosen are written."""
-    refused = f"JAX refuses this shard_map: {check.error}"
+    """Return the verdict in words, and the chosen specs as code."""
+    refused = f"JAX rejects this shard_map: {check.error}"
     return {
         "mesh": mesh_text(check.mesh),
         "verdict": "accepted" if check.accepted else "refused",
@@ -117,12 +117,12 @@ def _said(check: ShardMapCheck, ins: Sequence[Any], outs: Sequence[Any]) -> dict
 
 
 def _pickers(check: ShardMapCheck, call: ShardMapCall) -> dict[str, Any]:
-    """Give the arrays whose specs can be chosen, with the specs that they have."""
+    """Return the arrays whose specs can be chosen, with their present specs."""
     sizes = call.grid.mesh.shape
     axes = [{"name": n, "size": sizes[n], "type": "manual"} for n in sizes if n in call.manual]
     ins = zip(check.inputs, _ins(check, call), strict=False)
     outs = jax.tree_util.tree_leaves(call.out_specs, is_leaf=placement.is_spec)
-    # A prefix of specs for several results is nothing to choose from.
+    # A prefix of specs for several results cannot be edited.
     shown = check.outputs if len(outs) == len(check.outputs) else ()
     return {
         "axes": axes,

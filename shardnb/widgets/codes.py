@@ -1,4 +1,4 @@
-"""The code that gives a plan: a cell of `%%shard`, `in_shardings`, a `shard_map`."""
+"""Code for a plan: a `%%shard` cell, `in_shardings`, a `shard_map`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ with jax.set_mesh(mesh):
 
 
 def codes_of(subject: Subject, plan: MeshPlan, program: Program) -> tuple[dict[str, str], ...]:
-    """Give each text that gives a plan, with its title; those that cannot be written are missing.
+    """Return each code for a plan, with its title; what cannot be written is left out.
 
     The texts call the function by its name, with the arguments' names.
     """
@@ -77,13 +77,13 @@ def _head(plan: MeshPlan) -> str:
 
 
 def _listed(parts: Iterable[str]) -> str:
-    """Write what stands in a tuple: one part needs a comma."""
+    """Write the inside of a tuple: a single part needs a comma."""
     items = list(parts)
     return ", ".join(items) + ("," if len(items) == 1 else "")
 
 
 def written(tree: Tree) -> str:
-    """Write a pytree of specs as Python; a part whose specs are alike becomes one spec.
+    """Write a pytree of specs as Python; a subtree with equal specs becomes one spec.
 
     Raises `ValueError` for a container that has no literal.
 

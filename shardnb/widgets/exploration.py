@@ -1,4 +1,4 @@
-"""What the explorer explores: a function and the shapes of its arguments, compiled in new ways."""
+"""The subject of the explorer: a function and shapes, compiled with other meshes and specs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Tree = Any
 class Subject:
     """A function of named pytrees of shapes.
 
-    Where a function has to be traced again, that is done by `traced`, in the thread that calls
-    it; `compiled` runs none of the user's Python, so that any thread may call it.
+    If a function has to be traced again, `traced` does it in the calling thread; `compiled` runs
+    none of the user's Python, so any thread may call it.
     """
 
     request: Request
@@ -40,31 +40,31 @@ class Subject:
         return self.request.arguments
 
     def check(self, plan: MeshPlan) -> None:
-        """Check that a plan's specs fit, without its devices; raises `ValueError` that says why."""
+        """Check that a plan's specs fit, without its devices; raises `ValueError` if not."""
         sizes = tuple(axis.size for axis in plan.axes)
         mesh: Any = jax.sharding.AbstractMesh(sizes, tuple(axis.name for axis in plan.axes))
         placement.shardings(self.shapes, in_specs(plan, self.shapes), mesh)
 
     def requested(self, plan: MeshPlan) -> Request:
-        """Give what a plan's program is made of; raises `ValueError` that names what is wrong."""
+        """Return the request for a plan's program; raises `ValueError` that names the problem."""
         self.check(plan)
         specs = in_specs(plan, self.shapes)
         apart = self.request.apart or plan != self.first
         return replace(self.request, grid=self.grid_of(plan), in_specs=specs, apart=apart)
 
     def arrays(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
-        """Give the name, dtype and shape of each array of the arguments."""
+        """Return the name, dtype and shape of each array of the arguments."""
         for name, leaf in placement.named_leaves(self.shapes):
             yield name, dtype_name(placement.dtype_of(leaf)), tuple(leaf.shape)
 
     def grid_of(self, plan: MeshPlan) -> Grid:
-        """Give the grid of a plan: the first one where its axes are the same."""
+        """Return the grid of a plan: the first one if its axes are the same."""
         if plan.axes == self.first.axes:
             return self.request.grid
         return make_grid(plan.mesh, None, self.request.grid.target)
 
     def traced(self, plan: MeshPlan, *, quiet: bool = True) -> Callable[[], Any]:
-        """Give a function that gives JAX's traced stage without running the user's Python again.
+        """Return a function that yields JAX's traced stage without running user code again.
 
         With Auto axes a function is traced once for each mesh; otherwise for each plan. `quiet`
         drops what it prints. Raises what JAX raises.
@@ -80,23 +80,23 @@ class Subject:
         return lambda: traced
 
     def compiled(self, plan: MeshPlan, trace: Callable[[], Any]) -> tuple[Program, Report]:
-        """Lower and compile what `traced` gave, and read the report of it."""
+        """Lower and compile the traced stage, and read its report."""
         program = build(self.requested(plan), trace)
         return program, report_of_program(program)
 
     def explained(self, error: Exception, plan: MeshPlan) -> str:
-        """Say what went wrong: explained where that is possible, else in JAX's own words."""
+        """Describe an error: explained if possible, else in JAX's own words."""
         grid = None
-        with suppress(ValueError):  # then the plan's mesh may be what went wrong
+        with suppress(ValueError):  # then the plan's mesh may be the problem
             grid = self.grid_of(plan)
         report = explain_error(error, texts=self.request.texts, grid=grid)
         return f"{type(error).__name__}: {error}" if report is None else str(report)
 
 
 def subject_of(request: Request, *, statics: bool = False) -> Subject:
-    """Take a request with the shapes of its arguments; the arrays themselves are let go.
+    """Take a request with the shapes of its arguments; the arrays themselves are released.
 
-    `statics` says that the call had arguments that are not arrays. Raises `ValueError` where a spec
+    `statics` says that the call had arguments that are not arrays. Raises `ValueError` if a spec
     does not fit.
     """
     arguments = request.arguments.items()

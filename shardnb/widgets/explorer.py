@@ -36,9 +36,9 @@ Tree = Any
 Data = Mapping[str, Any]
 
 _FIRST_MESH = "data=4,model=2"
-# Reports that are kept: the browser asks for a plan again as the user goes back and forth.
+# Reports to keep: the browser asks for a plan again as the user goes back and forth.
 _KEPT = 16
-# Differences that one line of text holds.
+# The most differences on one line of text.
 _LISTED = 6
 
 
@@ -52,13 +52,13 @@ def explore(
     out_specs: Tree = None,
     **options: Any,
 ) -> Explorer:
-    """Give a widget in which the mesh and a spec for each input are chosen by clicks.
+    """Return a widget in which you choose the mesh and a spec for each input by clicks.
 
-    The arguments are `explain`'s; of arrays only the shapes are kept. The first plan is compiled
-    at once, on the mesh `data=4,model=2` where none is given or around. Each click is answered
-    by a preview of Shardy's, marked as one, and by the compiled program when it is ready. Plans
-    can be pinned and compared, and the code that gives a plan copied. Of a report alone it is the
-    live view, with pins. Raises what JAX raises for the first plan.
+    The arguments are those of `explain`; only the shapes of arrays are kept. The first plan is
+    compiled at once, on the mesh `data=4,model=2` if there is no other. Each click is answered
+    first by a preview from Shardy, marked as such, and then by the compiled program. Plans can be
+    pinned and compared, and their code copied. For a report alone it is the live view, with pins.
+    Raises what JAX raises for the first plan.
 
     >>> import jax, jax.numpy as jnp
     >>> x = jax.ShapeDtypeStruct((256, 512), jnp.float32)
@@ -69,7 +69,7 @@ def explore(
     """
     if isinstance(fn_or_report, Report):
         if args or mesh is not None or in_specs is not None or options:
-            raise ValueError("a report is explored alone: sn.explore(report)")
+            raise ValueError("expected no further arguments with a report: sn.explore(report)")
         return Explorer(report=fn_or_report)
     call = read_call(fn_or_report, args, options)
     request = call.request(_grid(mesh, axes, on, call.placed), in_specs, out_specs)
@@ -79,7 +79,7 @@ def explore(
     try:
         with failures.explained(subject.requested(subject.first)):
             return Explorer(subject)
-    except Exception as error:  # any: it goes on
+    except Exception as error:  # of any class: it is raised again
         failures.add_note(error)
         raise
 
@@ -95,7 +95,7 @@ def _grid(mesh: Any, axes: str | None, on: str | None, args: Tree) -> Grid:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A plan that was compiled, with its report and the code that gives it."""
+    """A compiled plan, with its report and its code."""
 
     plan: MeshPlan
     report: Report
@@ -104,7 +104,7 @@ class Compiled:
 
     @property
     def data(self) -> dict[str, Any]:
-        """Give it as the front end reads it."""
+        """Return it as the front end reads it."""
         return {
             "plan": self.plan.data,
             "report": live.to_json(self.report),
@@ -115,10 +115,10 @@ class Compiled:
 
 
 class Explorer(Live):
-    """A widget on a function's plans; `report` is the compiled program that was seen last.
+    """A widget for the plans of a function; `report` is the program compiled last.
 
-    The front end asks by messages and numbers its questions: `preview` is answered in `answer`,
-    at once, and `compile` in `compiled`, from a thread in which the newest question waits alone.
+    The front end sends numbered questions: `preview` is answered in `answer`, at once, and
+    `compile` in `compiled`, from a thread that keeps only the newest question.
     """
 
     subject = traitlets.Dict().tag(sync=True)
@@ -149,11 +149,11 @@ class Explorer(Live):
         self.listen(self._hear)
 
     def text(self) -> str:
-        """Give the report that was seen last as text."""
+        """Return the latest report as text."""
         return text.render(self.report)
 
     def html(self) -> str:
-        """Give the report that was seen last as HTML."""
+        """Return the latest report as HTML."""
         return html.render(self.report)
 
     def stop(self) -> None:
@@ -174,7 +174,7 @@ class Explorer(Live):
         if isinstance(getattr(result, "error_in_exec", None), KeyboardInterrupt):
             self.stop()
 
-    # Questions of the front end
+    # Questions from the front end
 
     def _hear(self, content: Data) -> None:
         kind, number = content.get("kind"), content.get("number", 0)
@@ -192,9 +192,9 @@ class Explorer(Live):
         try:
             plan = MeshPlan.of(data)
             subject.check(plan)
-        # Whatever the front end sent: data that is no plan, or a plan that does not fit.
+        # The front end may send data that is not a plan, or a plan that does not fit.
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            said = f"This plan cannot be: {error}"
+            said = f"This plan does not fit: {error}"
             self.answer = {"number": number, "kind": "refused", "said": said}
             return
         if plan in self._done:
@@ -207,14 +207,14 @@ class Explorer(Live):
 
     def _previewed(self, plan: MeshPlan, start: float) -> dict[str, Any]:
         if self._base is None:
-            return _no_preview("the first program left no module of Shardy's", plan)
+            return _no_preview("the first program left no Shardy module", plan)
         try:
             with collector_paused():
                 report = self._base.preview(plan)
         except NoPreview as error:
             return _no_preview(str(error), plan)
         took = seconds(time.perf_counter() - start)
-        said = f"Shardy's answer in {took}: where arrays lie. Compiling ..."
+        said = f"Preview by Shardy in {took}: shardings only. Compiling ..."
         answer = {"kind": "preview", "report": live.to_json(report)}
         return {**answer, "said": said, "specs": _specs(plan)}
 
@@ -225,10 +225,10 @@ class Explorer(Live):
     # Compiles
 
     def _submit(self, number: int, plan: MeshPlan, subject: Subject) -> None:
-        """Trace here, where the user's Python belongs, and compile in the thread."""
+        """Trace here, in the user's thread, and compile in the worker thread."""
         try:
             trace = subject.traced(plan)
-        # The user's function may raise anything; it is shown: the front end waits for an answer.
+        # The user's function may raise anything; the error is shown, as the front end waits.
         except Exception as error:  # noqa: BLE001
             self._fail(number, plan, error)
             return
@@ -251,7 +251,7 @@ class Explorer(Live):
     def _compile(self, plan: MeshPlan, trace: Callable[[], Any]) -> Compiled:
         subject = self._subject
         if subject is None:
-            raise ValueError("a report alone cannot be compiled in another way")
+            raise ValueError("a report alone cannot be compiled again")
         program, report = subject.compiled(plan, trace)
         if self._base is None or self._base.plan.axes != plan.axes:
             self._base = base_of(plan, program, report, subject) or self._base
@@ -285,7 +285,7 @@ class Explorer(Live):
 
 
 def _specs(plan: MeshPlan) -> dict[str, str]:
-    """Give how the specs of a plan are written."""
+    """Return the specs of a plan as text."""
     return {name: clean(spec_text(spec)) for name, spec in plan.specs}
 
 
@@ -302,7 +302,7 @@ def _summary(report: Report, differs: Sequence[str]) -> str:
 
 
 def _differences(base: Base | None, plan: MeshPlan, report: Report) -> list[str]:
-    """Say where the compiled program places results otherwise than the preview said."""
+    """List the results that the compiled program shards otherwise than the preview."""
     try:
         preview = base.preview(plan) if base is not None else None
     except NoPreview:
@@ -317,7 +317,7 @@ def _differences(base: Base | None, plan: MeshPlan, report: Report) -> list[str]
 
 
 def _described(subject: Subject) -> dict[str, Any]:
-    """Give what the pickers need: inputs that differ in a number alone are picked together."""
+    """Return the pickers' data: inputs whose names differ only in a number share one picker."""
     families: dict[tuple[str, tuple[int, ...], str, Any], list[str]] = {}
     specs = dict(subject.first.specs)
     for name, dtype, shape in subject.arrays():
@@ -340,7 +340,7 @@ def _described(subject: Subject) -> dict[str, Any]:
 
 
 def _listen_to_interrupts(call: Callable[[Any], None]) -> Any:
-    """Hear of the end of each cell, where there are cells; gives the shell or None."""
+    """Register for the end of each cell, if there are cells; returns the shell or None."""
     from IPython import get_ipython
 
     shell: Any = get_ipython()

@@ -1,4 +1,4 @@
-"""A thread that does one job at a time; of the jobs that wait only the newest is kept."""
+"""A thread that does one job at a time; of the waiting jobs only the newest is kept."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ Job = Callable[[], None]
 
 
 class LatestJob:
-    """Does jobs beside the kernel's own work; the thread is there only while there is work."""
+    """Does jobs in a thread that exists only while there is work."""
 
     def __init__(self) -> None:
-        """Begin without work."""
+        """Start without work."""
         self._lock = threading.Lock()
         self._waiting: Job | None = None
         self._thread: threading.Thread | None = None
 
     def submit(self, job: Job) -> None:
-        """Do a job after the present one, in the place of any that waits."""
+        """Do a job after the present one, instead of any that waits."""
         context = contextvars.copy_context()
         with self._lock:
             self._waiting = lambda: context.run(job)
@@ -28,7 +28,7 @@ class LatestJob:
                 self._thread.start()
 
     def stop(self) -> None:
-        """Drop the job that waits; the present one cannot be taken back."""
+        """Drop the waiting job; the present one cannot be stopped."""
         with self._lock:
             self._waiting = None
 
@@ -39,7 +39,7 @@ class LatestJob:
         return None if thread is None else thread.ident
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until all is done; whether it is."""
+        """Wait until all is done; returns whether it is."""
         thread = self._thread
         if thread is not None:
             thread.join(seconds)

@@ -1,4 +1,4 @@
-"""The plans that were pinned, with the figures by which they are compared."""
+"""Pinned plans, with the figures that they are compared by."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Figure = dict[str, Any]
 
 
 def pin_of(plan: MeshPlan | None, report: Report) -> dict[str, Any]:
-    """Give a pin: a plan, how it is written, and its figures."""
+    """Return a pin: a plan, its specs as text, and its figures."""
     if plan is None:
         return {"plan": None, "text": clean(report.title), "figures": figures_of(report)}
-    # Replicated inputs go without saying.
+    # Replicated is the default for inputs.
     specs = [f"{name}={spec_text(spec)}" for name, spec in plan.specs if any(spec)]
-    text = clean("  ".join([plan.mesh, *(specs or ["all whole"])]))
+    text = clean("  ".join([plan.mesh, *(specs or ["all replicated"])]))
     return {"plan": plan.data, "text": text, "figures": figures_of(report)}
 
 
 def figures_of(report: Report) -> list[Figure]:
-    """Give memory and traffic of one device, seconds where known, and collectives by kind.
+    """Return memory and traffic per device, seconds if known, and collectives by kind.
 
-    Each has its name, its text, and a value to compare by, None where that is not known.
+    Each has its name, its text, and a value to compare by, None if unknown.
     """
     held = None if report.memory is None else report.memory.total
     sent = None if words.unknown(report.collectives) else report.wire_bytes
@@ -36,8 +36,8 @@ def figures_of(report: Report) -> list[Figure]:
     kinds = Counter(collective.kind for collective in report.collectives)
     by_kind = ", ".join(count(number, clean(kind)) for kind, number in kinds.items())
     return [
-        _figure("memory a device", "not known" if held is None else size(held), held),
-        _figure("sends a run", words.sent(report.collectives), sent),
+        _figure("memory per device", "unknown" if held is None else size(held), held),
+        _figure("sent per run", words.sent(report.collectives), sent),
         *([] if took is None else [_figure("seconds sending", seconds(took), took)]),
         _figure("collectives", by_kind or "none", kinds.total()),
     ]

@@ -1,4 +1,4 @@
-"""A plan: the axes of a mesh, and where each array of the arguments lies on it."""
+"""A plan: the axes of a mesh, and a spec for each array of the arguments."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ class MeshPlan:
 
     @property
     def data(self) -> dict[str, Any]:
-        """Give the plan as a front end reads it."""
+        """Return the plan as the front end reads it."""
         axes = [{"name": a.name, "size": a.size, "type": a.type} for a in self.axes]
         return {"axes": axes, "specs": {name: list(map(list, s)) for name, s in self.specs}}
 
     @property
     def mesh(self) -> str:
-        """Give the mesh in its own grammar: `data=4,model=2`."""
+        """Return the mesh in its own grammar: `data=4,model=2`."""
         return str(MeshSpec(self.axes))
 
     @property
     def is_auto(self) -> bool:
-        """Whether propagation places everything."""
+        """Whether all axes are Auto."""
         return all(axis.type == "auto" for axis in self.axes)
 
 
 def plan_of(axes: tuple[Axis, ...], args: dict[str, Tree], shardings: dict[str, Tree]) -> MeshPlan:
-    """Give the plan that a program was compiled with."""
+    """Return the plan that a program was compiled with."""
     specs: list[tuple[str, Spec]] = []
     for name, tree in args.items():
         placed = jax.tree_util.tree_leaves(shardings[name])
@@ -63,6 +63,6 @@ def plan_of(axes: tuple[Axis, ...], args: dict[str, Tree], shardings: dict[str, 
 
 
 def in_specs(plan: MeshPlan, args: dict[str, Tree]) -> dict[str, Tree]:
-    """Give a plan's specs in the structure of the arguments."""
+    """Return a plan's specs in the structure of the arguments."""
     known = dict(plan.specs)
     return placement.specs_like(args, (known[path] for path, _ in placement.named_leaves(args)))

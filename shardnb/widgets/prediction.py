@@ -16,10 +16,10 @@ Tree = Any
 
 
 def predict(fn_or_report: Callable[..., Tree] | Report, *args: Tree, **options: Any) -> Prediction:
-    """Give a widget that asks what each line sends, and over which axes; then tells.
+    """Return a widget that asks what each line sends, and over which axes, then shows it.
 
-    Lines that send nothing are asked too. Where a line sends several collectives, they may be
-    named in any order. Takes a report, or what `explain` takes. Raises what JAX raises.
+    It also asks about lines that send nothing. If a line sends several collectives, they may be
+    named in any order. Takes a report, or the arguments of `explain`. Raises what JAX raises.
 
     >>> import jax, jax.numpy as jnp
     >>> from jax.sharding import PartitionSpec as P
@@ -31,7 +31,7 @@ def predict(fn_or_report: Callable[..., Tree] | Report, *args: Tree, **options: 
     if not isinstance(fn_or_report, Report):
         return Prediction(engine.explain(fn_or_report, *args, **options))
     if args or options:
-        raise ValueError("a report is all that there is to predict: sn.predict(report)")
+        raise ValueError("expected no further arguments with a report: sn.predict(report)")
     return Prediction(fn_or_report)
 
 
@@ -41,15 +41,15 @@ class Prediction(Live):
     data = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, report: Report) -> None:
-        """Take the report whose collectives are to be guessed."""
+        """Take the report whose collectives are the questions."""
         self.report = report
         super().__init__(view="predict", data=live.to_json(report))
 
     def text(self) -> str:
-        """Give the report, which is the answer, as text."""
+        """Return the report, which is the answer, as text."""
         return text.render(self.report)
 
     def html(self) -> str:
-        """Give the report, which is the answer, as HTML, folded away."""
+        """Return the report, which is the answer, as folded HTML."""
         summary = markup.text("What does each line send? Guess, then open this.")
         return markup.details(summary, html.render(self.report))

@@ -1,4 +1,4 @@
-"""What Shardy says of a plan in a few milliseconds, before anything is compiled."""
+"""Previews of a plan by Shardy, in a few milliseconds and without compiling."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from shardnb.widgets.plan import MeshPlan
 
 
 class NoPreview(Exception):
-    """Shardy has no answer for a plan without a compile; the message says why."""
+    """Shardy cannot preview a plan without a compile; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -32,19 +32,19 @@ class Base:
     report: Report
     module: mlir.Module
     stated: shardy.Module
-    """What stands in `module`, before propagation."""
+    """The contents of `module`, before propagation."""
     inputs: tuple[tuple[str, int], ...]
     """The names of the module's inputs in its order, each with its rank there."""
     values: tuple[int | None, ...]
-    """Which value of the module each of `report.values` is, where that is certain."""
+    """The value of the module for each of `report.values`, if that is certain."""
 
     def preview(self, plan: MeshPlan) -> Report:
-        """Give the placements that a plan leads to, as a report without collectives.
+        """Return the shardings that a plan leads to, as a report without collectives.
 
         Raises `NoPreview`.
         """
         if not plan.is_auto:
-            raise NoPreview("with Explicit or Manual axes placements are part of the types")
+            raise NoPreview("with Explicit or Manual axes shardings are part of the types")
         try:
             mesh_name, axes = next(iter(self.stated.meshes)), self._axes(plan)
             found = shardy_passes.preview(self.module, mesh_name, self._changed(plan), axes)
@@ -69,7 +69,7 @@ class Base:
         )
 
     def _changed(self, plan: MeshPlan) -> dict[int, Spec]:
-        """Give the specs that are not the module's own, by the number of its input."""
+        """Return the specs that differ from the module's own, by the number of its input."""
         before, now = dict(self.plan.specs), dict(plan.specs)
         moved = plan.axes != self.plan.axes
         return {
@@ -79,9 +79,9 @@ class Base:
         }
 
     def _axes(self, plan: MeshPlan) -> dict[str, int] | None:
-        """Give the axes of a plan's mesh, None where it is the same one.
+        """Return the axes of a plan's mesh, None if it is the same one.
 
-        Raises `NoPreview` where the other mesh changes more than that.
+        Raises `NoPreview` if the other mesh changes more than that.
         """
         if plan.axes == self.plan.axes:
             return None
@@ -90,12 +90,12 @@ class Base:
             raise NoPreview("on another mesh the body of a shard_map has other shapes")
         axes = {axis.name: axis.size for axis in plan.axes}
         if missing := sorted(self.stated.stated_axes - axes.keys()):
-            raise NoPreview(f"the program itself names {', '.join(missing)}")
+            raise NoPreview(f"the program itself uses {', '.join(missing)}")
         return axes
 
 
 def base_of(plan: MeshPlan, program: Program, report: Report, subject: Subject) -> Base | None:
-    """Take a compiled program as the base of previews; None where it left no module."""
+    """Take a compiled program as the base of previews; None if it left no module."""
     dumps = program.dumps
     if not plan.is_auto or program.before is None or not dumps.stated_module.meshes:
         return None
@@ -126,9 +126,9 @@ def _mesh(mesh: Mesh, axes: Sequence[Axis]) -> Mesh:
 
 
 def _placed(value: Value, spec: Spec | None, mesh: Mesh) -> Value:
-    """Give a value with another spec; Shardy's None means that it is whole everywhere.
+    """Return a value with another spec; Shardy's None means that it is replicated.
 
-    A PRNG key has a dimension more in the module than it shows.
+    A PRNG key has one dimension more in the module than it shows.
     """
     spec = ((),) * len(value.shape) if spec is None else spec[: len(value.shape)]
     moved = Value(value.name, value.dtype, value.shape, spec, (), location=value.location)

@@ -246,14 +246,14 @@ def test_pins_hold_what_plans_cost(front):
     first, second = front.explorer.pins
     # An all-reduce of f32[64, 1024] over 2 devices sends 2 * 256 KiB * (2 - 1) / 2 = 256 KiB.
     assert first["text"] == "data=4,model=2  x=P('data', 'model')  W=P('model')"
-    assert figures(first, "sends a run", "collectives") == [
+    assert figures(first, "sent per run", "collectives") == [
         ("256 KiB", 262144),
         ("1 all-reduce", 1),
     ]
-    assert figures(second, "sends a run", "collectives") == [("0 B", 0), ("none", 0)]
+    assert figures(second, "sent per run", "collectives") == [("0 B", 0), ("none", 0)]
     # x 64 x 512 and W 512 x 512 of 4 bytes, the result 64 x 512, and what is held meanwhile.
     least = 4 * (64 * 512 + 512 * 512 + 64 * 512)
-    assert figures(second, "memory a device")[0][1] >= least
+    assert figures(second, "memory per device")[0][1] >= least
     assert "seconds sending" not in [one["name"] for one in first["figures"]]
     front.ask("unpin", index=0)
     assert front.explorer.pins == [second]
@@ -282,7 +282,7 @@ def test_a_report_alone_is_shown_and_pinned():
     assert len(explorer.pins) == 1
     assert explorer.subject == {}
     assert Report.from_json(explorer.compiled["report"]) == report
-    with pytest.raises(ValueError, match="a report is explored alone"):
+    with pytest.raises(ValueError, match="expected no further arguments with a report"):
         explore(report, mesh="data=4")
 
 
@@ -297,7 +297,7 @@ def test_text_and_html_are_there_without_a_front_end(explorer):
     assert "all-reduce[model]" in data["text/plain"]
     assert "all-reduce[model]" in data["text/html"]
     for kind in ("text/plain", "text/html"):
-        assert "it asks the kernel" in data[kind]
+        assert "the widget needs the kernel" in data[kind]
     assert "application/vnd.jupyter.widget-view+json" in data
     assert repr(explorer) == data["text/plain"]
 
@@ -354,7 +354,7 @@ def test_a_program_that_names_axes_itself_has_no_preview_without_them():
     explorer = explore(constrained, shape(8, 8), mesh="data=4,model=2")
     front = Front(explorer)
     answer = front.preview(front.plan(axes=[("data", 4, "auto"), ("tp", 2, "auto")]))
-    assert answer["said"] == "No preview: the program itself names model. Compiling ..."
+    assert answer["said"] == "No preview: the program itself uses model. Compiling ..."
     assert answer["specs"] == {"x": "P()"}
     answer = front.compile(front.plan(axes=[("data", 4, "auto"), ("tp", 2, "auto")]))
     assert (answer["kind"], "model" in answer["said"]) == ("failed", True)

@@ -45,7 +45,7 @@ def test_text_and_html_stand_beside_the_widget(outputs, number):
     assert "application/vnd.jupyter.widget-view+json" in data
     assert "model" in data["text/html"]
     for kind in ("text/html", "text/plain"):
-        assert data[kind].count("it asks the kernel") == 1
+        assert data[kind].count("the widget needs the kernel") == 1
     assert "<script" not in data["text/html"]
 
 
