@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from shardnb.report.changes import Change, Diff, KindChange
 from shardnb.report.model import Collective, Report, Value
 from shardnb.report.spec import type_text
+from shardnb.terms.collectives import Kind
 
 
 def diff(before: Report, after: Report) -> Diff:
@@ -48,24 +49,26 @@ def _held(report: Report) -> int:
 def _kinds(before: Sequence[Collective], after: Sequence[Collective]) -> Iterator[KindChange]:
     """Count those that only one of the reports has: what went by kind, then what came."""
     old, new = Counter(map(_sent, before)), Counter(map(_sent, after))
-    for sign, found, gone in ((-1, before, old - new), (1, after, new - old)):
-        by_kind: dict[str, list[Collective]] = {}
-        for one in found:
-            if gone[_sent(one)] > 0:
-                gone[_sent(one)] -= 1
-                by_kind.setdefault(one.kind, []).append(one)
-        for those in sorted(by_kind.values(), key=lambda those: -_bytes(those)):
-            unknown = any(one.trips is None for one in those)
-            yield KindChange(those[0].kind, sign * len(those), _bytes(those), unknown)
+    for sign, collectives, left in ((-1, before, old - new), (1, after, new - old)):
+        by_kind: dict[Kind, list[Collective]] = {}
+        for collective in collectives:
+            if left[_sent(collective)] > 0:
+                left[_sent(collective)] -= 1
+                by_kind.setdefault(collective.kind, []).append(collective)
+        changes = [
+            KindChange(
+                kind,
+                sign * len(alike),
+                sum(c.least_wire_bytes for c in alike),
+                any(c.trips is None for c in alike),
+            )
+            for kind, alike in by_kind.items()
+        ]
+        yield from sorted(changes, key=lambda change: -change.wire_bytes)
 
 
-def _bytes(collectives: Sequence[Collective]) -> int:
-    return sum(one.least_wire_bytes for one in collectives)
-
-
-def _sent(collective: Collective) -> Hashable:
-    one = collective
-    return one.kind, one.axes, one.dtype, one.shape, one.trips, one.wire_bytes
+def _sent(c: Collective) -> Hashable:
+    return c.kind, c.axes, c.dtype, c.shape, c.trips, c.wire_bytes
 
 
 def _values(kind: str, before: Sequence[Value], after: Sequence[Value]) -> Iterator[Change]:
@@ -76,17 +79,17 @@ def _values(kind: str, before: Sequence[Value], after: Sequence[Value]) -> Itera
 
 
 def _collectives(before: Sequence[Collective], after: Sequence[Collective]) -> Iterator[Change]:
-    old, new = Counter(map(_said, before)), Counter(map(_said, after))
-    for said in dict.fromkeys((*old, *new)):
-        if old[said] != new[said]:
-            yield Change(said, _times(old[said]), _times(new[said]))
+    old, new = Counter(map(_text, before)), Counter(map(_text, after))
+    for text in dict.fromkeys((*old, *new)):
+        if old[text] != new[text]:
+            yield Change(text, _times(old[text]), _times(new[text]))
 
 
 def _times(count: int) -> str | None:
     return f"x{count}" if count else None
 
 
-def _said(collective: Collective) -> str:
+def _text(collective: Collective) -> str:
     axes = "?" if collective.axes is None else ", ".join(collective.axes)
     dims = ", ".join(map(str, collective.shape))
     trips = "" if collective.trips == 1 else f" trips {collective.trips or '?'}"

@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import traitlets
+from IPython import get_ipython
 
 from shardnb.compiler.call import read_call
 from shardnb.compiler.collector import collector_paused
@@ -140,7 +141,9 @@ class Explorer(Live):
             self.report = first.report
             start = {"plan": first.plan.data, "compiled": {"number": 0, **first.data}}
             super().__init__(view="explorer", subject=_described(subject), **start)
-            self._shell = _listen_to_interrupts(self._after_cell)
+            self._shell = get_ipython()
+            if self._shell is not None:  # else there are no cells to be interrupted
+                self._shell.events.register("post_run_cell", self._after_cell)
         elif report is not None:
             self.report = report
             nothing: dict[str, Any] = {"number": 0, "plan": None, "specs": {}, "codes": []}
@@ -218,9 +221,9 @@ class Explorer(Live):
         answer = {"kind": "preview", "report": live.to_json(report)}
         return {**answer, "said": said, "specs": _specs(plan)}
 
-    def _show(self, number: int, found: Compiled) -> None:
-        self.report = found.report
-        self.compiled = {"number": number, **found.data}
+    def _show(self, number: int, compiled: Compiled) -> None:
+        self.report = compiled.report
+        self.compiled = {"number": number, **compiled.data}
 
     # Compiles
 
@@ -237,14 +240,14 @@ class Explorer(Live):
         def job() -> None:
             try:
                 with silent():
-                    found = self._done.get(plan) or self._compile(plan, trace)
+                    compiled = self._done.get(plan) or self._compile(plan, trace)
             # So may XLA. Nobody else would see what a thread raises, a bug of ours included.
             except Exception as error:  # noqa: BLE001
                 if stopped == self._stopped:
                     self._fail(number, plan, error)
                 return
             if stopped == self._stopped:
-                self._show(number, found)
+                self._show(number, compiled)
 
         self._worker.submit(job)
 
@@ -256,12 +259,12 @@ class Explorer(Live):
         if self._base is None or self._base.plan.axes != plan.axes:
             self._base = base_of(plan, program, report, subject) or self._base
         codes = codes_of(subject, plan, program)
-        found = Compiled(plan, report, codes, tuple(_differences(self._base, plan, report)))
+        compiled = Compiled(plan, report, codes, tuple(_differences(self._base, plan, report)))
         # The texts of many programs would fill the kernel's memory.
-        self._done[plan] = replace(found, report=replace(report, texts={}))
+        self._done[plan] = replace(compiled, report=replace(report, texts={}))
         while len(self._done) > _KEPT:
             self._done.popitem(last=False)
-        return found
+        return compiled
 
     def _fail(self, number: int, plan: MeshPlan, error: Exception) -> None:
         why = self._subject.explained(error, plan) if self._subject else str(error)
@@ -274,9 +277,9 @@ class Explorer(Live):
         if data is None:
             self._add_pin(None, self.report)
             return
-        found = self._done.get(MeshPlan.of(data))
-        if found is not None:
-            self._add_pin(found.plan, found.report)
+        compiled = self._done.get(MeshPlan.of(data))
+        if compiled is not None:
+            self._add_pin(compiled.plan, compiled.report)
 
     def _add_pin(self, plan: MeshPlan | None, report: Report) -> None:
         pin = pin_of(plan, report)
@@ -307,13 +310,13 @@ def _differences(base: Base | None, plan: MeshPlan, report: Report) -> list[str]
         preview = base.preview(plan) if base is not None else None
     except NoPreview:
         return []
-    said = [
+    differing = [
         f"{after.name}: Shardy {spec_text(before.spec)}, compiled {spec_text(after.spec)}"
         for before, after in zip(preview.outputs if preview else (), report.outputs, strict=False)
         if before.spec != after.spec
     ]
-    more = [f"and {len(said) - _LISTED} more"] if len(said) > _LISTED else []
-    return [*said[:_LISTED], *more]
+    more = [f"and {len(differing) - _LISTED} more"] if len(differing) > _LISTED else []
+    return [*differing[:_LISTED], *more]
 
 
 def _described(subject: Subject) -> dict[str, Any]:
@@ -337,13 +340,3 @@ def _described(subject: Subject) -> dict[str, Any]:
             for (pattern, shape, dtype, _), names in families.items()
         ],
     }
-
-
-def _listen_to_interrupts(call: Callable[[Any], None]) -> Any:
-    """Register for the end of each cell, if there are cells; returns the shell or None."""
-    from IPython import get_ipython
-
-    shell: Any = get_ipython()
-    if shell is not None:
-        shell.events.register("post_run_cell", call)
-    return shell

@@ -14,7 +14,7 @@ from shardnb.bugs import contained
 from shardnb.compiler import Program, Request, build
 from shardnb.compiler.comparison import diff, same_collectives
 from shardnb.compiler.divisibility import text as spec_text
-from shardnb.errors import explain_error
+from shardnb.errors import explain_error, failures
 from shardnb.errors.evidence import ErrorEvidence, Operation
 from shardnb.errors.reshard_candidates import OperationTrial, Remedy, as_spec
 from shardnb.errors.sharding import pieces_for
@@ -22,7 +22,7 @@ from shardnb.findings import report_of_program
 from shardnb.jax_compat.tracing import full_tracebacks
 from shardnb.mesh import retyped
 from shardnb.report.model import Collective, Location, Report, Spec
-from shardnb.report.types import Annotation, Column, ErrorReport, ExplicitPlan
+from shardnb.report.types import Annotation, Column, ExplicitPlan
 from shardnb.rewrite.expression import Expression
 from shardnb.rewrite.retrace import quiet_retrace
 from shardnb.rewrite.text_edits import Piece, Span, Text
@@ -96,7 +96,11 @@ class _Pass:
             program, error = self._traced()
             if program is not None:
                 return self._plan(self._refined(program), None)
-            if error is None or not self._helped(error):
+            helped = False
+            if error is not None:
+                with contained("the annotation that would help"):
+                    helped = self._annotate(error)
+            if not helped:
                 break
         return self._plan(None, error)
 
@@ -118,7 +122,7 @@ class _Pass:
         unresolved = None
         if error is not None:
             known = explain_error(error, texts=self.request.texts, grid=self.request.grid)
-            unresolved = known or _unexplained(error)
+            unresolved = known or failures.report_or_words(error)
         return ExplicitPlan(
             annotations=tuple(self.annotations),
             auto=self.auto_report,
@@ -184,11 +188,6 @@ class _Pass:
         if program is None:
             self._undo(_Attempt((file, span), iter(()), [edit.pieces]))
         return program
-
-    def _helped(self, error: Exception) -> bool:
-        with contained("the annotation that would help"):
-            return self._annotate(error)
-        return False
 
     def _annotate(self, error: Exception) -> bool:
         """Write an annotation where JAX refused; False where none is found."""
@@ -277,7 +276,7 @@ class _Pass:
     def _at_place(self, key: _Key) -> list[Choice]:
         """Give the choices of propagation at a place, without those of gradients."""
         forward = (choice for choice in self.choices if not choice.backward)
-        return [choice for choice in forward if self._at(choice, *key)]
+        return [choice for choice in forward if self._key_of(choice, edited=False) == key]
 
     def _chosen(self, operation: Operation, key: _Key) -> Spec | None:
         """Give what propagation chose for an operation at a place, if it always chose the same.
@@ -290,9 +289,6 @@ class _Pass:
             return here[-1].spec if here else None
         specs = {c.spec for c in here if c.primitive == operation.name}
         return specs.pop() if len(specs) == 1 else None
-
-    def _at(self, choice: Choice, file: str, span: Span) -> bool:
-        return self._key_of(choice, edited=False) == (file, span)
 
     def _key_of(self, choice: Choice, *, edited: bool) -> _Key | None:
         """Find the user's expression that wrote an equation, in the text as written."""
@@ -359,11 +355,6 @@ def _alike(explicit: Sequence[Collective], auto: Sequence[Collective] | None) ->
         return False
     kinds = [Counter((c.kind, c.axes, c.shape) for c in sent) for sent in (explicit, auto)]
     return kinds[0] == kinds[1]
-
-
-def _unexplained(error: Exception) -> ErrorReport:
-    summary = str(error).partition("\n")[0] or type(error).__name__
-    return ErrorReport("other", type(error).__name__, str(error), summary)
 
 
 def _kind(pieces: Sequence[Piece]) -> AnnotationKind:

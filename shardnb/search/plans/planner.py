@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -84,29 +83,22 @@ def plan(
     with bar_on("plan") as bar:
         tell = progress or bar
         fields: list[Field] = []
-        with _kept(fields) as stopped:
+        stopped = False
+        try:
             for grid in grids:
                 tell("meshes compiled", len(fields), len(grids))
                 fields.append(_field(replace(request, grid=grid), hardware))
+        except KeyboardInterrupt:
+            if not fields:
+                raise
+            stopped = True
         # Shardy takes longer for a larger program: the time of the search stays about the same.
         most = PREVIEWS if len(fields) == 1 else PREVIEWS_OF_MANY
         lines = max(each.estimator.lines for each in fields)
         each = previews or max(_FEWEST, min(most, most * _QUICK // lines))
         search = PlanSearch(fields, limit, each, compiles, seed, tell, notes=notes)
-        search.run(stopped=bool(stopped))
+        search.run(stopped=stopped)
     return _PlannedRequest(request, fields).plans(search)
-
-
-@contextmanager
-def _kept(fields: Sequence[Field]) -> Iterator[list[KeyboardInterrupt]]:
-    """Hold back an interrupt once a mesh was compiled; the list says whether there was one."""
-    held: list[KeyboardInterrupt] = []
-    try:
-        yield held
-    except KeyboardInterrupt as interrupt:
-        if not fields:
-            raise
-        held.append(interrupt)
 
 
 def read_size(text: int | str) -> int:
