@@ -17,7 +17,7 @@ from shardnb.report.types import (
     SpecProblem,
     TypedProgram,
 )
-from shardnb.views import page, typed
+from shardnb.views import page, phrases, typed
 from shardnb.views.code import CodePart, parts_of
 from shardnb.views.content import mesh_text
 from shardnb.views.formatting import count, dims, size
@@ -79,9 +79,9 @@ def _(report: ErrorReport) -> Iterator[Block]:
     yield Drawn(tuple((value, mesh) for value, mesh in placed if mesh is not None))
     if report.cause:
         yield Say(report.cause)
-    checked = "compiled: JAX takes it" if report.checked else ""
+    checked = "compiled" if report.checked else ""
     fixes = report.fixes[:1] if report.candidates else report.fixes
-    yield from (Code("write:", fix, checked) for fix in fixes)
+    yield from (Code(phrases.FIX, fix, checked) for fix in fixes)
     if report.candidates:
         rows = tuple(
             (
@@ -142,7 +142,7 @@ def _(check: ShardMapCheck) -> Iterator[Block]:
         collective = missing.collective or "a collective"
         yield Lead(f"missing: {collective} over {', '.join(missing.axes)}", missing.why)
         yield from _place(missing.location, check.sources, missing.expression)
-        yield Code("write:", missing.fix)
+        yield Code(phrases.FIX, missing.fix)
         if missing.other_fix:
             yield Code("or:", missing.other_fix)
     yield from _problems(check.problems, check.sources)
@@ -184,7 +184,7 @@ def _(plan: ExplicitPlan) -> Iterator[Block]:
     for annotation in plan.annotations:
         source = "as Auto chooses" if annotation.from_auto else "sends least"
         line = annotation.location.line if annotation.location else None
-        beside = ((f"write: {annotation.after}", source),)
+        beside = ((f"{phrases.FIX} {annotation.after}", source),)
         listed.append(ListedLine(line, annotation.before, beside))
     yield Listing(tuple(listed))
     if plan.diff is not None:

@@ -178,7 +178,7 @@ def _row(told: Row, *, shows: bool) -> str:
     why = block(text(" ".join((told.because, *told.further)))) + "".join(_known(told))
     if told.first.instruction:
         why += code(clean(told.first.instruction)) if shows else _faint(_SHARED)
-    what = details(text(told.where), why)
+    what = details(text(told.where), why, margin="0")
     return row(
         [
             cell(mono(told.name), "white-space:nowrap"),

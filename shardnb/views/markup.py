@@ -83,11 +83,11 @@ def chip(value: str, colours: tuple[str, str]) -> str:
     return tag("span", text(value), f"{look}; font-size: 12px; white-space: nowrap")
 
 
-def details(summary: str, body: str, *, is_open: bool = False) -> str:
+def details(summary: str, body: str, *, is_open: bool = False, margin: str = "3px 0") -> str:
     """Fold HTML away under a summary that is HTML already."""
     head = tag("summary", summary, "cursor: pointer")
     opened = " open" if is_open else ""
-    return f'<details{opened} style="margin: 3px 0">{head}{body}</details>'
+    return f'<details{opened} style="margin:{margin}">{head}{body}</details>'
 
 
 def block(body: str, style: str = "") -> str:

@@ -155,7 +155,8 @@ class Table(Block):
     @override
     def html(self) -> str:
         bold = [tag("b", escaped(name), "font-weight: 600") for name in self.head]
-        rows = [markup.row(list(map(markup.cell, bold)))] if bold else []
+        heads = [markup.cell(name, "white-space: nowrap") for name in bold]
+        rows = [markup.row(heads)] if heads else []
         for row in self.rows:
             cells = []
             for i, body in enumerate(map(clean, row)):

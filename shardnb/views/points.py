@@ -70,7 +70,7 @@ def _matters(row: Row) -> bool:
 
 def _row(row: Row) -> Point:
     place = f" at {row.at}" if row.place else ""
-    code = "" if row.first.role else row.what
+    code = "" if row.first.role not in (None, "called") else row.what
     number = f" x{row.times}" if row.times != "1" else ""
     head = f"{row.name}{number}{place}{f': {code}' if code else ''}"
     ids = tuple(c.id for c in row.members)

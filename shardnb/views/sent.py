@@ -111,7 +111,8 @@ def _row(group: tuple[Collective, ...], report: Report, total: int) -> Row:
     runs = sum(c.least_trips if c.trips is None else c.trips for c in group)
     unknown = words.unknown(group)
     what = short(words.code_at(place, report))
-    if first.role:
+    # Of a called one, why says so, and the line says more.
+    if first.role and first.role != "called":
         what = ROLES[first.role].of(clean(pattern(first.role_of)))
     return Row(
         members=group,

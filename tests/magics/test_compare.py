@@ -33,7 +33,7 @@ def test_where_explicit_axes_refuse_it_the_annotation_is_found(cell, ip):
         "h = jnp.tanh(x)\ny = h @ W"
     )
     assert "refused: ShardingTypeError" in text(shown)
-    assert "write: y = jnp.matmul(h, W, out_sharding=P('data', None))" in text(shown)
+    assert "Fix: y = jnp.matmul(h, W, out_sharding=P('data', None))" in text(shown)
     plan = ip.user_ns["c"].plan
     assert plan.same_collectives
     assert plan.texts[0].text.splitlines()[0].startswith("%%shard x=")

@@ -241,7 +241,7 @@ def carried(x):
 def test_a_body_that_jax_refuses_is_explained_with_its_cure(body, fix):
     found = check(body, (X,), P("data"), P("data"))
     assert fix in found.explained.fixes[0]
-    assert f"write: {found.explained.fixes[0]}" in " ".join(str(found).split())
+    assert f"Fix: {found.explained.fixes[0]}" in " ".join(str(found).split())
 
 
 def test_what_the_check_itself_explains_is_not_explained_twice():

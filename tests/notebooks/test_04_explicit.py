@@ -83,7 +83,7 @@ def test_a_reshape_of_a_split_dimension_is_refused(notebook):
 
 def test_a_constraint_only_asserts(notebook):
     assert notebook.error("constraint")[0] == "AssertionError"
-    assert "write: jax.sharding.reshard(s, P(None, 'data'))" in notebook.shown("constraint")
+    assert "Fix: jax.sharding.reshard(s, P(None, 'data'))" in notebook.shown("constraint")
 
 
 def test_a_pending_sum_is_reduced_once_where_it_is_needed(notebook):

@@ -39,7 +39,7 @@ def test_without_the_sum_it_is_refused_and_the_sum_is_named(notebook):
     said = notebook.shown("missing")
     assert "refused by JAX, ValueError" in said
     assert "missing: psum over model" in said
-    assert "write: jax.lax.psum(x @ W, 'model')" in said
+    assert "Fix: jax.lax.psum(x @ W, 'model')" in said
 
 
 def test_the_cell_without_the_sum_is_refused_before_it_runs(notebook):

@@ -255,7 +255,7 @@ def test_a_plan_is_text():
 
     plan = annotate(dot, (f32(64, 64), f32(64, 64)), (P("data", "model"), P("model", None)))
     text = str(plan)
-    assert "write: return lax.dot(a, b, out_sharding=P('data', None))" in text
+    assert "Fix: return lax.dot(a, b, out_sharding=P('data', None))" in text
     assert "compiles to the same collectives" in text
     assert "identical but for the permission to choose the output" in text
 

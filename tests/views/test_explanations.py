@@ -21,7 +21,7 @@ def test_an_error_has_its_line_the_arrays_and_what_to_write():
         "in cell, at x @ x",
         "x f32[8@data, 4] 2 x 4 per device",
         "cause",
-        "write: return jnp.matmul(x, x, out_sharding=P())",
+        "Fix: return jnp.matmul(x, x, out_sharding=P())",
     ]
 
 
@@ -55,7 +55,7 @@ def test_a_check_marks_what_was_not_reached_and_what_is_missing():
     text = str(CHECK)
     assert "the body traces   not reached" in text
     assert "missing: psum over data: partial" in text
-    assert "write: jax.lax.psum(x, 'data')" in text
+    assert "Fix: jax.lax.psum(x, 'data')" in text
 
 
 def test_a_coercion_of_jaxs_is_marked_beside_the_line():
@@ -103,7 +103,7 @@ def test_every_kind_of_page_is_a_mimebundle():
 
 
 def test_a_line_of_code_with_several_rows_is_indented():
-    assert page.text([page.Code("write:", "a\nb")]) == "  write: a\n         b"
+    assert page.text([page.Code("Fix:", "a\nb")]) == "  Fix: a\n       b"
 
 
 def test_a_report_shows_the_types_beside_the_lines():
