@@ -13,7 +13,7 @@ from shardnb.findings.evidence import Evidence
 from shardnb.propagation.named import Lines, named_values
 from shardnb.report.model import Collective, Finding
 from shardnb.report.spec import spec_text
-from shardnb.views.formatting import names
+from shardnb.views.formatting import count
 
 
 def find(evidence: Evidence) -> Iterator[Finding]:
@@ -66,14 +66,15 @@ def _finding(
     loss, lines = losses[0], Lines(evidence.before or evidence.module, evidence.sources)
     places = [place for place in (lines.location(one.node) for one in losses) if place]
     spec = dataflow.batch.spec(loss.graph, loss.node.value)
-    parameters = dict.fromkeys(dataflow.training.name(one.kept_by) for one in losses)
+    others = {one.kept_by for one in losses} - {loss.kept_by}
+    take = "takes" if len(others) == 1 else "take"
+    later = f"; {count(len(others), 'other parameter')} {take} it later" if others else ""
     operation = primitive(loss.node.op_name) or loss.node.opcode
-    has = "has" if len(parameters) == 1 else "have"
     return Finding(
         "lost sharding",
         f"the batch is sharded over {loss.axis} before {operation} and not after it: "
-        f"{names(list(parameters))} {has} {loss.axis} for dimension {loss.dimension} of the "
-        f"result, which is {spec_text(spec)}, as an axis shards one dimension only",
+        f"{dataflow.training.name(loss.kept_by)} has {loss.axis} for dimension {loss.dimension} of "
+        f"the result, which is {spec_text(spec)}, as an axis shards one dimension only{later}",
         location=places[0] if places else None,
         locations=tuple(dict.fromkeys(places)),
         wire_bytes=sum(one.least_wire_bytes for one in due),
