@@ -279,6 +279,22 @@ class _Walk:
         return False
 
 
+def next_permute(after: Graph, collective: Instruction) -> list[Instruction]:
+    """Give the permute that ends a move which a collective begins, where there is one.
+
+    Both have one name, as have all steps between them (`branches_that_meet_another_axis`).
+    """
+    node = collective
+    for _ in range(_DEPTH):
+        users = after.users.get(node.value, ())
+        if len(users) != 1 or users[0].key != collective.key:
+            return []
+        node = users[0]
+        if node.opcode == "collective-permute":
+            return [node] if is_generated(node) else []
+    return []
+
+
 def unmasked(after: Graph, operand: HloValue) -> HloValue | None:
     """Give the block that each device puts among zeros, so that a sum of all gathers the blocks.
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from shardnb.bugs import contained
 from shardnb.causes.alignment import Alignment, align
 from shardnb.causes.channel_matching import Matcher
-from shardnb.causes.data_movement import Movement, walk
+from shardnb.causes.data_movement import Movement, next_permute, walk
 from shardnb.causes.dataflow import Dataflow
 from shardnb.causes.entry_parameters import EntryParameters
 from shardnb.causes.expanded import Expanded
@@ -187,6 +187,7 @@ class _Explainer:
             return self._between_steps(collective, made.op_name, verdict)
         move = self.windowed.sum(made) or self.windowed.taken(made, walk(alignment, made))
         permuted = [one for one in move.chain if one.opcode == "collective-permute"]
+        permuted += next_permute(alignment.after, made)
         axes = (self._axes(permuted[0]) or ()) if permuted else ()
         verdict = self.judge.judge(move, self._axes(made), axes)
         consumer = move.graph.nodes.get(move.consumer or "")

@@ -38,7 +38,7 @@ class Judge:
     ) -> Verdict:
         """Give the reason of a move over these mesh axes; `UNKNOWN` where it does not fit.
 
-        `permuted` are the axes of a permute that brought the blocks into another order before.
+        `permuted` are the axes of a permute that belongs to the same move, before or after.
         """
         if axes is None or move.producer is None:
             return UNKNOWN
@@ -51,7 +51,8 @@ class Judge:
         if move.completes_consumer:
             return self._partial(move, moved)
         whole = math.prod(piece[2] for piece in moved)
-        if reduces(move.collective.opcode) or not self._is_block(move, whole):
+        cut = bool(permuted)
+        if reduces(move.collective.opcode) or not self._is_block(move, whole, cut=cut):
             return UNKNOWN
         verdict = self._moved(move, layout, moved)
         if verdict is UNKNOWN and permuted:  # a part of one move with the permute before it
@@ -72,10 +73,11 @@ class Judge:
         needed = None if untold else verdict.needed
         return replace(verdict, dims=dims, axes=split_by, needed=needed)
 
-    def _is_block(self, move: Movement, parts: int) -> bool:
+    def _is_block(self, move: Movement, parts: int, *, cut: bool) -> bool:
         """Whether what is sent can be a block of the producer.
 
-        In a permute it can be a piece of one, and before it is cut in `parts` it may be padded.
+        In a permute, or where it is `cut` for one in the same move, it can be a piece of one, and
+        before it is cut in `parts` it may be padded.
         """
         array = move.graph.array(move.value)
         layout = self.program.layout(move.graph, move.value)
@@ -84,7 +86,7 @@ class Judge:
         block = layout.shard_shape(array[1])
         size, whole = math.prod(move.sent), math.prod(block)
         steps = (move.collective, *move.chain)
-        if any(step.opcode == "collective-permute" for step in steps):
+        if cut or any(step.opcode == "collective-permute" for step in steps):
             return size <= whole
         padded = (whole // dim * (-(-dim // parts) * parts) for dim in block if dim)
         return size == whole or size in padded

@@ -59,7 +59,7 @@ def find_collectives(
     the partitioner's marks, some of which TPU loses.
     """
     finder = AxisFinder(mesh, module.num_partitions, module.replica_count)
-    places, fused = _places(module), fused_collectives(module)
+    places, fused = places_of(module), fused_collectives(module)
     between, made = overlaps(module, fused), _Made.of(partitioned)
     marked = {part.key for part in fused.values() if part.key and is_generated(part.fusion)}
     found: list[Collective] = []
@@ -188,7 +188,7 @@ class _Made:
         return all(others) if others else kind not in self.called
 
 
-def _places(module: Module) -> dict[str, Place]:
+def places_of(module: Module) -> dict[str, Place]:
     """Count how often each computation runs; callers stand behind what they call in HLO text."""
     places, callers = {module.entry: Place()}, _by_computation(module, CAN_HOLD_COLLECTIVES)
     for name in reversed(module.computations):

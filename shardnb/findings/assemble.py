@@ -12,6 +12,7 @@ from importlib import metadata
 import jax
 
 from shardnb.causes import Counts
+from shardnb.collectives.host_copies import host_copies
 from shardnb.collectives.transfers import host_transfers
 from shardnb.compiler import Program, SourceTexts
 from shardnb.compiler.collector import collector_paused
@@ -46,6 +47,7 @@ from shardnb.propagation.typed_view import typed_program, with_varying
 from shardnb.report import valid
 from shardnb.report.model import Finding, Memory, Mesh, Report
 from shardnb.report.typed import TypedLine
+from shardnb.views.formatting import size
 
 Find = Callable[[Evidence], Iterable[Finding]]
 
@@ -209,9 +211,15 @@ def _of_causes(evidence: Evidence) -> Iterator[str]:
 
 
 def _of_hosts(evidence: Evidence) -> Iterator[str]:
-    """Say how often devices exchange data with their hosts: a callback, an infeed, an outfeed."""
+    """Say what devices exchange with their hosts: by callbacks, feeds, and copies of arrays."""
     if count := host_transfers(evidence.module):
         yield f"{count} transfers between a device and its host are not among the collectives"
+    copies = host_copies(evidence.module)
+    if any(copies):
+        yield (
+            f"each device copies {size(copies.to_device)} per run from its host's memory, and "
+            f"{size(copies.to_host)} back"
+        )
 
 
 def _on_the_way(counts: Counts) -> Iterator[str]:

@@ -32,7 +32,8 @@ class CollectiveKind:
     `ring` is the formula of the bytes sent. `on_torus` and `on_switch` say the formula of the
     seconds, for chips with links and for GPUs behind a switch. `reduces` says that it combines
     the devices' values, `in_pairs` that HLO states (source, target) pairs and not groups,
-    `to_neighbours` that a device need only ever send to the next one of its group.
+    `to_neighbours` that a device need only ever send to the next one of its group,
+    `numbers_devices` that its groups may do so in HLO (`use_global_device_ids`).
     """
 
     name: Kind
@@ -42,6 +43,7 @@ class CollectiveKind:
     reduces: bool = False
     in_pairs: bool = False
     to_neighbours: bool = False
+    numbers_devices: bool = False
 
 
 _GATHERED = "V·(m-1)/m over the links of a chip"
@@ -55,14 +57,30 @@ def _row(kind: Kind) -> CollectiveKind:
         case "all-reduce":
             twice = f"2·{_GATHERED}"
             return CollectiveKind(
-                kind, "there and back", twice, _BY_RING, reduces=True, to_neighbours=True
+                kind,
+                "there and back",
+                twice,
+                _BY_RING,
+                reduces=True,
+                to_neighbours=True,
+                numbers_devices=True,
             )
         case "all-gather":
             ring: Ring = "all but its own"
-            return CollectiveKind(kind, ring, _GATHERED, _BY_RING, to_neighbours=True)
+            return CollectiveKind(
+                kind, ring, _GATHERED, _BY_RING, to_neighbours=True, numbers_devices=True
+            )
         case "reduce-scatter":
             ring = "a result for each other"
-            return CollectiveKind(kind, ring, _GATHERED, _BY_RING, reduces=True, to_neighbours=True)
+            return CollectiveKind(
+                kind,
+                ring,
+                _GATHERED,
+                _BY_RING,
+                reduces=True,
+                to_neighbours=True,
+                numbers_devices=True,
+            )
         case "all-to-all":
             line = "V·l/m over 8w on a ring of l chips and over 4w on a line, the slowest counts"
             return CollectiveKind(kind, "all but its own", line, "bytes sent to others over w")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from shardnb.report.invalid_input import InvalidInput, check_devices, place, shown_number
 from shardnb.report.model import Groups, Mesh
+from shardnb.terms.collectives import KINDS, kind_of
 from shardnb.texts.axis_factors import merged, pieces_of
 from shardnb.texts.instruction import Instruction
 
@@ -148,8 +149,8 @@ def ids_of(instruction: Instruction) -> Ids:
     """
     if instruction.channel is None:
         return "replica"
-    kind = instruction.opcode.removesuffix("-start")
-    if kind not in ("all-gather", "all-reduce", "reduce-scatter"):
+    kind = kind_of(instruction.opcode)
+    if kind is None or not KINDS[kind].numbers_devices:
         return "partition"
     of_devices = instruction.attribute("use_global_device_ids") == "true"
     return "device" if of_devices else "replica with all its partitions"

@@ -258,7 +258,8 @@ def _sending(collective: Collective) -> list[str]:
         said.append(clean(f"Algorithm: {collective.algorithm}."))
     if (other := collective.on_accelerators) is not None:
         shape = f"{other.dtype}[{', '.join(map(str, other.shape))}]"
-        said.append(clean(f"On TPU and GPU: {other.kind} {shape}, sends {size(other.wire_bytes)}."))
+        sent = f"sends {size(other.wire_bytes)}"
+        said.append(clean(f"On TPU and GPU this is {other.kind} {shape}, which {sent}."))
     if (overlap := collective.overlap) is not None:
         names = f" ({', '.join(overlap.names)})" if overlap.names else ""
         ops = count(overlap.ops, "operation")
@@ -275,9 +276,11 @@ def elsewhere(collectives: Sequence[Collective]) -> list[str]:
     there = sum(n * other.wire_bytes for n, (_, other) in zip(times, marked, strict=True))
     here = sum(c.least_wire_bytes for c, _ in marked)
     what = count(len(marked), "collective")
-    bytes_of_both = f"CPU sends {size(here)}, and TPU and GPU send {size(there)}"
-    why = "CPU sends narrow floats as float32, and adds up in full what each device then cuts"
-    return [f"For {what} {bytes_of_both}: {why}."]
+    why = (
+        "The CPU compiler sends bf16 and f16 as f32, and keeps an all-reduce and a slice where TPU "
+        "and GPU compilers use a reduce-scatter"
+    )
+    return [f"{why}: {what} here send {size(here)} per device, on TPU and GPU {size(there)}."]
 
 
 def effect(edit: Fix) -> str:

@@ -205,3 +205,25 @@ def product_with_its_axes_exchanged(a, b):
 )
 def result_meets_another_axis(x, w, c):
     return x @ w + c
+
+
+# One move in two steps, an all-to-all over a part of data and a permute over all: for x + w, which
+# is over model. The results of both branches are stated to lie otherwise.
+
+
+@case(
+    "data=4,model=2",
+    ((64, 64), P("data")),
+    ((64, 64), P("model")),
+    ((), P()),
+    out=P("model", "data"),
+    expect="""
+    all-to-all f32[16,2,16] | inferred conflict | x -> add
+    collective-permute f32[32,16] | inferred conflict | x -> add
+    collective-permute f32[16,64] | inferred conflict | x -> dot_general
+    all-gather f32[32,64] | inferred conflict | x -> dot_general
+    all-gather f32[64,64] | inferred conflict | w -> dot_general
+    """,
+)
+def branches_that_meet_another_axis(x, w, t):
+    return lax.cond(t > 0, lambda: x @ w, lambda: x + w)

@@ -11,6 +11,7 @@ from jax.sharding import PartitionSpec as P
 import shardnb as sn
 from shardnb.collectives.on_accelerators import scattered
 from shardnb.texts import hlo
+from shardnb.views import words
 from tests.needs import needs_libtpu
 
 
@@ -35,7 +36,7 @@ def trained(dtype=jnp.bfloat16, **options):
 
 
 def test_narrow_floats_and_sums_that_are_cut_have_both_byte_counts():
-    # On CPU float32: 512 x 256 and 256 x 512 numbers of 4 bytes, in rings of eight. Else of 2 bytes,
+    # On CPU f32: 512 x 256 and 256 x 512 numbers of 4 bytes, in rings of eight. Else of 2 bytes,
     # and each device keeps 64 columns of the sum: seven blocks of 256 x 64 are sent.
     report = trained()
     gather, total = report.collectives
@@ -48,8 +49,9 @@ def test_narrow_floats_and_sums_that_are_cut_have_both_byte_counts():
     assert (other.kind, other.dtype, other.shape) == ("reduce-scatter", "bf16", (256, 64))
     assert other.wire_bytes == 256 * 64 * 2 * 7
     text = " ".join(str(report).split())
-    assert "On TPU and GPU: reduce-scatter bf16[256, 64], sends 224 KiB." in text
-    assert "For 2 collectives CPU sends 1.3 MiB, and TPU and GPU send 448 KiB" in text
+    assert "2 collectives here send 1.3 MiB per device, on TPU and GPU 448 KiB." in text
+    said = "On TPU and GPU this is reduce-scatter bf16[256, 64], which sends 224 KiB."
+    assert said in words.further(total)
 
 
 def test_a_sum_is_drawn_as_it_lies_before_it_is_cut():
