@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import time
 
 import jax
@@ -129,5 +130,5 @@ def test_a_program_says_what_is_traced_and_compiled_and_how_large_it_is(quick, m
     sn.explain(step, jax.ShapeDtypeStruct((8,), jnp.float32), mesh="data=4", isolate=True)
     texts = " | ".join(drawn(out))
     assert "0 s  tracing step" in texts
-    assert "step (2 equations)  compiling 2.7 KiB of StableHLO" in texts
+    assert re.search(r"step \(2 equations\)  compiling [\d.]+ KiB of StableHLO", texts)
     assert texts.endswith("|  | ")

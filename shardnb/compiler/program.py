@@ -13,6 +13,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
+from shardnb.compiler import placement
 from shardnb.compiler.collector import collector_paused
 from shardnb.compiler.compiling import Compiled, compile_lowered
 from shardnb.compiler.dumps import Dumps, recording
@@ -26,7 +27,7 @@ from shardnb.progress import line_on
 from shardnb.terms.collectives import KINDS
 from shardnb.texts import hlo
 from shardnb.views import activity
-from shardnb.worker.process import WORKER
+from shardnb.worker.process import WORKER, CompilerAborted
 
 Tree = Any
 
@@ -34,6 +35,7 @@ Tree = Any
 # XLA's, and it ends the process. No document says where the limit lies.
 MOST_THREADS = 256
 _EXCHANGE = re.compile(rf"\b(?:{'|'.join(KINDS)})(?:-start)?\(")
+_LISTED = 8  # specs that an error lists
 _TOPOLOGY = "a TPU topology is only compiled for"
 
 
@@ -203,8 +205,13 @@ def build(request: Request, trace: Callable[[], Any] | None = None) -> Program:
         lowered = request.lower(traced)
         say(activity.sized(title, number))
         runs = not request.grid.compile_only and not _abstract(request.arguments)
-        with jax.set_mesh(request.mesh):
-            compiled, dumps, failure = compiled_with_dumps(lowered, apart=request.apart, runs=runs)
+        try:
+            with jax.set_mesh(request.mesh):
+                result = compiled_with_dumps(lowered, apart=request.apart, runs=runs)
+        except CompilerAborted as error:
+            error.jaxpr, error.placed = traced.jaxpr, _written(request)
+            raise
+    compiled, dumps, failure = result
     return Program(
         request=request,
         traced=traced,
@@ -217,6 +224,15 @@ def build(request: Request, trace: Callable[[], Any] | None = None) -> Program:
         closed_over=closed_over(lowered),
         failure=str(failure or ""),
     )
+
+
+def _written(request: Request) -> str:
+    """Write the mesh and the specs of a request, such as `data=4, with x=P('data'), w=P()`."""
+    specs = {name: sharding.spec for name, sharding in placement.named_leaves(request.shardings)}
+    shown = [f"{name}={str(spec).replace('PartitionSpec', 'P')}" for name, spec in specs.items()]
+    rest = [f"and {len(shown) - _LISTED} more"] if len(shown) > _LISTED else []
+    mesh = ",".join(f"{name}={size}" for name, size in request.mesh.shape.items())
+    return f"{mesh}, with {', '.join([*shown[:_LISTED], *rest])}"
 
 
 def compiled_with_dumps(

@@ -14,6 +14,7 @@ from shardnb.jax_compat import error_wordings as wordings
 from shardnb.jax_compat.parts import lost
 from shardnb.mesh import Grid
 from shardnb.report.types import ErrorReport
+from shardnb.worker.process import CompilerAborted
 
 _ANY = re.compile("")
 # For an error of which class, with which words of JAX's, what explains it: the first that does.
@@ -33,6 +34,7 @@ _EXPLAINERS: tuple[
     (wordings.DUPLICATE_SPEC_ERROR, wordings.AXIS_TWICE, placing.twice),
     ("ValueError", wordings.NOT_IN_SHARDINGS, placing.committed),
     ("ValueError", wordings.OTHER_DEVICES, placing.devices),
+    (CompilerAborted.__name__, _ANY, limits.aborted),
     ("ValueError", _ANY, placing.too_large),
     ("RuntimeError", _ANY, placing.too_large),
     ("ValueError", wordings.AXIS_NOT_IN_MESH, placing.unknown_axis),

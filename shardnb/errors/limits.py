@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import jax
 
@@ -14,7 +15,10 @@ from shardnb.errors.error_draft import Draft, value_of
 from shardnb.errors.evidence import ErrorEvidence
 from shardnb.errors.reshard_candidates import as_spec, entries_of, fits
 from shardnb.jax_compat import error_wordings as wordings
+from shardnb.jax_compat.jaxprs import equations
 from shardnb.report.dtypes import size_in_bytes
+from shardnb.report.model import Location
+from shardnb.sources.positions import lines, of_equation
 from shardnb.views.formatting import size
 
 
@@ -125,3 +129,26 @@ def annotation_left(*_: object) -> Draft:
             "or Auto axes for the mesh axes that it is partitioned over",
         ),
     )
+
+
+def aborted(evidence: ErrorEvidence, _: re.Match[str]) -> Draft:
+    """XLA's own end while it compiled, in the process that does nothing else."""
+    error: Any = evidence.error
+    places = list(_unreduced(error.jaxpr, evidence)) if "unreduced" in error.words else []
+    numbers = ", ".join(str(number) for number in dict.fromkeys(place.line for place in places))
+    where = f" It leaves sums unreduced at line {numbers}." if places else ""
+    return Draft(
+        kind="other",
+        sentence=f"XLA failed while it compiled the program for {error.placed}",
+        cause=f"XLA's last words: {error.words}{where} This is a bug of XLA's, which ends the "
+        "process that it runs in. Another process compiled the program, so the kernel goes on.",
+        location=places[0] if places else None,
+    )
+
+
+def _unreduced(jaxpr: Any, evidence: ErrorEvidence) -> Iterator[Location]:
+    """Give the lines whose operations have results that are left as partial sums."""
+    for equation in equations(jaxpr) if jaxpr is not None else ():
+        avals = [getattr(variable.aval, "sharding", None) for variable in equation.outvars]
+        if any(sharding is not None and sharding.spec.unreduced for sharding in avals):
+            yield from evidence.sources.locate(lines(of_equation(equation)))[:1]

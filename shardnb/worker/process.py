@@ -13,7 +13,7 @@ import threading
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from shardnb.jax_compat.devices import QUIET_LIBTPU
 from shardnb.jax_compat.error_wordings import last_words
@@ -31,7 +31,13 @@ _ENVIRONMENT = {"JAX_PLATFORMS": "cpu", **QUIET_LIBTPU}
 
 
 class CompilerAborted(RuntimeError):
-    """XLA ended the process that compiled; `words` are what it wrote last."""
+    """XLA ended the process that compiled; `words` are what it wrote last.
+
+    `jaxpr` is the program, and `placed` writes its mesh and the specs of its inputs, where known.
+    """
+
+    jaxpr: Any = None
+    placed: str = ""
 
     def __init__(self, end: str, words: str) -> None:
         """Say how it ended."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import signal
@@ -184,6 +185,12 @@ def test_an_abort_of_xlas_leaves_the_kernel_alone():
     with pytest.raises(CompilerAborted, match="unreduced axes") as caught:
         sn.explain(*UNREDUCED, **ABORTS)
     assert "SIGABRT" in str(caught.value)
+    (note,) = caught.value.__notes__
+    said = " ".join(note.split())
+    assert "XLA failed while it compiled the program for X=2,Y=2, with a=P(" in said
+    assert "b=P('X', 'Y')" in said
+    line = inspect.getsourcelines(UNREDUCED[0])[1] + 2
+    assert f"It leaves sums unreduced at line {line}." in said
     report = sn.explain(layer, X, W, mesh="data=4,model=2", in_specs=SPECS, isolate=True)
     assert [c.kind for c in report.collectives] == ["all-reduce"]
 
