@@ -11,20 +11,18 @@ Point = tuple[float, float]
 _FLOOR = 1e-3
 
 
-def front[T](items: Iterable[T], point: Callable[[T], Point], alike: int = 1) -> list[T]:
-    """Give the items that none beats in both numbers, by the first; `alike` of each point.
+def front[T](items: Iterable[T], point: Callable[[T], Point]) -> list[T]:
+    """Give the items that none beats in both numbers, by the first; one of each point.
 
     >>> front([(2, 2), (1, 3), (3, 3), (3, 1)], lambda pair: pair)
     [(1, 3), (2, 2), (3, 1)]
     """
     kept: list[T] = []
-    best, last, count = math.inf, (math.nan, math.nan), 0
+    best = math.inf
     for item in sorted(items, key=point):
-        here = point(item)
-        count = count + 1 if here == last else 1
-        if here[1] < best or (here == last and count <= alike):
+        if point(item)[1] < best:
             kept.append(item)
-            best, last = here[1], here
+            best = point(item)[1]
     return kept
 
 

@@ -24,8 +24,6 @@ from shardnb.search.plans.space import Space, State
 from shardnb.search.trial import Outcome, aborts_noted, compile_trial, outcome_of
 from shardnb.views.words import over
 
-# Placements of one estimate may lead on to different ones; more of them would crowd out the rest.
-_ALIKE = 3
 # Going on from the newest finds what takes several steps of one kind, going on from the others what
 # lies elsewhere on the front (test_the_megatron_layout_is_found_beside_data_parallelism).
 _NEWEST = 0.5
@@ -81,7 +79,7 @@ class Field:
         """
         left = dict(self.seen)
         while left:
-            best = front(left, lambda state: left[state], _ALIKE)
+            best = front(left, left.__getitem__)
             for state in self._order(best, random_of):
                 if (step := self._step(state, random_of)) is not None:
                     return step
