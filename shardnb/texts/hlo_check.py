@@ -12,6 +12,7 @@ import re
 
 from shardnb.report import dtypes
 from shardnb.report.invalid_input import InvalidInput, check_devices, place, shown_number
+from shardnb.terms.collectives import KINDS
 from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import Module
 from shardnb.texts.instruction import HloValue, Instruction, split
@@ -26,8 +27,7 @@ _OPERANDS = {
     **dict.fromkeys(("conditional", "get-tuple-element", "while", "transpose", "reshape"), 1),
     **dict.fromkeys(("bitcast", "broadcast", "convert", "copy", "slice", "dynamic-slice"), 1),
     **dict.fromkeys(("copy-start", "copy-done", "slice-start", "slice-done", "opt-barrier"), 1),
-    **dict.fromkeys(("all-gather", "all-reduce", "all-to-all", "collective-permute"), 1),
-    **dict.fromkeys(("reduce-scatter", "reduce", "optimization-barrier", "gather"), 1),
+    **dict.fromkeys(("reduce", "optimization-barrier", "gather", *KINDS), 1),
 }
 """The least operands of those opcodes whose operands are followed by their place."""
 

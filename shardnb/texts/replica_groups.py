@@ -208,13 +208,7 @@ class AxisFinder:
         replicas, partitions = range(self.replicas), range(self.partitions or 1)
         per = len(partitions)
         counts = {"device": self.replicas * per, "partition": per}
-        count = counts.get(ids, self.replicas)
-        groups = parse_groups(text, count)
-        if any(number >= count for group in groups for number in group):
-            raise ValueError(
-                f"expected numbers below {count} in the replica groups, one for each {ids}, "
-                f"got {text[:80]!r}"
-            )
+        groups = parse_groups(text, counts.get(ids, self.replicas))
         if ids == "device":
             return groups
         if ids == "partition":
