@@ -72,7 +72,10 @@ def _cells() -> Iterator[tuple[str, str]]:
 def _parts() -> list[type]:
     first = [report.Report, report.Collective, report.Value, report.Mesh, report.Axis]
     rest = [getattr(report, name) for name in report.__all__]
-    return [*first, *(part for part in rest if part not in first)]
+    return [
+        *first,
+        *(part for part in rest if part not in first and dataclasses.is_dataclass(part)),
+    ]
 
 
 def _id(name: str) -> str:
@@ -92,6 +95,8 @@ def _entry(title: str, fn) -> str:
 
 def _signature(fn) -> str:
     """Write the parameters without their types, in lines that are not too long."""
+    if isinstance(fn, type) and issubclass(fn, Exception):
+        return "(message)"
     parameters = inspect.signature(fn).parameters.values()
     bare = [one.replace(annotation=inspect.Parameter.empty) for one in parameters]
     text = str(inspect.Signature(bare))
