@@ -163,7 +163,7 @@ class ShardMagics(Magics):
                                    programs side by side with their differences; if explicit axes
                                    reject the cell, find every annotation that they need. The
                                    cell then runs with the first type
-            --view brief           how much to show: full, brief or none
+            --view brief           how much to show: full, brief (up to what is sent) or none
 
         A JAX error about shardings comes with a drawing of the arrays, the cause, and an edit that
         fixes it; the traceback is folded below, and `%tb` shows it.

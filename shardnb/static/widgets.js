@@ -114,12 +114,14 @@ var SHAPES = {
       "overlap": null,
       "least_trips": 0,
       "role": null,
-      "role_of": ""
+      "role_of": "",
+      "on_accelerators": null
     },
     "parts": {
       "fixes": "Fix",
       "frames": "Location",
-      "overlap": "Overlap"
+      "overlap": "Overlap",
+      "on_accelerators": "OnAccelerators"
     }
   },
   "Column": {
@@ -228,6 +230,10 @@ var SHAPES = {
     "parts": {
       "axes": "Axis"
     }
+  },
+  "OnAccelerators": {
+    "defaults": {},
+    "parts": {}
   },
   "Origin": {
     "defaults": {
