@@ -125,7 +125,7 @@ describe('the badges of an editor', () => {
   afterEach(() => views.splice(0).forEach(view => view.destroy()));
 
   const CODE = '%%shard\nh = x @ W\ny = h';
-  const mark: Mark = { text: 'a badge', title: 't', tone: 'neutral' as const, cell: 'c', output: 0, id: 7 };
+  const mark: Mark = { text: 'a badge', title: 't', tone: 'neutral' as const, cell: 'c', output: 0, ids: [7] };
   const report = readReport(spoken({ ...sketch(), sources: [{ name: 'cell', text: CODE }] }));
   const note: Note = {
     shown: { cell: 'c', output: 0, report },

@@ -82,7 +82,7 @@ def test_a_click_changes_the_grid_then_the_collectives(notebook):
     page = notebook(EXPLORE)
     page.wait_for_selector(f"{STATE}:has-text('compiled')")
     before = drawn(page, 2)
-    assert "1 collective: 256 KiB" in page.inner_text(".shardnb-status")
+    assert "Each device sends 256 KiB per run" in page.inner_text(".shardnb-status")
     page.evaluate(
         """() => {
           window.seen = [];
@@ -93,7 +93,7 @@ def test_a_click_changes_the_grid_then_the_collectives(notebook):
     )
     choose(page, "x, dimension 1", "not sharded")
     choose(page, "W, dimension 0", "not sharded")
-    choose(page, "W, dimension 1", "model: 512 each")
+    choose(page, "W, dimension 1", "model: 512 per device")
     page.wait_for_selector(f"{STATE}:has-text('compiled')")
     assert "preview" in page.evaluate("window.seen")
     assert "No communication" in page.inner_text(".shardnb-status")
@@ -114,7 +114,7 @@ def test_the_compiled_program_comes_while_the_kernel_is_free(notebook):
 def test_a_spec_that_cannot_be_is_explained_in_place(notebook):
     page = notebook(EXPLORE)
     grid = page.inner_text(".shardnb-grids >> nth=0")
-    choose(page, "x, dimension 1", "data: 128 each")
+    choose(page, "x, dimension 1", "data: 128 per device")
     page.wait_for_selector("[role=alert]:has-text(\"uses the mesh axis 'data' twice\")")
     assert page.inner_text(".shardnb-grids >> nth=0") == grid
 
@@ -127,7 +127,7 @@ def test_another_mesh_is_previewed_and_compiled(notebook):
     page.wait_for_selector(f"{STATE}:has-text('compiled')")
     page.fill("input[aria-label='name of axis 2']", "tp")
     page.press("input[aria-label='name of axis 2']", "Enter")
-    page.wait_for_selector(".shardnb-title:has-text('all-reduce[tp]')")
+    page.wait_for_selector(".shardnb-rows:has-text('all-reduce[tp]')")
 
 
 def test_plans_are_pinned_compared_and_shown_again(notebook):
@@ -142,7 +142,7 @@ def test_plans_are_pinned_compared_and_shown_again(notebook):
     assert "256 KiB\t1 all-reduce" in rows[0].replace("\n", "")
     assert "0 B" in rows[1]
     page.click(".shardnb-pins tbody tr >> nth=0 >> text=show")
-    page.wait_for_selector(".shardnb-status:has-text('1 collective: 256 KiB')")
+    page.wait_for_selector(".shardnb-status:has-text('sends 256 KiB per run')")
 
 
 def test_the_pickers_are_walked_by_the_keys(notebook):
@@ -172,7 +172,7 @@ def test_a_hostile_axis_is_refused_and_not_run(notebook):
 
 def test_a_guess_is_judged_and_the_reason_told(notebook):
     page = notebook(PREDICT)
-    assert "partial-sum" not in page.inner_text(".shardnb-widget")
+    assert "partial sum" not in page.inner_text(".shardnb-widget")
     page.select_option("select[aria-label='which collective']", "all-reduce")
     page.check(".shardnb-quiz input >> nth=1")
     page.click("text=reveal")
