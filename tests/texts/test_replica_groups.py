@@ -219,6 +219,6 @@ def test_groups_of_replicas_with_partitions_are_those_of_xlas_modes(collective, 
 def test_groups_that_name_more_replicas_than_there_are_get_an_error():
     text = OF_REPLICAS.format("all-reduce(%p), replica_groups={{0,5}}, to_apply=%add")
     with pytest.raises(
-        ValueError, match="the replica groups .*: expected groups of at most 2 devices, got 6"
+        ValueError, match=r"the replica groups .*: expected groups of at most 2 devices, got 6"
     ):
         sn.explain_hlo(text, mesh="r=2,p=4")
