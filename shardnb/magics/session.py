@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import ast
 import difflib
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
+import numpy as np
 from IPython.display import display
 from jax.sharding import NamedSharding, PartitionSpec
 
 from shardnb import engine, numerical_check
 from shardnb.compiler import Program, Request
 from shardnb.errors import explain_error, failures
+from shardnb.jax_compat.process_lock import names_traced
 from shardnb.magics import options, shown_errors, shown_explanations, sources, traced_values
 from shardnb.magics.binding import Binding
 from shardnb.magics.captured_names import names_through
@@ -177,7 +180,16 @@ class Session:
     ) -> Prepared:
         """Make a text a function on the mesh of a line; `axes` is the type of all mesh axes."""
         cell = cell_of(text.tree, text.lines)
+        with names_traced():  # not while another thread has traced values in the names
+            return self._prepared(text, cell, line, run=run, axes=axes)
+
+    def _prepared(
+        self, text: ProgramText, cell: CheckedCell, line: MagicLine, *, run: bool, axes: str | None
+    ) -> Prepared:
         names, reachable = names_through(cell.names, self.namespace)
+        # Python's and NumPy's own random numbers, which any function may draw.
+        drawing: tuple[Any, ...] = (random.random, np.random.get_state)
+        reachable.add_all(("random", function.__self__) for function in drawing)
         inputs = inputs_of(names.read, self.namespace, line.specs)
         if (save := line.text(options.SAVE)) in (*names.read, *names.assigned):
             raise CellError(f"--save {save} would replace {save}, which the cell uses")
