@@ -21,7 +21,7 @@ def test_the_first_seeds_program_becomes_explicit():
     plan = to_explicit(matmul, X, W, mesh=MESH, in_specs=SPECS)
     (one,) = plan.annotations
     assert one.after == "return jnp.tanh(jnp.matmul(x, w, out_sharding=P('data', None)))"
-    assert plan.diff.sentence == "identical but for the permission to choose the output"
+    assert plan.diff.sentence == "identical except the permission to choose the output"
 
 
 def test_what_is_no_array_stays_as_it_is():

@@ -74,7 +74,7 @@ def test_bad_dumps_are_answered_with_one_line(dump, tmp_path, capsys):
     assert "the mesh has 4: data=4" in complaint(capsys, "read", dump, "--mesh", "data=4")
     assert "is not a mesh axis" in complaint(capsys, "read", dump, "--mesh", "data")
     dump.write_text(DUMP[:-10])
-    assert "cut off" in complaint(capsys, "read", dump)
+    assert "truncated" in complaint(capsys, "read", dump)
     dump.write_bytes(b"\xff\x00")
     assert "xla_dump_hlo_as_text" in complaint(capsys, "read", dump)
 

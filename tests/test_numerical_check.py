@@ -85,7 +85,7 @@ def test_a_permutation_written_for_the_mesh_is_not_compared():
 
 
 def test_shapes_alone_are_refused():
-    with pytest.raises(ValueError, match="nothing to run on"):
+    with pytest.raises(ValueError, match="no data to run on"):
         numeric_check(jnp.sum, jax.ShapeDtypeStruct((8,), jnp.float32), mesh="data=4")
 
 

@@ -126,11 +126,19 @@ def test_explicit_options_beside_a_functions_own():
 @pytest.mark.parametrize(
     ("options", "given", "message"),
     [
-        ({"in_shardings": (ROWS, None)}, {"in_specs": P()}, "in_specs places w too"),
-        ({"out_shardings": ROWS}, {"out_specs": P()}, "jitted with out_shardings, and out_specs"),
-        ({"donate_argnums": 0}, {"donate_argnums": 1}, "jitted with donate_argnums already"),
-        ({"donate_argnames": "w"}, {"donate_argnums": 1}, "jitted with donate_argnums already"),
-        ({"in_shardings": (ROWS,)}, {}, "in_shardings for 1 arguments, and is given 2: w, x"),
+        ({"in_shardings": (ROWS, None)}, {"in_specs": P()}, "in_specs has w too"),
+        ({"out_shardings": ROWS}, {"out_specs": P()}, "jitted with out_shardings, but out_specs"),
+        (
+            {"donate_argnums": 0},
+            {"donate_argnums": 1},
+            "already jitted with donate_argnums: leave donate_argnums out, or pass the function without",
+        ),
+        (
+            {"donate_argnames": "w"},
+            {"donate_argnums": 1},
+            "already jitted with donate_argnums: leave donate_argnums out, or pass the function without",
+        ),
+        ({"in_shardings": (ROWS,)}, {}, "in_shardings for 1 arguments, but is called with 2: w, x"),
     ],
 )
 def test_a_contradiction_is_an_error_that_names_it(options, given, message):
@@ -161,7 +169,7 @@ def test_an_array_that_jax_refuses_is_refused():
 
 def test_an_array_that_is_donated_and_given_again_is_refused():
     x = jnp.ones((8, 8))
-    with pytest.raises(ValueError, match="x and y are the same array, which is donated"):
+    with pytest.raises(ValueError, match="x and y are the same array, and it is donated"):
         explained(jax.jit(lambda x, y: x + y, donate_argnums=0), x, x)
     assert explained(jax.jit(lambda x, y: x + y), x, x).inputs
 
@@ -176,7 +184,7 @@ def test_keywords_with_in_shardings_are_refused_as_by_jax():
 
 @pytest.mark.parametrize("name", ["in_shardings", "out_shardings", "backend"])
 def test_options_that_have_another_name_here(name):
-    with pytest.raises(TypeError, match=f"{name} is an option of jax.jit that is not taken here"):
+    with pytest.raises(TypeError, match=f"the jax.jit option {name} is not accepted here"):
         explained(step, W, X, **{name: P()})
 
 
@@ -278,7 +286,7 @@ def test_shardings_of_nnx_jit():
     nnx = pytest.importorskip("flax.nnx")
     jitted = nnx.jit(step, in_shardings=(ROWS, ROWS), out_shardings=ROWS, donate_argnums=0)
     assert held(explained(jitted, W, X)) == (5 << 19, 1 << 19, 1 << 19)
-    with pytest.raises(ValueError, match="in_specs places w too"):
+    with pytest.raises(ValueError, match="in_specs has w too"):
         explained(jitted, W, X, in_specs=(P("data"), None))
 
 

@@ -48,7 +48,7 @@ def test_auto_and_explicit_differ_in_the_permission_to_choose_the_output(three):
     found = diff(three[0], three[1])
     assert found.identical
     assert found.header == ("allow_spmd_sharding_propagation_to_output",)
-    assert found.sentence == "identical but for the permission to choose the output"
+    assert found.sentence == "identical except the permission to choose the output"
 
 
 def test_manual_sends_the_same(three):

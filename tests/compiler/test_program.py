@@ -138,7 +138,7 @@ def test_a_shape_alone_compiles_and_does_not_run():
     shape = jax.ShapeDtypeStruct((32, 16), jnp.float32)
     program = built(lambda x: x * 2, {"x": shape}, in_specs={"x": P("data")})
     assert program.abstract
-    with pytest.raises(ValueError, match="nothing to run on"):
+    with pytest.raises(ValueError, match="no data to run on"):
         program.run()
 
 
@@ -176,7 +176,7 @@ def test_a_size_that_does_not_divide_comes_with_those_that_do():
 
 
 def test_a_spec_for_nothing_is_refused():
-    with pytest.raises(ValueError, match="no argument is called y; the arguments are x"):
+    with pytest.raises(ValueError, match="there is no argument y; the arguments are x"):
         built(lambda x: x, {"x": X}, in_specs={"y": P()})
 
 

@@ -74,7 +74,7 @@ def test_a_program_on_one_device():
 
 
 def test_a_mesh_that_the_program_was_not_compiled_for():
-    with pytest.raises(ValueError, match="compiled for 1 devices, and the mesh has 8"):
+    with pytest.raises(ValueError, match="compiled for 1 devices, but the mesh has 8"):
         sn.explain(jax.jit(lambda x: x * 2).lower(np.ones(4, np.float32)), mesh="data=8")
 
 

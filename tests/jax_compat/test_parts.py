@@ -204,7 +204,7 @@ def test_traces_stay_apart_without_the_setting(without):
 @pytest.mark.parametrize("part", parts.MLIR_BINDINGS.values(), ids=parts.MLIR_BINDINGS)
 def test_without_shardy_the_report_says_that_origins_are_not_known(part, without):
     without(part)
-    said = f"origins of shardings are not known: {part.what} is not available"
+    said = f"origins of shardings are unknown: {part.what} is not available"
     assert [note for note in explained().notes if note.startswith(said)]
 
 

@@ -22,9 +22,7 @@ def text(shown):
 
 def test_programs_that_are_the_same_say_so(cell):
     shown = cell("%%shard x=P('data') --compare auto,explicit\ny = jnp.tanh(x @ W)")
-    assert "auto and explicit: identical but for the permission to choose the output." in text(
-        shown
-    )
+    assert "auto and explicit: identical except the permission to choose the output." in text(shown)
 
 
 def test_where_explicit_axes_refuse_it_the_annotation_is_found(cell, ip):

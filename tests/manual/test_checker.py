@@ -292,7 +292,7 @@ def test_a_program_with_such_a_shard_map_does_not_say_it_either():
 
 def test_in_specs_for_another_number_of_arguments_are_told():
     found = check(lambda x, w: x, (X, W), (P("data"),), P("data"))
-    assert found.steps[0].message == "in_specs is for 1 arguments, and there are 2"
+    assert found.steps[0].message == "in_specs is for 1 arguments, but there are 2"
 
 
 def test_an_accepted_shard_map_shows_what_it_lowers_to():

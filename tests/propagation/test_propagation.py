@@ -496,7 +496,7 @@ def test_a_large_program_is_not_propagated_again(monkeypatch):
     report = report_of(inferred, f32(8, 16), f32(16, 32), specs=[P("data"), None])
     assert one(report, "a").spec == (("data",), ())
     assert came_from(report, "a") == {"data": ("unknown", "", [])}
-    assert "in so large a program" in report.notes[0]
+    assert "in such a large program" in report.notes[0]
 
 
 def test_statements_of_a_cell():

@@ -257,7 +257,7 @@ def test_a_plan_is_text():
     text = str(plan)
     assert "Fix: return lax.dot(a, b, out_sharding=P('data', None))" in text
     assert "compiles to the same collectives" in text
-    assert "identical but for the permission to choose the output" in text
+    assert "identical except the permission to choose the output" in text
 
 
 def merged(x):
