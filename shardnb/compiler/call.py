@@ -26,12 +26,12 @@ from shardnb.sources.functions import function_of
 Tree = Any
 
 _SAID_OTHERWISE = {
-    "in_shardings": "say in_specs",
-    "out_shardings": "say out_specs",
-    "device": "the mesh says the devices",
-    "backend": "the mesh says the devices",
+    "in_shardings": "use in_specs",
+    "out_shardings": "use out_specs",
+    "device": "the mesh decides the devices",
+    "backend": "the mesh decides the devices",
 }
-_LEAVE_OUT = "leave it out, or give the function without its jax.jit"
+_LEAVE_OUT = "leave {} out, or pass the function without its jax.jit"
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ class Call:
         specs = self._specs(in_specs)
         if self.jitted.out_shardings is not None and out_specs is not None:
             raise ValueError(
-                f"{self._name} is jitted with out_shardings, and out_specs is given too: "
-                f"{_LEAVE_OUT}"
+                f"{self._name} is jitted with out_shardings, but out_specs is given too: "
+                f"{_LEAVE_OUT.format('it')}"
             )
         donated = self._numbers("donate")
         self._check_donated(arguments, donated)
@@ -173,8 +173,8 @@ class Call:
         for name, spec in own.items():
             if given.get(name) is not None:
                 raise ValueError(
-                    f"{self._name} is jitted with in_shardings, and in_specs places {name} too: "
-                    f"{_LEAVE_OUT}"
+                    f"{self._name} is jitted with in_shardings, but in_specs has {name} too: "
+                    f"{_LEAVE_OUT.format('it')}"
                 )
             self._check_committed(name, spec)
         return {**given, **own}
@@ -266,8 +266,8 @@ def read_call(
     for name in stated:
         if any(own[:6] == name[:6] for own in jitted.options):
             raise ValueError(
-                f"{getattr(fn, '__name__', 'the function')} is jitted with {name} already: "
-                f"{_LEAVE_OUT.replace('it', name)}"
+                f"{getattr(fn, '__name__', 'the function')} is already jitted with {name}: "
+                f"{_LEAVE_OUT.format(name)}"
             )
     return Call(jitted, args, kwargs, {**jitted.options, **stated}, bound)
 

@@ -160,7 +160,7 @@ def test_rows_of_a_sharded_table_name_the_axes_that_split_it():
     moved = [c for c in found if c.producer == "table"]
     assert moved
     for collective in moved:
-        assert "split over dp" not in collective.why
+        assert "sharded over dp" not in collective.why
         assert "fsdp also shards another dimension of" in collective.why
     assert {c.reason for c in found} == {"conflict"}
 
@@ -183,7 +183,7 @@ def test_a_batch_of_matrices_is_not_said_to_be_needed_in_full():
 
     found = answers(eigenvalues, ((8, 64, 64), ROWS))
     assert {(c.reason, c.consumer) for c in found} == {("whole-axis", "eigh")}
-    assert all("the partitioner has no split form of eigh here" in c.why for c in found)
+    assert all("the partitioner cannot keep eigh sharded here" in c.why for c in found)
 
 
 @needs_libtpu
@@ -195,4 +195,4 @@ def test_dimensions_are_those_of_the_array_that_is_named():
     # The second x is broadcast by the subtraction, and split along its own dimension 0.
     (moved,) = answers(forces, ((1024, 3), ROWS))
     assert (moved.kind, moved.producer, moved.consumer) == ("all-to-all", "x", "sub")
-    assert "x is split over data on dim 0" in moved.why
+    assert "x is sharded over data on dimension 0" in moved.why

@@ -105,7 +105,7 @@ def test_elements_of_tuples_are_operands_too():
 
 @pytest.mark.parametrize("cut", [0.5, 0.8, 0.95])
 def test_a_text_that_is_cut_off_is_refused(cut):
-    with pytest.raises(ValueError, match="cut off"):
+    with pytest.raises(ValueError, match="truncated"):
         hlo.parse(MODULE[: int(len(MODULE) * cut)])
 
 

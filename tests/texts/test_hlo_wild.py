@@ -340,7 +340,7 @@ def test_who_made_a_collective_as_far_as_the_text_tells(attributes, made):
     [
         ("no_such_file.txt", "there is no such file, and it is not the text"),
         ("HloModule", "expected an HLO module"),
-        (OLD[:-20], "cut off"),
+        (OLD[:-20], "truncated"),
         ("module @jit_f {\n}\n", "no main function"),
     ],
 )
