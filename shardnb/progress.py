@@ -68,8 +68,8 @@ def line_on(file: TextIO | None = None) -> Iterator[Callable[[str], None]]:
     """Give a function that says what is going on, in the place of what it said before.
 
     It is drawn on `file`, or else under the cell in a notebook and on standard error in a terminal;
-    nowhere in a script whose standard error is no terminal. Nothing is drawn before a second has
-    passed. Inside of another `line_on` the text comes behind that one's.
+    nowhere in a script whose standard error is not a terminal. Nothing is drawn before a second has
+    passed. Inside of another `line_on` the text comes after that one's.
     """
     outer, text = _line.get(), [""]
     line = outer or _Line(_writer(file))

@@ -67,7 +67,7 @@ def test_the_readme_says_how_to_launch_any_copy():
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
-    """A copy of the repository, without what is no part of it."""
+    """A copy of the repository, without what does not belong to it."""
     folder = tmp_path_factory.mktemp("binder") / "repository"
     shutil.copytree(ROOT, folder, ignore=LEFT_OUT)
     return folder

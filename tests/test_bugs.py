@@ -1,4 +1,4 @@
-"""A bug is logged, or raised where the tests ask for it; what cannot be shown is no bug."""
+"""A bug is logged, or raised where the tests ask for it; what cannot be shown is not a bug."""
 
 from __future__ import annotations
 

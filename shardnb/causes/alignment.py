@@ -24,7 +24,7 @@ from shardnb.texts.instruction import HloValue, Instruction, Key
 from shardnb.texts.opcodes import STEPS, TUPLES
 
 _VIEWS = ("broadcast", "convert", "reshape", "transpose")
-"""No exchange between neighbours starts with one of these (`rows_by_split_indices`)."""
+"""Neighbours send no edges for one that starts with these (`rows_by_split_indices`)."""
 
 _LIMIT = 8
 """A helper that carries more values than this says nothing; `cumsum_scan` has more than two."""
@@ -38,7 +38,8 @@ class Alignment:
     """What the values of one computation after partitioning are, in the one before.
 
     `carries` gives for each instruction the values before that it is, or holds a part of.
-    `stands_for` says which instruction before it stands for; those in `exact` lie as declared.
+    `stands_for` says which instruction before it stands for; those in `exact` have their declared
+    sharding.
     """
 
     index: Index
@@ -125,7 +126,7 @@ class _Aligner:
             self.found.exact.add(name)
 
     def _constant(self, new: Instruction) -> None:
-        """A constant keeps its name, with `.clone` behind it."""
+        """A constant keeps its name, followed by `.clone`."""
         old = self.before.nodes.get(_CLONE.sub("", new.name))
         if old is not None and old.opcode == "constant" and old.operand_text == new.operand_text:
             self._set(new.name, (old.value,), exact=True)
@@ -226,7 +227,7 @@ class _Aligner:
         return new.is_root or any(user.key != key or self._computes(user) for user in users)
 
     def _computes(self, new: Instruction) -> bool:
-        """Whether an instruction is no step, and of a kind that its name had before."""
+        """Whether an instruction is not a step, and of a kind that its name had before."""
         return new.opcode not in STEPS and bool(self.index.of_kind(new.key, new.opcode))
 
     def _enters_all_to_all(self, new: Instruction) -> bool:

@@ -2,8 +2,8 @@
 
 The batch comes in by arguments that are neither parameters nor state, as their first dimension
 where a mesh axis shards that. Shardy's rules say which dimension of a result it is. Where that is
-not plain, as for a reshape that puts it behind another one, it is given up, and nothing is said of
-what follows.
+not plain, as for a reshape that puts it after another dimension, it is given up, and nothing is
+said of what follows.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ class Matcher:
         return next((one for one in finals if one.name == name), None)
 
     def _is_of_the_compiler(self, collective: Collective, final: Instruction) -> bool:
-        """Whether a permute is no step of the program's: TPU lends it a channel, and no name."""
+        """Whether a permute is not a step of the program: TPU gives it a channel but no name."""
         if final.opcode.removesuffix("-start") != "collective-permute" or collective.op_name:
             return False
         made = self._by_channel[collective.channel or 0]
@@ -172,7 +172,7 @@ class Matcher:
     def _whole(self, permute: Instruction) -> Instruction | None:
         """Give the sum whose last rows a permute takes to the next device.
 
-        TPU scatters a sum in blocks of a size that it likes, and mends their bounds afterwards.
+        TPU scatters a sum in blocks of a size that it likes, and corrects their bounds afterwards.
         """
         graph = self.optimized.graph_of(permute)
         node = graph.maker(graph.source(graph.operands[permute.name][0], PARTS))
@@ -212,7 +212,7 @@ class Matcher:
         return found[0] if len(places) == 1 else None
 
     def _is_like(self, made: Instruction, collective: Collective) -> bool:
-        """Whether two exchange as much between the same devices under the same name.
+        """Whether two send as much between the same devices under the same name.
 
         TPU may send a gather as a sum among zeros. What a program scatters it may add up in whole,
         and under no name.
@@ -322,7 +322,7 @@ class Matcher:
                 if kind_of(one.opcode) == kind:
                     pool[one.arrays[0][1]].append(one)
                 elif kind == "all-reduce" and kind_of(one.opcode) == "reduce-scatter":
-                    # TPU adds up in full what a program scatters, and cuts it afterwards.
+                    # TPU sums in full what a program scatters, and slices it afterwards.
                     inner = self.partitioned.graph_of(one)
                     summed = inner.array(inner.operands[one.name][0])
                     pool[summed[1] if summed is not None else ()].append(one)

@@ -27,10 +27,10 @@ class Movement:
 
     `completes_consumer` says that it completes the result of `consumer` itself, `unreduced_operand`
     that it adds up what each device computed for that, as it is, `not_in_declared_layout` that the
-    producer was computed in another layout than its declared one. `result` is the number of
-    the computation's result that takes it. `sliced` says that a block is cut out of what was
-    gathered before the consumer takes it. `sent` is the shape of what enters the first collective
-    of the move, `chain` those before this.
+    producer was computed in another layout than its declared one. `result` is the number of the
+    computation's result that takes it. `sliced` says that a block is sliced from the gathered value
+    before the consumer takes it. `sent` is the shape of what enters the first collective of the
+    move, `chain` those before this.
     """
 
     graph: Graph
@@ -112,7 +112,7 @@ class _Walk:
         return [value for value in named if value is not None]
 
     def _seen_through(self, operand: HloValue) -> HloValue:
-        """Give what a sum was made of, where it was moved behind what only gives a shape."""
+        """Give what a sum was made of, if it comes after operations that only change a shape."""
         after = self.alignment.after
         size = _size(after, operand)
         if size is None:
@@ -160,7 +160,7 @@ class _Walk:
         )
 
     def _folded_result(self, results: list[int]) -> str | None:
-        """Give what makes a result of the computation, where it left nothing behind."""
+        """Give what makes a result of the computation, if it left no instruction."""
         values = self._before.results
         if not results or min(results) >= len(values):
             return None
@@ -239,7 +239,7 @@ class _Walk:
         return bool(key[0]) and self._before.nodes[name].key == key
 
     def _is_folded(self, name: str) -> bool:
-        """Whether an instruction left nothing behind."""
+        """Whether an instruction left no instruction after partitioning."""
         return name in self._before.nodes and name not in self.alignment.standing
 
     def _is_variant(self, values: Values) -> bool:

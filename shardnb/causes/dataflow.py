@@ -1,4 +1,4 @@
-"""What the causes of a program's collectives left behind for its findings."""
+"""What the causes of a program's collectives left for its findings."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _STEPS = 64
 
 
 class Part(NamedTuple):
-    """A part of a parameter of the program: its number, and how it is cut out, last cut first."""
+    """A part of a parameter of the program: its number, and how it is sliced, last slice first."""
 
     number: int
     cuts: tuple[str, ...] = ()

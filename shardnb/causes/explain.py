@@ -272,7 +272,7 @@ class _Explainer:
         return self._written(collective, verdict, facts, name)
 
     def _told(self, collective: Collective, move: Movement, verdict: Verdict) -> Collective:
-        """Tell of what the partitioner made: both ends, and where they lie."""
+        """Tell of what the partitioner made: both ends, and their shardings."""
         graph = move.graph
         value = graph.node(move.producer) if move.producer else None
         node = (
@@ -312,7 +312,7 @@ class _Explainer:
         )
 
     def _met_by(self, verdict: Verdict, consumer: Instruction | None) -> str | None:
-        """Name the later operation that takes both; a step of the same one of JAX's is none."""
+        """Name the later operation that takes both; not a step of the same JAX operation."""
         met_by = verdict.met_by
         same = met_by is not None and consumer is not None and met_by.key == consumer.key
         return None if met_by is None or same else self.names.operation(met_by)
@@ -330,7 +330,7 @@ class _Explainer:
     def _is_rematerialised(
         self, move: Movement, value: Instruction | None, verdict: Verdict
     ) -> bool:
-        """Whether the compiler warned of this value, and it is gathered only to be cut again."""
+        """Whether the compiler warned of this value, and it is gathered only to be sliced again."""
         gathers = move.collective.opcode == "all-gather" and verdict.reason != "partial-sum"
         return gathers and move.sliced and value is not None and value.key in self.remat
 

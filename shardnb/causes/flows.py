@@ -24,7 +24,7 @@ _TURNS = 4
 """A carry hands on what it got from another one a turn later; no program was seen with three."""
 
 _EDGES = ('"Sharding"', '"SPMDFullToShardShape"', '"SPMDShardToFullShape"')
-"""Custom calls that only state where a value lies."""
+"""Custom calls that only state a sharding."""
 
 _TAKEN = {"dynamic-slice": 1, "dynamic-update-slice": 2, "pad": 1, "reduce": 1}
 """How many operands are data; those after them say where, or are what a sum begins with."""

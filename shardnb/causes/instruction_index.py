@@ -46,7 +46,7 @@ class Index:
                 self._fed[key, source].append(old)
 
     def _first(self, old: Instruction) -> tuple[int, HloValue]:
-        """Give the first operand that is no constant, `_ALL_CONSTANT` where all are."""
+        """Return the first operand that is not a constant, `_ALL_CONSTANT` where all are."""
         for at, operand in enumerate(self.graph.operands[old.name]):
             if not self.program.is_constant(self.graph, operand):
                 return at, self.number(operand)
@@ -80,7 +80,7 @@ class Index:
                 yield old, agree
 
     def _likely(self, key: Key, opcode: str, taken: list[Numbers]) -> Iterator[Instruction]:
-        """Give the instructions whose first operand that is no constant is one of the values."""
+        """Give the instructions whose first non-constant operand is one of the values."""
         yield from self._taking.get((key, opcode, *_ALL_CONSTANT), ())
         for at, numbers in enumerate(taken):
             for number in numbers:

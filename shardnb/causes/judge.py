@@ -60,7 +60,7 @@ class Judge:
         return verdict
 
     def _moved(self, move: Movement, layout: Layout | None, moved: AxisFactors) -> Verdict:
-        """Judge what is moved and not summed; say along which dimensions and axes it was split."""
+        """Judge what is moved and not summed; say which dimensions and axes sharded it."""
         verdict = self._as_written(move, self._reshard(move, moved))
         if layout is None or layout.spec is None or verdict is UNKNOWN or verdict.layout_unknown:
             return verdict
@@ -76,8 +76,8 @@ class Judge:
     def _is_block(self, move: Movement, parts: int, *, cut: bool) -> bool:
         """Whether what is sent can be a block of the producer.
 
-        In a permute, or where it is `cut` for one in the same move, it can be a piece of one, and
-        before it is cut in `parts` it may be padded.
+        In a permute, or where it is `cut` for one in the same move, it can be a part of one, and
+        before it is divided into `parts` it may be padded.
         """
         array = move.graph.array(move.value)
         layout = self.program.layout(move.graph, move.value)
@@ -139,7 +139,7 @@ class Judge:
         return wanted == self.program.layout(move.graph, move.value)
 
     def _partial(self, move: Movement, moved: AxisFactors) -> Verdict:
-        """Prove a partial sum: what the operation sums over is split over these axes.
+        """Prove a partial sum: the operation's contracting dimension is sharded over these axes.
 
         Or its own parts enter the sum as they are: as a whole result they would be added twice.
         """
@@ -156,7 +156,7 @@ class Judge:
         return self._before_it_is_cut(verdict, move, moved)
 
     def _before_it_is_cut(self, verdict: Verdict, move: Movement, moved: AxisFactors) -> Verdict:
-        """Say how a sum lies that is declared split over its own axes: it is cut afterwards."""
+        """Judge a sum whose declared sharding uses its own axes: it is sliced afterwards."""
         layout = self.program.layout(move.graph, move.value)
         array = move.graph.array(move.value)
         if layout is None or not layout.spec or array is None:
@@ -197,7 +197,7 @@ class Judge:
     def _at_inserted(
         self, move: Movement, node: Instruction, spec: Spec, moved: AxisFactors
     ) -> Verdict:
-        """Judge a copy that the compiler put behind an operation, or before one, to move it."""
+        """Judge a copy that the compiler put after an operation, or before one, to move it."""
         graph, producer = move.graph, move.value
         made, wanted = graph.node(producer), self.program.layout(graph, node.value)
         rule = self.factors.known(graph, made)
@@ -295,7 +295,7 @@ class Judge:
             verdict = declared(asked, layout.spec)
             verdict = clash(asked, layout.spec) if verdict is UNKNOWN else verdict
             if verdict is UNKNOWN and node.opcode == "gather":
-                # The rows that the indices pick from were exchanged for columns, so that each
+                # The rows that the indices pick from were swapped for columns, so that each
                 # device picks columns of its own (`rows_of_a_sharded_table`).
                 verdict = Verdict("conflict", detail="elsewhere", needed=layout.spec)
         if verdict is UNKNOWN:
@@ -358,7 +358,7 @@ class Judge:
         return self._shrunk(graph, producer, layout.spec, moved)
 
     def _shrunk(self, graph: Graph, value: HloValue, spec: Spec, moved: AxisFactors) -> Verdict:
-        """Judge a result that nobody stated, and that cannot keep its sharding.
+        """Judge a result without a requested sharding, and that cannot keep its sharding.
 
         A part of an axis is what a reshape leaves of it, or rows that the whole axis does not
         divide (`conv_to_ten_rows`).

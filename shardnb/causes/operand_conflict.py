@@ -32,7 +32,7 @@ class MovedOperand:
     """An operation `node` with a rule, and its operand `at`, from whose `dims` axes are moved.
 
     `producer` is that operand as it lay before. `permute` says that blocks change places, so that
-    devices exchange and nothing is gathered.
+    blocks move and nothing is gathered.
     """
 
     origins: Origins
@@ -95,7 +95,7 @@ class MovedOperand:
         return self._here <= made and not self._result_differs()
 
     def verdict(self) -> Verdict:
-        """Give the reason by the kind of the factor: whole, exchanged, cut, or free."""
+        """Give the reason by the kind of the factor: full, permuted, divided, or free."""
         if not self._here or any(self._is_lost(dim) for dim in self.dims):
             return Verdict("whole-axis", needed=self._gathered)
         verdict = self._bound()
@@ -162,9 +162,9 @@ class MovedOperand:
         return not all(self._fits(factor) for factor in self._here)
 
     def _fits(self, factor: str) -> bool:
-        """Whether a dimension of the result can be split along a factor as the operand is.
+        """Whether a dimension of the result can be sharded along a factor as the operand is.
 
-        The factors before it in that dimension have to be cut into single elements.
+        The factors before it in that dimension have to be divided into single elements.
         """
         dims = [dim for dim in self.rule.results[0] if factor in dim]
         return self.rule.sizes[factor] % self._count(factor) == 0 and any(
@@ -173,7 +173,7 @@ class MovedOperand:
         )
 
     def _count(self, factor: str) -> int:
-        """Give into how many parts a factor of the operand is cut."""
+        """Give into how many parts a factor of the operand is divided."""
         return math.prod(size for _, _, size in self._mine.get(factor, ()))
 
     def _free(self) -> Verdict:
@@ -237,7 +237,7 @@ class MovedOperand:
         )
 
     def _differs(self, other: int) -> bool:
-        """Whether an operand that shares the factors is split along them in another way."""
+        """Whether an operand that shares the factors is sharded along them in another way."""
         split, names = self._splits[other], {f for dim in self.rule.operands[other] for f in dim}
         return any(f in names and split.get(f, ()) != self._mine.get(f, ()) for f in self._here)
 
@@ -263,7 +263,7 @@ class MovedOperand:
         return Declared(*asked, self._lost)
 
     def _needed(self) -> Spec:
-        """Give where the operand is needed: as the result and the other operands lie."""
+        """Return the needed sharding: that of the result and the other operands."""
         wanted: Split = {}
         others = (split for number, split in enumerate(self._splits) if number != self.at)
         for split in (*self._results, *others):
@@ -350,7 +350,7 @@ def _parts(split: Split, names: Collection[str]) -> AxisFactors:
 
 
 def exchange(factors: Factors, graph: Graph, node: Instruction, needed: Spec | None) -> Verdict:
-    """Judge what neighbours would exchange, had the partitioner not gathered it.
+    """Judge what neighbouring devices would send, had the partitioner not gathered it.
 
     The sizes of what the compiler made itself are not the program's.
     """

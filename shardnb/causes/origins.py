@@ -24,7 +24,7 @@ _LIMIT = 400
 
 @dataclass(frozen=True)
 class Demand:
-    """What decided a placement: the value that was stated to lie so, or that meets it.
+    """What decided a placement: the value that was given that sharding, or that meets it.
 
     It may be in a loop's body, so `graph` says of which computation it is. `asked_by` and
     `stated` say who stated it, and where; `met_by` is the operation that takes both.
@@ -50,7 +50,7 @@ class Origins:
     def of(
         self, graph: Graph, value: HloValue, dim: int, parts: AxisFactors, *, split: bool
     ) -> Demand | None:
-        """Find why a dimension is split over these axes (or, not `split`, is not).
+        """Find why a dimension is sharded over these axes (or, not `split`, is not).
 
         Goes down along the dimension through everything that takes it, the nearest first.
         """
@@ -90,7 +90,7 @@ class Origins:
         return Demand(graph, value, returned=RETURNED[caller.opcode])
 
     def grounded(self, graph: Graph, value: HloValue, dim: int, parts: AxisFactors) -> bool:
-        """Whether a dimension was split over these axes by an input or by a stated placement.
+        """Whether a dimension was sharded over these axes by an input or by a stated placement.
 
         If not, the placement was lent to it by what takes it.
         """
@@ -160,7 +160,7 @@ class Origins:
     def _met(
         self, graph: Graph, node: Instruction, value: HloValue, dim: int, parts: AxisFactors
     ) -> HloValue | None:
-        """Find another operand that is split so by itself, along the same dimension."""
+        """Find another operand that is sharded so by itself, along the same dimension."""
         rule = self.factors.known(graph, node)
         if rule is None:
             return None

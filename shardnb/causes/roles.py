@@ -208,7 +208,8 @@ class Roles:
             return Purpose("optimizer-state", training.name(number))
         if collective.kind == "all-gather":
             return Purpose("parameter-update", training.name(number))
-        # What is moved from shards to other shards lies as the state that it is computed of.
+        # What is moved from shards to other shards has the sharding of the state that it is
+        # computed of.
         states = [one for one in training.owners if mask >> one & 1]
         return Purpose("optimizer-state", self._name(states[0] if len(states) == 1 else None))
 

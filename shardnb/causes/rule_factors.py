@@ -1,4 +1,4 @@
-"""How the arrays of an operation are split, told by the factors of its rule."""
+"""How the arrays of an operation are sharded, by the factors of its rule."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Factors:
         return self.program.reader.mesh.shape
 
     def pieces(self, axes: tuple[str, ...]) -> tuple[Piece, ...]:
-        """Cut axes into parts that cannot be cut further."""
+        """Divide axes into parts that cannot be divided further."""
         if axes not in self._pieces:
             self._pieces[axes] = tuple(pieces_of(axes, self._sizes))
         return self._pieces[axes]
@@ -79,7 +79,7 @@ class Factors:
     ) -> Uneven | None:
         """Give the first dimension whose size is not divisible by the devices along its axes.
 
-        These are whole axes, also where the compiler left a part of one on the dimension.
+        These are complete axes, also where the compiler left a part of one on the dimension.
         """
         for dim, (size, parts) in enumerate(zip(shape, spec, strict=False)):
             axes = tuple(dict.fromkeys(axis.partition(":")[0] for axis in parts))

@@ -33,10 +33,11 @@ _MOVED = {"all-gather": "gathered", "collective-permute": "sent on"}
 class Facts:
     """What a sentence is made of.
 
-    `spec` is where the producer lies, `own` says that the consumer's own result is meant, and
-    `other` is the operand that disagrees, which lies as `other_spec`. Where the consumer does not
-    take that, `met_by` is the operation that takes it and the consumer's result. `stated` is the
-    value whose sharding the user wrote, `reduction` the opcode that combines two devices' values.
+    `spec` is the producer's sharding, `own` says that the consumer's own result is meant, and
+    `other` is the operand that disagrees, which is sharded as `other_spec`. Where the consumer does
+    not take that, `met_by` is the operation that takes it and the consumer's result. `stated` is
+    the value whose sharding the user wrote, `reduction` the opcode that combines two devices'
+    values.
     """
 
     producer: str | None = None
@@ -112,7 +113,7 @@ def detail_of(verdict: Verdict, facts: Facts) -> str | None:
 
 @dataclass(frozen=True)
 class _Because:
-    """The clause behind the colon, by reason."""
+    """The clause after the colon, by reason."""
 
     collective: Collective
     verdict: Verdict

@@ -127,8 +127,8 @@ class StatedShardings:
     def is_of_a_type(self, made: Instruction) -> bool:
         """Whether a placement in a type asks for what the partitioner did not make.
 
-        So it is where a reshard ends a pending sum: what made the sum lends it its name, and
-        that is no collective.
+        So it is where a reshard ends a pending sum: what made the sum lends it its name, but that
+        is not a collective.
         """
         shardys = made.computation.startswith(_SHARDYS_BODY)
         row = primitive_of(primitive(made.op_name))
@@ -156,7 +156,7 @@ class StatedShardings:
         return "inferred" if self.user.explicit and not self.user.results else "requested"
 
     def is_stated_result(self, number: int) -> bool:
-        """Whether a result lies where it was stated to lie."""
+        """Whether a result has its requested sharding."""
         before, after = (
             results[number].sharding if number < len(results) else None
             for results in (self.stated.results, self.propagated_results)

@@ -1,4 +1,4 @@
-"""The program before partitioning: its values, their numbers, and where they lie."""
+"""The program before partitioning: its values, their numbers, and their shardings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOISE = (", sharding=", ", metadata=", ", frontend_attributes=", ", backend_con
 
 @dataclass
 class _Placed:
-    """The shapes of an instruction's results, and where each lies."""
+    """The shapes of an instruction's results, and their shardings."""
 
     shapes: tuple[tuple[int, ...], ...]
     leaves: tuple[Layout, ...]
@@ -85,7 +85,7 @@ class Unpartitioned:
         return any(node is not None and node.opcode in CONSTANTS for node in made)
 
     def _place(self, instruction: Instruction) -> _Placed:
-        """Say where the results of an instruction lie; equal texts are read once."""
+        """Return the shardings of an instruction's results; equal texts are read once."""
         known = self._placed.get(instruction)
         if known is None:
             text = _sharding(instruction.attributes), instruction.shape
@@ -97,7 +97,7 @@ class Unpartitioned:
         return known
 
     def layout(self, graph: Graph, value: HloValue) -> Layout | None:
-        """Give where a value lies, None for a tuple."""
+        """Return a value's layout, None for a tuple."""
         node = graph.maker(value)
         if node is None:
             return None

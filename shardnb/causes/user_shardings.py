@@ -61,7 +61,7 @@ def _is_explicit(equation: Any) -> bool:
 
 
 def _types(variables: Any) -> list[tuple[Any, ...]]:
-    """Give the axis types of the meshes that values lie on."""
+    """Give the axis types of the meshes of values."""
     shardings = (getattr(variable.aval, "sharding", None) for variable in variables)
     return [() if one is None else tuple(one.mesh.axis_types) for one in shardings]
 

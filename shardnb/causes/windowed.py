@@ -170,7 +170,7 @@ class Windowed:
     def _operand(
         self, before: Graph, product: Instruction, made: Instruction, axes: tuple[str, ...]
     ) -> HloValue | None:
-        """Give the operand that is split over these axes into blocks of what is sent."""
+        """Return the operand that is sharded over these axes into blocks of the size sent."""
         factors = self._factors
         moved, sent = frozenset(factors.pieces(axes)), _bare(made.arrays[0][1])
         operands = {

@@ -1,1 +1,1 @@
-"""What an optimized program sends: kinds, axes, bytes, trips, overlap."""
+"""The collectives of an optimized program: kinds, axes, bytes, trips, overlap."""

@@ -25,7 +25,7 @@ from shardnb.texts.replica_groups import AxisFinder, ids_of
 _INSTRUCTION_LIMIT = 2000
 
 _LAST_TURN = "last_iteration_noop"
-"""The branch that XLA takes in the last turn of a product in steps, in which nothing is sent."""
+"""The branch of the last step of a product in steps, in which nothing is sent."""
 
 Key = tuple[Kind, int]
 """A kind and a channel."""
@@ -35,9 +35,9 @@ Locate = Callable[[tuple[Frame, ...]], tuple[Location, ...]]
 
 @dataclass(frozen=True)
 class Place:
-    """How often a computation runs in one call of the program, and inside what.
+    """How often a computation runs per call of the program, and inside what.
 
-    `least` says how often it runs at least, `entered` how often the loop begins whose body it is.
+    `least` is how often it runs at least, `entered` how often the loop starts whose body it is.
     """
 
     trips: int | None = 1
@@ -55,7 +55,7 @@ def find_collectives(
     """List the collectives of an optimized module.
 
     An asynchronous one counts once, a combined one by its members. `partitioned` is the program
-    right after partitioning: it has the shape of an all-to-all, which CPU cuts into a tuple, and
+    right after partitioning: it has the shape of an all-to-all, which CPU splits into a tuple, and
     the partitioner's marks, some of which TPU loses.
     """
     finder = AxisFinder(mesh, module.num_partitions, module.replica_count)
@@ -87,7 +87,7 @@ def find_collectives(
 def _sent(
     transfer: Transfer, finder: AxisFinder, place: Place, locate: Locate, module: Module
 ) -> Collective:
-    """Give a send as the collective that it is; one over hosts sends what it gets to its own."""
+    """Return the collective that a send is; one over hosts sends what it receives."""
     instruction, (dtype, shape) = transfer.instruction, transfer.result
     groups, permute = transfer.groups, KINDS[transfer.kind].in_pairs
     marked = transfer.algorithm == BETWEEN_SLICES and bool(groups)
@@ -114,7 +114,7 @@ def _sent(
 def _in_fusion(
     base: Collective, results: tuple[Array, ...], part: Fused, frames: tuple[Location, ...]
 ) -> tuple[Collective, tuple[Array, ...]]:
-    """Give a collective as the fusion around it sends it."""
+    """Return a collective as the fusion around it sends it."""
     base = replace(
         base,
         algorithm=base.algorithm or algorithm_of(part.fusion),
@@ -129,7 +129,7 @@ def _in_fusion(
 
 
 def _once(module: Module, fused: Mapping[str, Fused]) -> Iterator[tuple[Kind, Instruction]]:
-    """Give the collectives: one that TPU runs in steps, each a fusion, only where it starts."""
+    """Yield the collectives; one that TPU runs in steps, each a fusion, only where it starts."""
     seen: set[Chain] = set()
     for kind, instruction in _in_order(module):
         part = fused.get(instruction.computation)
@@ -142,7 +142,7 @@ def _once(module: Module, fused: Mapping[str, Fused]) -> Iterator[tuple[Kind, In
 
 @dataclass(frozen=True)
 class _Made:
-    """What the program right after partitioning tells of the channels.
+    """The channels of the program right after partitioning.
 
     `all_to_alls` are the shapes of those of each (a shard_map's share one), `generated` says
     which kinds of which channels are the partitioner's own, `called` which kinds the program calls,
@@ -173,9 +173,9 @@ class _Made:
         return cls(shapes, generated, frozenset(called), frozenset(nameless))
 
     def by_compiler(self, collective: Collective) -> bool:
-        """Whether the program surely does not call it: TPU makes some after partitioning.
+        """Whether the program certainly does not call it: TPU inserts some after partitioning.
 
-        A permute that lost its name is TPU's own; others may have been of another kind.
+        A permute without a name is TPU's own; others may have been of another kind.
         """
         channel, kind = collective.channel, collective.made_as or collective.kind
         if not self.generated or channel is None:
@@ -189,7 +189,7 @@ class _Made:
 
 
 def places_of(module: Module) -> dict[str, Place]:
-    """Count how often each computation runs; callers stand behind what they call in HLO text."""
+    """Count how often each computation runs; in HLO text callers come after what they call."""
     places, callers = {module.entry: Place()}, _by_computation(module, CAN_HOLD_COLLECTIVES)
     for name in reversed(module.computations):
         here = places.get(name)
@@ -203,7 +203,7 @@ def places_of(module: Module) -> dict[str, Place]:
 
 
 def _by_computation(module: Module, opcodes: Iterable[str]) -> dict[str, list[Instruction]]:
-    """Give the instructions of some opcodes in each computation."""
+    """Return the instructions with some opcodes in each computation."""
     found: dict[str, list[Instruction]] = defaultdict(list)
     for instruction in module.of_kind(*opcodes):
         found[instruction.computation].append(instruction)
@@ -235,7 +235,7 @@ def _plus(old: Place | None, new: Place) -> Place:
 
 
 def _in_order(module: Module) -> Iterator[tuple[Kind, Instruction]]:
-    """Give each collective once, those of a called computation where it is first called."""
+    """Yield each collective once, those of a called computation at its first call."""
     opcodes = {one.opcode for one in module.collectives}
     stops = _by_computation(module, CAN_HOLD_COLLECTIVES | opcodes)
     visited: set[str] = set()
@@ -255,7 +255,7 @@ def _in_order(module: Module) -> Iterator[tuple[Kind, Instruction]]:
 
 
 def reduction_of(module: Module, instruction: Instruction) -> str:
-    """Give the opcode that combines two devices' values, such as `add`; "" where it is not one.
+    """Return the opcode that combines two devices' values, such as `add`; "" if there are several.
 
     XLA for CPU may widen both values first, and round the result.
     """
@@ -265,7 +265,7 @@ def reduction_of(module: Module, instruction: Instruction) -> str:
 
 
 def is_generated(instruction: Instruction) -> bool:
-    """Whether the partitioner made an instruction."""
+    """Whether the partitioner inserted an instruction."""
     return 'is_spmd_generated="true"' in instruction.attributes
 
 

@@ -1,4 +1,4 @@
-"""Collectives that TPU runs inside fusions: in steps beside other work, or cut as they are sent."""
+"""Collectives that TPU runs inside fusions: in steps during other work, or sliced while sent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Fused:
 
     @property
     def key(self) -> Key | None:
-        """Tells which start, steps and end are one."""
+        """Identifies the start, steps and end of one collective."""
         kind, channel = kind_of(self.collective.opcode), self.collective.channel
         if kind is None or channel is None:
             return None
@@ -42,12 +42,12 @@ class Fused:
 
     @property
     def starts(self) -> bool:
-        """Whether the exchange begins here and goes on in other fusions."""
+        """Whether the collective starts here and continues in other fusions."""
         return self._calls("AsyncCollectiveStart")
 
     @property
     def ends(self) -> bool:
-        """Whether an exchange that began elsewhere ends here."""
+        """Whether a collective that started elsewhere ends here."""
         return self._calls("AsyncCollectiveDone")
 
     def _calls(self, target: str) -> bool:
@@ -57,9 +57,9 @@ class Fused:
         )
 
     def scattered(self) -> tuple[Array, ...] | None:
-        """Give the part of each sum that a device keeps, where it keeps no more than a part.
+        """Return the part of each sum that a device keeps, if it keeps only a part.
 
-        TPU sends an all-reduce whose result is cut at once as a reduce-scatter.
+        TPU sends an all-reduce whose result is sliced at once as a reduce-scatter.
         """
         if kind_of(self.collective.opcode) != "all-reduce":
             return None
@@ -71,7 +71,7 @@ class Fused:
         return tuple(kept[i] for i in range(count)) if set(kept) == set(range(count)) else None
 
     def _uses(self) -> Iterator[tuple[int, Instruction]]:
-        """Give each instruction that takes an element of the result, and the element's number."""
+        """Yield each instruction that takes an element of the result, and the element's number."""
         users = (one for one in self.graph.body if one.is_root or one.opcode not in TUPLES)
         for one in users:
             for operand in self.graph.operands[one.name] if one.opcode not in VIEWS else ():
@@ -81,7 +81,7 @@ class Fused:
 
 
 def fused_collectives(module: Module) -> dict[str, Fused]:
-    """Give the collective in each computation that a fusion calls; only TPU has such."""
+    """Return the collective in each computation that a fusion calls, which only TPU has."""
     found: dict[str, Fused] = {}
     for collective in module.collectives:
         name = collective.computation
@@ -92,7 +92,7 @@ def fused_collectives(module: Module) -> dict[str, Fused]:
 
 
 def algorithm_of(instruction: Instruction) -> str | None:
-    """Give the compiler's names of how a collective is sent, such as `StrategyRing`."""
+    """Return the compiler's names for how a collective is sent, such as `StrategyRing`."""
     config = _ALGORITHM.search(instruction.attributes)
     if config is None:
         return "SparseCore" if "_SPARSECORE" in instruction.attributes else None

@@ -1,4 +1,4 @@
-"""What is scheduled between the start and the done of an asynchronous collective."""
+"""The operations scheduled between the start and the done of an asynchronous collective."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _NUMBER = re.compile(r"[.\d]+$")
 
 
 def overlaps(module: Module, fused: dict[str, Fused]) -> dict[str, Overlap]:
-    """Give by the collective's name what runs between its start and its end.
+    """Return by the collective's name the operations between its start and its end.
 
-    Empty where the order of the text is no schedule.
+    Empty if the order of the text is not a schedule.
     """
     if "is_scheduled=true" not in module.header:
         return {}
@@ -56,7 +56,7 @@ def _in_body(
             started = instruction.operands[0].name if instruction.operands else ""
             before = begun.pop(started, None)
             if before is not None and instruction.opcode.endswith("-update"):
-                # SparseCore is started early, and gets what it sends in an update.
+                # SparseCore is started early, and gets its operand in an update.
                 late = len(instruction.operands) > 1
                 begun[instruction.name] = (before[0], len(work)) if late else before
             elif before is not None:
@@ -66,7 +66,7 @@ def _in_body(
 
 
 def _started(module: Module, start: Instruction) -> Instruction | None:
-    """Give the collective that a start begins: itself, or the one in what it calls."""
+    """Return the collective of a start: itself, or the one in the computation it calls."""
     if kind_of(start.opcode):
         return start
     bodies = (module.body(name) for _, name in start.called)
@@ -74,7 +74,7 @@ def _started(module: Module, start: Instruction) -> Instruction | None:
 
 
 def _is_work(instruction: Instruction) -> bool:
-    """Whether an instruction computes more than where something lies, or how often."""
+    """Whether an instruction computes more than an index or a counter."""
     if instruction.opcode in NO_WORK or instruction.opcode.endswith(_NO_WORK_ENDS):
         return False
     single = all(math.prod(shape) == 1 for _, shape in instruction.arrays)
@@ -88,7 +88,7 @@ def _overlap(work: Sequence[Instruction]) -> Overlap:
 
 
 def _named(instruction: Instruction) -> str:
-    """Name what an operation does: as JAX calls it, else as HLO does."""
+    """Name an operation as JAX does, else as HLO does."""
     name = instruction.op_name.rpartition("/")[2]
     if name and "jit(" in instruction.op_name:
         return name

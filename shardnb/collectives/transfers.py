@@ -1,4 +1,4 @@
-"""Sends between devices, and over a host to another slice: collectives that HLO calls otherwise."""
+"""Sends between devices, and over a host to another slice: collectives by other names in HLO."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shardnb.texts.replica_groups import AxisFinder
 
 _PAIRS = re.compile(r"_xla_send_recv_source_target_pairs=\"?(\{(?:\{\d+,\d+\},?)*\})")
 # TPU's runtime for the network between slices. It turns a collective over slices into a send to the
-# host and a receive from it, and names the two after the collective that they were.
+# # host and a receive from it, both named after the collective.
 _RENDEZVOUS = re.compile(r'_xla_host_transfer_rendezvous="(([A-Za-z-]+)[\w.]*)"')
 _BETWEEN_SLICES = "xla_megascale_runtime"
 _TYPE = re.compile(r'_xla_megascale_transfer_type="(\w+)"')
@@ -56,7 +56,7 @@ class Transfer(NamedTuple):
 
 
 def transfers(module: Module, finder: AxisFinder) -> Iterator[Transfer]:
-    """Give the sends that exchange data between devices, each once, where it starts."""
+    """Yield the sends between devices, each once, where it starts."""
     received = (one for one in module.of_kind("recv") if one.arrays)
     results = {rendezvous(one.attributes): one.arrays[0] for one in received}
     for send in module.of_kind("send"):
@@ -119,7 +119,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def is_host_transfer(instruction: Instruction) -> bool:
-    """Whether a send or receive is one between a device and its host."""
+    """Whether a send or receive is between a device and its host."""
     return "is_host_transfer=true" in instruction.attributes
 
 

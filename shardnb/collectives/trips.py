@@ -1,7 +1,7 @@
-"""How often a loop runs, read from its counter where the compiler does not say it.
+"""How often a loop runs, read from its counter if the compiler does not say it.
 
-A TPU program has no trip counts in its text: there a loop counts from a constant in constant
-steps up to a constant, as `lax.scan` does, or its trips are not known.
+A TPU program has no trip counts in its text: there the trips are known if the loop counts from a
+constant in constant steps up to a constant, as `lax.scan` does.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from shardnb.texts.instruction import HloValue, Instruction
 from shardnb.texts.opcodes import COPIES, VIEWS
 
 _SAME = VIEWS | COPIES
-"""A counter is one number, so none of these changes it."""
+"""A counter is a scalar, so none of these changes it."""
 
 
 def trip_count(module: Module, loop: Instruction) -> int | None:
-    """Give how often the body of a `while` runs, or None where that is not known."""
+    """Return how often the body of a `while` runs, or None if that is unknown."""
     if loop.trip_count is not None:
         return loop.trip_count
     body = module.computations.get(loop.calls("body"))
@@ -26,7 +26,7 @@ def trip_count(module: Module, loop: Instruction) -> int | None:
         return None
     try:
         return _Loop(module.graph_of(loop), loop.operands[0], body, condition).trips()
-    except Inconclusive:  # its counter is not a plain one
+    except Inconclusive:  # its counter has another form
         return None
 
 
@@ -58,7 +58,7 @@ class _Loop:
         raise Inconclusive
 
     def _number(self, graph: Graph, value: HloValue) -> int:
-        """Read a constant that stands in the loop, or that it carries without changing it."""
+        """Read a constant that is in the loop, or that it carries without changing it."""
         place = self._element(graph, value)
         if place is None:
             return self._constant(graph, value)
@@ -77,7 +77,7 @@ class _Loop:
         return made
 
     def _element(self, graph: Graph, value: HloValue) -> int | None:
-        """Give which element of the computation's parameter a value is, None for another."""
+        """Return which element of the computation's parameter a value is, else None."""
         source = self._source(graph, value)
         known = self._maker(graph, value).opcode == "parameter" and len(source.element) == 1
         return source.element[0] if known else None

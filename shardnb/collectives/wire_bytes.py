@@ -1,8 +1,8 @@
-"""How many bytes one device sends for a collective, by the ring formula of its kind.
+"""The bytes that each device sends for a collective, with the ring algorithm of its kind.
 
-With n devices in a group and B the bytes of the result on one device: an all-gather or an
+With n devices in a group and B the bytes of the result per device: an all-gather or an
 all-to-all sends B·(n-1)/n, a reduce-scatter B·(n-1), an all-reduce 2·B·(n-1)/n, a permute or a
-broadcast B. The ring is the assumption: what the hardware does is the runtime's choice. Source:
+broadcast B. The ring is an assumption: the runtime chooses how to send. Source:
 "How to Scale Your Model", the chapter on sharded matrices.
 """
 
@@ -14,7 +14,7 @@ from shardnb.terms.collectives import KINDS, Kind
 
 
 def wire_bytes(kind: Kind, result_bytes: int, group: int) -> int:
-    """Give the bytes that one device sends for one execution, rounded up.
+    """Return the bytes that each device sends per execution, rounded up.
 
     For `ragged-all-to-all`, whose sizes are data, this is the most it can be.
 

@@ -1,4 +1,4 @@
-"""From a function to a compiled program, with every piece of evidence that this leaves."""
+"""From a function to a compiled program, with all the evidence that compiling leaves."""
 
 from shardnb.compiler.program import Program, build
 from shardnb.compiler.request import Request, SourceTexts

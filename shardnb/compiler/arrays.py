@@ -1,4 +1,4 @@
-"""The arrays at the edges of a program, and how they lie on the mesh."""
+"""The inputs and outputs of a program, with their shardings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HLO_NAMES = {
 
 
 def dtype_name(dtype: Any) -> str:
-    """Give the HLO name of a dtype, such as `f32` or `s8`; a PRNG key's is `key<fry>`."""
+    """Return the HLO name of a dtype, such as `f32` or `s8`; a PRNG key's is `key<fry>`."""
     name = str(dtype)
     if name.startswith("key<") and name not in dtypes.NAMED:
         return f"{name[:-1]}:{8 * dtype.itemsize}>"
@@ -38,7 +38,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 def inputs(program: Program) -> tuple[Value, ...]:
-    """Give the program's inputs, those that it closes over last."""
+    """Return the program's inputs, closed-over arrays last."""
     given = placement.named_leaves(program.arguments)
     placed = dict(placement.named_leaves(program.shardings))
     used = set(program.parameters)
@@ -69,11 +69,11 @@ def constants(program: Program) -> frozenset[str]:
 
 
 def outputs(program: Program) -> tuple[Value, ...]:
-    """Give the program's results, with the shardings that it was compiled to."""
+    """Return the program's results, with the shardings that they were compiled to."""
     shapes = jax.tree_util.tree_flatten_with_path(program.lowered.out_info)[0]
     shardings = jax.tree_util.tree_leaves(program.output_shardings)
     stated = tuple(result.constrained_spec for result in program.dumps.before_propagation.results)
-    # On a mesh of several types of axes the types state a part of a placement; nobody asked.
+    # On a mesh with several axis types the types hold a part of a sharding, which is not a request.
     partly = len(set(program.mesh.axis_types)) > 1 and program.request.out_specs is None
     if len(stated) != len(shapes) or partly:
         stated = (None,) * len(shapes)
@@ -84,7 +84,7 @@ def outputs(program: Program) -> tuple[Value, ...]:
 
 
 def _with_request(value: Value, spec: Spec | None) -> Value:
-    """Keep the placement that was stated for a result where it has another."""
+    """Keep the sharding that was requested for a result if it has another."""
     differs = spec is not None and spec != value.spec and len(spec) == len(value.shape)
     return replace(value, requested=spec) if differs else value
 
@@ -122,14 +122,14 @@ def _value(name: str, array: Any, sharding: Any, details: str) -> Value:
 
 
 def spec_of(sharding: Any, rank: int) -> Spec | None:
-    """Give the spec of a named sharding with an entry for each dimension, else None."""
+    """Return the spec of a named sharding with an entry for each dimension, else None."""
     if not isinstance(sharding, NamedSharding):
         return None
     return placement.dims_of(sharding.spec, rank)
 
 
 def _blocks(sharding: Any, shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Say a placement that no mesh axes describe by the block of each device."""
+    """Describe a sharding that no mesh axes express by the block of each device."""
     parts = sharding.devices_indices_map(shape)
     starts = [tuple(piece.start or 0 for piece in index) for index in parts.values()]
     rows = [sorted(set(column)) for column in zip(*starts, strict=True)]

@@ -1,4 +1,4 @@
-"""A user's call of a function, read into a `Request`: its arrays by name, its specs, its texts."""
+"""A call by the user, read into a `Request`: its arrays by name, its specs, its texts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LEAVE_OUT = "leave {} out, or pass the function without its jax.jit"
 
 @dataclass(frozen=True)
 class Call:
-    """A function with its arguments, and everything that `jax.jit` was told for it.
+    """A function with its arguments, and all options of `jax.jit` for it.
 
     `jitted` is the function without its `jax.jit`, with the options of that. The first `bound`
     arguments were bound to it, by a method or by `functools.partial`.
@@ -55,21 +55,21 @@ class Call:
 
     @property
     def placed(self) -> Tree:
-        """What may say the mesh: the arguments, and the shardings that the function states."""
+        """Where a mesh may come from: the arguments, and the function's own jit shardings."""
         return self.args, dict(self.kwargs), self.jitted.in_shardings, self.jitted.out_shardings
 
     @cached_property
     def names(self) -> list[str]:
-        """The names of all arguments, those by keyword last."""
+        """The names of all arguments, keyword arguments last."""
         return [*_argument_names(self.function, len(self.args)), *self.kwargs]
 
     @cached_property
     def static(self) -> tuple[int, ...]:
-        """The numbers of the arguments that `jax.jit` takes as they are."""
+        """The numbers of the arguments that are static for `jax.jit`."""
         return self._numbers("static")
 
     def _numbers(self, which: str) -> tuple[int, ...]:
-        """Give the arguments that an option names, by number or by name."""
+        """Return the arguments that an option names, by number or by name."""
         stated: list[int | str] = []
         for option in (f"{which}_argnums", f"{which}_argnames"):
             value = self.options.get(option)
@@ -83,10 +83,11 @@ class Call:
         )
 
     def request(self, grid: Grid, in_specs: Tree = None, out_specs: Tree = None) -> Request:
-        """Give what is compiled on a mesh.
+        """Return the request to compile the call on a mesh.
 
-        `in_specs` is one spec for all arguments, one for each, or by name. Raises `ValueError`
-        where there are not as many specs as arguments, and where they contradict the function.
+        `in_specs` is one spec for all arguments, one for each, or by name. Raises `ValueError` if
+        there are not as many specs as arguments, or if they contradict the function's own
+        `jax.jit`.
         """
         function, arguments = self._arrays_only()
         specs = self._specs(in_specs)
@@ -120,16 +121,16 @@ class Call:
         return getattr(self.function, "__name__", "the function")
 
     def _arrays(self, name: str) -> list[Any]:
-        """Give what is traced for each leaf of an argument, None for what stays as it is."""
+        """Return what is traced for each leaf of an argument, None for what is passed through."""
         leaves = jax.tree_util.tree_leaves(self._values[name])
         if self.names.index(name) in self.static:
             return [None] * len(leaves)
-        # What a library jits decides by itself which numbers are static.
+        # A library's jit decides by itself which numbers are static.
         numbers = not hasattr(self.function, "lower") or jit_options.is_jitted(self.function)
         return [_as_array(leaf, numbers=numbers) for leaf in leaves]
 
     def _arrays_only(self) -> tuple[Callable[..., Tree], dict[str, Tree]]:
-        """Give a function of the arrays among the arguments, and these by argument.
+        """Return a function of the arrays among the arguments, and these arrays by argument.
 
         What is not an array stays in the function.
         """
@@ -155,20 +156,20 @@ class Call:
         return call, {name: with_leaves(self._values[name], known[name]) for name in self.names}
 
     def _spread(self, name: str, spec: Tree) -> Tree:
-        """Give a spec, or specs in the structure of the argument's arrays."""
+        """Return a spec, or specs in the structure of the argument's arrays."""
         if placement.is_spec(spec) or name not in self._values:
             return spec
         value, arrays = self._values[name], self._arrays(name)
         try:
             specs = placement.spread(name, value, spec)
-        except ValueError:  # raised again where the request is checked, and explained there
+        except ValueError:  # raised again, and explained, when the request is checked
             return spec
         return with_leaves(
             value, [None if a is None else s for s, a in zip(specs, arrays, strict=True)]
         )
 
     def _specs(self, in_specs: Tree) -> dict[str, Tree]:
-        """Give the specs by argument, whoever states them: the function's own `jax.jit` or not."""
+        """Return the specs by argument, from `in_specs` or from the function's own `jax.jit`."""
         given, own = self._by_name(in_specs), self._own_specs()
         for name, spec in own.items():
             if given.get(name) is not None:
@@ -180,7 +181,7 @@ class Call:
         return {**given, **own}
 
     def _by_name(self, specs: Tree) -> dict[str, Tree]:
-        """Give each argument its part of `in_specs`: one for all, one for each, or by name."""
+        """Return each argument's part of `in_specs`: one for all, one for each, or by name."""
         names, positional = self.names[self.bound :], self.names[self.bound : len(self.args)]
         if specs is None:
             return {}
@@ -196,13 +197,13 @@ class Call:
         return dict(zip(names, specs, strict=False))
 
     def _own_specs(self) -> dict[str, Tree]:
-        """Give the `in_shardings` of the function's own `jax.jit`, which has none for statics."""
+        """Return the `in_shardings` of the function's own `jax.jit`, which has none for statics."""
         specs = self.jitted.in_shardings
         if specs is None:
             return {}
         if self.kwargs:
             raise ValueError(
-                f"{self._name} is jitted with in_shardings, and jax.jit then takes no arguments by "
+                f"{self._name} is jitted with in_shardings, so jax.jit takes no arguments by "
                 f"keyword: {', '.join(self.kwargs)}"
             )
         names = [name for at, name in enumerate(self.names) if at not in self.static]
@@ -210,26 +211,26 @@ class Call:
             return dict.fromkeys(names, specs)
         if len(specs) != len(names):
             raise ValueError(
-                f"{self._name} is jitted with in_shardings for {len(specs)} arguments, and is "
-                f"given {len(names)}: {', '.join(names)}"
+                f"{self._name} is jitted with in_shardings for {len(specs)} arguments, but is "
+                f"called with {len(names)}: {', '.join(names)}"
             )
         return {name: spec for name, spec in zip(names, specs, strict=True) if spec is not None}
 
     def _check_committed(self, name: str, own: Tree) -> None:
-        """Refuse an array that `jax.jit` refuses: committed, and not as `in_shardings` says."""
+        """Refuse an array that `jax.jit` refuses, committed to another than the in_sharding."""
         for path, leaf, spec in placement.stated({name: self._values[name]}, {name: own}):
             sharding = getattr(leaf, "sharding", None)
             if sharding is None or not getattr(leaf, "committed", True):
                 continue
             if isinstance(spec, NamedSharding) and not spec.is_equivalent_to(sharding, leaf.ndim):
                 raise ValueError(
-                    f"{path} has the sharding {sharding}, and {self._name} is jitted with "
-                    f"in_shardings that say {spec}: jax.jit refuses it"
+                    f"{path} has the sharding {sharding}, but {self._name} is jitted with "
+                    f"the in_sharding {spec}: jax.jit refuses it"
                 )
 
     @staticmethod
     def _check_donated(arguments: Mapping[str, Tree], donated: tuple[int, ...]) -> None:
-        """Refuse an array that is donated and given once more, as `jax.jit` does."""
+        """Refuse an array that is donated and passed a second time, as `jax.jit` does."""
         seen: dict[int, tuple[str, bool]] = {}
         for number, (argument, tree) in enumerate(arguments.items()):
             for name, leaf in placement.named_leaves({argument: tree}):
@@ -237,7 +238,7 @@ class Call:
                 other, before = seen.setdefault(id(leaf), (name, is_donated))
                 if other != name and isinstance(leaf, jax.Array) and (before or is_donated):
                     raise ValueError(
-                        f"{other} and {name} are the same array, which is donated: jax.jit "
+                        f"{other} and {name} are the same array, and it is donated: jax.jit "
                         "refuses it"
                     )
 
@@ -247,16 +248,16 @@ def read_call(
 ) -> Call:
     """Read a call of a function: `options` are those of `jax.jit`, and arguments by keyword.
 
-    A jitted function brings its own options; so does one in a method or a `functools.partial`,
-    whose bound arguments `jax.jit` takes like others. Raises `TypeError` for an option that is
-    said otherwise here, and `ValueError` where the function was jitted with the same one already.
+    A jitted function brings its own options, also inside a method or a `functools.partial`, whose
+    bound arguments are arguments of `jax.jit`. Raises `TypeError` for an option that has another
+    name here, and `ValueError` if the function is already jitted with that option.
     """
     given, bound = dict(options or {}), 0
     args, kwargs = tuple(args), {n: v for n, v in given.items() if n not in jit_options.OPTIONS}
     stated = {name: value for name, value in given.items() if name in jit_options.OPTIONS}
     for name, instead in _SAID_OTHERWISE.items():
         if stated.get(name) is not None:
-            raise TypeError(f"{name} is an option of jax.jit that is not taken here: {instead}")
+            raise TypeError(f"the jax.jit option {name} is not accepted here: {instead}")
     inner, before, keywords = _unbound(fn)
     if jit_options.is_jitted(inner):
         fn, args, kwargs, bound = inner, (*before, *args), {**keywords, **kwargs}, len(before)
@@ -273,7 +274,7 @@ def read_call(
 
 
 def _unbound(fn: Any) -> tuple[Any, tuple[Tree, ...], dict[str, Tree]]:
-    """Give the function in a method or a partial, with the arguments that are bound to it."""
+    """Return the function in a method or a partial, with the arguments bound to it."""
     if inspect.ismethod(fn):
         return fn.__func__, (fn.__self__,), {}
     if isinstance(fn, functools.partial):
@@ -283,7 +284,7 @@ def _unbound(fn: Any) -> tuple[Any, tuple[Tree, ...], dict[str, Tree]]:
 
 
 def texts_of(fn: Callable[..., Tree]) -> SourceTexts:
-    """Give the text that a function was written in, and the names that it closes over."""
+    """Return the text that a function was written in, and the names that it closes over."""
     plain = function_of(fn)
     title: str = getattr(fn, "__name__", None) or str(getattr(plain, "__name__", "__call__"))
     title = type(fn).__name__ if title == "__call__" else title
@@ -315,7 +316,7 @@ def _closure_names(fn: Callable[..., Tree]) -> dict[int, str]:
 
 
 def _as_array(leaf: Any, *, numbers: bool) -> Any:
-    """Give an array or its shape, a number as JAX would trace it, and None for the rest."""
+    """Return an array or its shape, a number as JAX would trace it, and None for the rest."""
     if isinstance(leaf, jax.Array | np.ndarray | jax.ShapeDtypeStruct):
         return leaf
     if isinstance(leaf, np.generic):

@@ -1,4 +1,4 @@
-"""Python's garbage collector, off while many objects are made that stay."""
+"""Python's garbage collector, paused while many long-lived objects are made."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _FROZEN_AT_START = 1000
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Keep the collector off: tracing and reading a program make many objects, and few cycles.
+    """Pause the collector: tracing and reading a program make many objects but few cycles.
 
-    What was made joins the oldest objects, or the next collection would walk over all of it.
+    The new objects join the oldest generation, so that the next collection skips them.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -24,7 +24,7 @@ def collector_paused() -> Iterator[None]:
         yield
     finally:
         if enabled:
-            if gc.get_freeze_count() <= _FROZEN_AT_START:  # what the user froze stays frozen
+            if gc.get_freeze_count() <= _FROZEN_AT_START:  # objects that the user froze stay frozen
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()

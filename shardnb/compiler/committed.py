@@ -1,4 +1,4 @@
-"""Arrays that are committed to another placement than a program takes them in."""
+"""Arrays that are committed to another sharding than the program takes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shardnb.report.types import SpecProblem
 
 
 def committed(request: Request) -> Iterator[SpecProblem]:
-    """Give the arrays that lie elsewhere than their spec says, with what moving them sends."""
+    """Yield the arrays committed to another sharding than their spec, with the bytes to move."""
     mesh = request.mesh
     for name, leaf, spec in placement.stated(request.arguments, request.in_specs):
         own, bare = getattr(leaf, "sharding", None), bare_spec(spec, mesh)
@@ -36,7 +36,7 @@ def committed(request: Request) -> Iterator[SpecProblem]:
 
 
 def bare_spec(spec: Any, mesh: jax.sharding.Mesh) -> Any:
-    """Give the spec of a sharding on this mesh, and any other placement as it is."""
+    """Return the spec of a sharding on this mesh, and any other sharding as it is."""
     on_this = isinstance(spec, NamedSharding) and spec.mesh.shape == mesh.shape
     return spec.spec if on_this else spec
 
@@ -47,8 +47,8 @@ def _elsewhere(one: Stated, own: Any, wanted: NamedSharding) -> SpecProblem:
     lies = divisibility.text(own.spec) if isinstance(own, NamedSharding) else "one device"
     what = _difference(own, wanted, same_devices=same_devices)
     message = (
-        f"{one.name} lies as {lies} {what}, and the program takes it as "
-        f"{divisibility.text(one.spec)}: moving it sends {moved} bytes in all"
+        f"{one.name} is sharded as {lies} {what}, but the program takes it as "
+        f"{divisibility.text(one.spec)}: moving it sends {moved} bytes in total"
     )
     where = f"NamedSharding(mesh, {divisibility.text(one.spec)})"
     return SpecProblem(

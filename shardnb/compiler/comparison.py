@@ -1,4 +1,4 @@
-"""Compiled programs side by side: what is left of their difference without names and numbers."""
+"""Compiled programs side by side, compared without names and numbers."""
 
 from __future__ import annotations
 
@@ -93,12 +93,12 @@ def _sentence(changed: Sequence[str], header: Sequence[str], *, marks: bool, sam
     elif header:
         but.append(f"the header's {', '.join(header)}")
     if marks:
-        but.append("who is said to have made the collectives")
-    return f"identical but for {' and '.join(but)}" if but else "identical"
+        but.append("the marks of who inserted the collectives")
+    return f"identical except {' and '.join(but)}" if but else "identical"
 
 
 def normalised(text: str, mesh: Mesh) -> Normal:
-    """Give an optimized program without what numbers and names tell apart."""
+    """Return an optimized program without numbers and names."""
     module = hlo.parse(text)
     ordered = list(_in_order(module))
     names: dict[str, str] = {}
@@ -111,7 +111,7 @@ def normalised(text: str, mesh: Mesh) -> Normal:
 
 
 def _in_order(module: Module) -> Iterator[Instruction]:
-    """Give the instructions of the entry, then those of computations as they are first called."""
+    """Yield the instructions of the entry, then those of computations as they are first called."""
     waiting, seen = [module.entry], {module.entry}
     while waiting:
         for instruction in module.body(waiting.pop(0)):

@@ -1,7 +1,7 @@
 """Where a lowered program is compiled: in this process, or in one that does nothing else.
 
 XLA ends its process at some programs, and a compile in this one answers an interrupt at its end
-only. So candidates that nobody wrote are always compiled apart, as are programs for a TPU topology,
+only. So candidates of a search are always compiled apart, as are programs for a TPU topology,
 what is large, and what XLA is known to fail at. A small program of the user's is compiled here.
 """
 
@@ -107,7 +107,7 @@ def _compiled_here(lowered: Any, options: Mapping[str, Any], problem: str = "") 
 
 
 def compile_candidate(lowered: Any) -> Any:
-    """Compile what nobody wrote; gives JAX's compiled stage, which does not run.
+    """Compile a candidate; gives JAX's compiled stage, which does not run.
 
     What the compiler writes is dropped. Raises `Inconclusive` where it is refused, and
     `CompilerAborted`.
@@ -120,7 +120,7 @@ def compile_candidate(lowered: Any) -> Any:
 
 
 def optimized_text(lowered: Any) -> str:
-    """Give the optimized program of what nobody wrote; it raises as `compile_candidate` does.
+    """Return the optimized program of a candidate; it raises as `compile_candidate` does.
 
     On CPU no machine code is made, which takes most of a compile's time.
     """

@@ -15,7 +15,7 @@ from shardnb.sources.source_texts import Sources
 
 
 def constraints(jaxpr: Any, sources: Sources) -> Iterator[Stated]:
-    """Give the sharding constraints of a traced program, each at its line."""
+    """Return the sharding constraints of a traced program, each at its line."""
     for equation in equations(jaxpr):
         if equation.primitive.name == "sharding_constraint":
             sharding, value = equation.params["sharding"], equation.invars[0].aval

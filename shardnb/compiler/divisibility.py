@@ -1,4 +1,4 @@
-"""Whether specs fit arrays and a mesh, said for all of them at once and before anything runs."""
+"""Whether specs fit arrays and a mesh, checked for all at once and before anything runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from shardnb.terms.errors import SpecProblemKind
 
 @dataclass(frozen=True)
 class Stated:
-    """A spec with the array that it is for; `where` is `input`, `output`, `constraint`, ..."""
+    """A spec with its array; `where` is `input`, `output`, `constraint`, ..."""
 
     where: str
     name: str
@@ -36,12 +36,12 @@ class Stated:
 
     @property
     def said(self) -> str:
-        """What a sentence calls the spec."""
+        """The spec as a sentence names it."""
         return f"{text(self.spec)} of {self.name}"
 
 
 def text(spec: PartitionSpec) -> str:
-    """Write a spec as a user would: `P('data')`, without a comma that Python does not need."""
+    """Write a spec as a user would: `P('data')`, without a trailing comma."""
     parts = [_entry(entry) for entry in spec.partitions]
     for key in ("unreduced", "reduced"):
         axes = sorted(getattr(spec, key, ()))
@@ -56,7 +56,7 @@ def _entry(entry: Any) -> str:
 
 
 def check(stated: Sequence[Stated], sizes: Mapping[str, int]) -> tuple[SpecProblem, ...]:
-    """Check specs against their arrays and the sizes of the mesh axes; gives all that is wrong.
+    """Check specs against their arrays and the sizes of the mesh axes; returns all problems.
 
     >>> stated = Stated("input", "x", (257, 512), "f32", PartitionSpec("data"))
     >>> (problem,) = check([stated], {"data": 4})
@@ -121,7 +121,7 @@ def _axes_twice(one: Stated) -> Iterator[SpecProblem]:
     for axis in dict.fromkeys(used):
         if used.count(axis) > 1:
             message = f"the spec {one.said} uses the mesh axis {axis!r} twice"
-            fix = "an axis can split one dimension only"
+            fix = "an axis can shard only one dimension"
             yield _problem(one, "axis-twice", message, axes=(axis,), fix=fix)
 
 
@@ -153,7 +153,7 @@ def _uneven(one: Stated, dim: int, axes: tuple[str, ...], parts: int) -> SpecPro
 
 
 def largest_mesh(stated: Sequence[Stated], sizes: Mapping[str, int]) -> dict[str, int]:
-    """Give sizes of the same mesh axes, with as many devices at most, that divide every array.
+    """Return sizes of the same mesh axes, with at most as many devices, that divide every array.
 
     Of those with the most devices, the one nearest to `sizes`.
     """
@@ -184,7 +184,7 @@ def _sizes_for(
     sizes: Mapping[str, int],
     devices: int,
 ) -> list[int]:
-    """Give the sizes an axis may have by itself; one that splits nothing keeps its own."""
+    """Return the sizes that an axis may have by itself; an unused axis keeps its size."""
     split = [size for size, axes in dims if axis in axes]
     if not split:
         return [sizes[axis]]
@@ -193,9 +193,9 @@ def _sizes_for(
 
 
 def moved_bytes(shape: tuple[int, ...], dtype: str, old: Any, new: Any) -> int:
-    """Give the bytes that devices receive when an array moves from one sharding to another.
+    """Return the bytes that devices receive when an array is moved to another sharding.
 
-    A device keeps the part of its new block that lay in its old one.
+    A device keeps the part of its new block that was in its old one.
     """
     before = {d: _box(index, shape) for d, index in old.devices_indices_map(shape).items()}
     elements = 0

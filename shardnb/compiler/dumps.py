@@ -1,4 +1,4 @@
-"""What XLA writes while it partitions: programs before and after, Shardy's modules, warnings."""
+"""The dumps that XLA writes while it partitions: programs, Shardy's modules, warnings."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _MODULE = re.compile(r"module_\d+\.[\w-]+")
 
 @dataclass
 class Dumps:
-    """The evidence of one compile; a text is "" where XLA did not write it.
+    """The evidence of one compile; a text is "" if XLA did not write it.
 
     `before` and `partitioned` are HLO right before and right after the partitioner, `stated` and
     `propagated` Shardy's modules before and after propagation, `warnings` what the compiler
     wrote to file descriptor 2. `optimized` is the HLO at the end of a program that does not
     fit into memory or was compiled elsewhere, `buffers` what each allocation of memory holds, of
     such programs and of CPU's.
-    `problems` says, once a module was asked for, why it could not be read.
+    `problems` says why a module could not be read, after the first attempt.
     """
 
     before: str = ""
@@ -47,17 +47,17 @@ class Dumps:
 
     @cached_property
     def parsed_stated(self) -> mlir.Module:
-        """`stated` as MLIR; raises `ValueError` where this jaxlib cannot parse it."""
+        """`stated` as MLIR; raises `ValueError` if this jaxlib cannot parse it."""
         return mlir.Module(self.stated)
 
     @cached_property
     def parsed_propagated(self) -> mlir.Module:
-        """`propagated` as MLIR; raises `ValueError` where this jaxlib cannot parse it."""
+        """`propagated` as MLIR; raises `ValueError` if this jaxlib cannot parse it."""
         return mlir.Module(self.propagated)
 
     @cached_property
     def stated_module(self) -> shardy.Module:
-        """Shardy's module before propagation, empty where XLA did not write it."""
+        """Shardy's module before propagation, empty if XLA did not write it."""
         return self._read("stated", shardy.read, shardy.Module())
 
     @cached_property
@@ -71,7 +71,7 @@ class Dumps:
         return self._read("propagated", read_propagated, Propagated())
 
     def _read[T](self, name: str, reader: Callable[[mlir.Module], T], none: T) -> T:
-        """Read a module; one that cannot be read is as good as none, and `problems` says so."""
+        """Read a module; if it cannot be read it counts as empty, and `problems` says so."""
         try:
             return reader(getattr(self, f"parsed_{name}")) if getattr(self, name) else none
         except (ValueError, NotAvailable) as error:
@@ -97,19 +97,19 @@ class Recorder:
         }
 
     def read(self) -> None:
-        """Take what was written into `dumps`."""
+        """Read the dumps into `dumps`."""
         files = sorted(self.folder.rglob("*"))
         self.dumps = _dumps(files)
         self.dumps.optimized = _last(files, ".oom_intermediate_module.txt")
-        # Of a program that fits, only CPU's list is all that the analysis of its memory counts.
+        # If a program fits, only CPU's list contains everything that its memory analysis counts.
         part = "" if self.dumps.optimized else ".cpu_"
         self.dumps.buffers = _last(files, f"{part}after_optimizations-buffer-assignment.txt")
 
 
 def read_folder(folder: Path) -> dict[str, Dumps]:
-    """Read what `--xla_dump_to` left in a folder: by module, such as `module_0012.jit_step`.
+    """Read the folder of an `--xla_dump_to`: by module, such as `module_0012.jit_step`.
 
-    A module without its program at the end is left out.
+    A module without its optimized program is left out.
     """
     modules: dict[str, list[Path]] = {}
     for file in sorted(folder.rglob("*")):
@@ -153,7 +153,7 @@ def read_text(file: Path) -> str:
 
 @contextmanager
 def recording() -> Iterator[Recorder]:
-    """Give a recorder; on leaving, its dumps are read and the files are gone."""
+    """Yield a recorder; on exit its dumps are read and the files are removed."""
     folder = tempfile.TemporaryDirectory(prefix="shardnb-")
     try:
         recorder = Recorder(Path(folder.name))
@@ -168,10 +168,10 @@ def recording() -> Iterator[Recorder]:
 
 @contextmanager
 def captured_fd2() -> Iterator[list[str]]:
-    """Catch what C++ writes to file descriptor 2, and give the descriptor back afterwards.
+    """Capture what C++ writes to file descriptor 2, and restore the descriptor afterwards.
 
-    The text is passed on where the block raises, so that nothing is lost. One thread at a time:
-    two that took turns would give back each other's descriptor.
+    If the block raises, the text is passed on, so that nothing is lost. One thread at a time: two
+    would restore each other's descriptor.
     """
     with PROCESS_LOCK, _caught() as caught:
         yield caught

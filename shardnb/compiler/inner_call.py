@@ -1,4 +1,4 @@
-"""Jitted functions that a function calls: what they were jitted with holds for its arguments."""
+"""Jitted functions that a function calls: their jit options apply to its arguments."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Tree = Any
 
 
 def of_inner_call(request: Request) -> Request:
-    """Give the jitted call that a function of a library's makes, with what it is jitted with.
+    """Return the jitted call inside a library's function, with its jit options.
 
     `nnx.jit` and `eqx.filter_jit` take their arguments apart, call what they jitted, and keep a
-    part of what that returns, such as the new state of a module. A function that does anything
-    else besides stays as it is.
+    part of what that returns, such as the new state of a module. A function that does anything else
+    is not changed.
     """
     traced = request.trace()
     call = inner_jit(traced.jaxpr)
@@ -53,7 +53,7 @@ def of_inner_call(request: Request) -> Request:
 
 
 def _by_input[Said](request: Request, said: Mapping[Any, Said]) -> dict[str, list[Said | None]]:
-    """Give what is said of each array of the arguments, by their numbers; else None."""
+    """Return the options for each array of the arguments, by their numbers; else None."""
     found, number = {}, 0
     for name, tree in request.arguments.items():
         count = len(jax.tree_util.tree_leaves(tree))
@@ -63,7 +63,7 @@ def _by_input[Said](request: Request, said: Mapping[Any, Said]) -> dict[str, lis
 
 
 def _in_specs(request: Request, call: InnerJit) -> dict[str, Tree]:
-    """Give the specs that are stated for the arguments, by the user or by the call."""
+    """Return the specs for the arguments, from the user or from the call."""
     specs = dict(request.in_specs)
     said = dict(zip(call.operands, call.in_shardings, strict=True))
     for name, own in _by_input(request, said).items():
@@ -74,8 +74,8 @@ def _in_specs(request: Request, call: InnerJit) -> dict[str, Tree]:
             mine is not None and spec is not None for mine, spec in zip(own, given, strict=True)
         ):
             raise ValueError(
-                f"{call.name} is jitted with in_shardings, and in_specs places {name} too: leave "
-                "it out, or give the function without its jit"
+                f"{call.name} is jitted with in_shardings, but in_specs has {name} too: leave "
+                "it out, or pass the function without its jit"
             )
         both = [spec or mine for spec, mine in zip(given, own, strict=True)]
         specs[name] = with_leaves(request.arguments[name], both)
@@ -88,17 +88,17 @@ def _donated(request: Request, call: InnerJit) -> dict[str, Any]:
     partly = [name for name, said in found.items() if any(said) and not all(said)]
     if partly:
         raise ValueError(
-            f"{call.name} donates a part of {', '.join(partly)}: give the parts as arguments of "
-            "their own"
+            f"{call.name} donates a part of {', '.join(partly)}: pass the parts as separate "
+            "arguments"
         )
     return {"donate_argnums": numbers} if numbers else {}
 
 
 def with_jitted_calls(request: Request, traced: Any) -> tuple[Request, Any]:
-    """Place and donate what a cell hands to jitted functions alone as these say, and trace again.
+    """Shard and donate arrays as the only jitted functions that use them do; trace again.
 
-    A cell runs line by line: an array that lies on no mesh goes to a jitted function as its
-    `in_shardings` say, and is gone afterwards where it is donated. No Python of the user's runs.
+    A cell runs line by line: an array that is not on a mesh goes to a jitted function with its
+    `in_shardings`, and is deleted afterwards if it is donated. None of the user's Python runs.
     """
     uses = _by_input(request, jitted_uses(traced.jaxpr))
     specs, donated = dict(request.in_specs), []

@@ -1,4 +1,4 @@
-"""Specs of a program's arguments become shardings, one for each array."""
+"""From the specs of a program's arguments to a sharding for each array."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Tree = Any
 
 
 def is_spec(value: object) -> bool:
-    """Whether a value says a placement by itself."""
+    """Whether a value is a spec or a sharding."""
     return value is None or isinstance(value, PartitionSpec | jax.sharding.Sharding)
 
 
 def dtype_of(leaf: Any) -> Any:
-    """Give the dtype that an array has in a program: 64 bits only where JAX allows them."""
+    """Return the dtype that an array has in a program: 64 bits only if JAX allows them."""
     extended = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended)
     return leaf.dtype if extended else jax.dtypes.canonicalize_dtype(leaf.dtype)
 
 
 def named_leaves(args: dict[str, Tree]) -> list[tuple[str, Any]]:
-    """Give each array of the arguments with its name, such as `params['w']`."""
+    """Yield each array of the arguments with its name, such as `params['w']`."""
     return [
         (f"{name}{jax.tree_util.keystr(path)}", leaf)
         for name, tree in args.items()
@@ -39,16 +39,16 @@ def named_leaves(args: dict[str, Tree]) -> list[tuple[str, Any]]:
 def shardings(
     args: dict[str, Tree], specs: dict[str, Tree], mesh: jax.sharding.Mesh
 ) -> dict[str, Tree]:
-    """Give a `NamedSharding` for each array of the arguments, in the arguments' own structure.
+    """Return a `NamedSharding` for each array of the arguments, in their structure.
 
-    `specs` holds a spec, a sharding or a pytree prefix of them for an argument. Where it holds
-    none, an array keeps its own sharding if that is on this mesh, and is replicated otherwise.
-    Raises `ValueError` that names the argument.
+    `specs` has a spec, a sharding or a pytree prefix of them for an argument. Without one an array
+    keeps its own sharding if that is on this mesh, and is replicated otherwise. Raises `ValueError`
+    that names the argument.
     """
     unknown = sorted(set(specs) - set(args))
     if unknown:
         raise ValueError(
-            f"no argument is called {', '.join(unknown)}; the arguments are {', '.join(args)}"
+            f"there is no argument {', '.join(unknown)}; the arguments are {', '.join(args)}"
         )
     return {name: _tree(name, tree, specs.get(name), mesh) for name, tree in args.items()}
 
@@ -68,9 +68,9 @@ class SpecStructureError(ValueError):
 
 
 def spread(name: str, tree: Tree, prefix: Tree) -> list[Any]:
-    """Give what specs state for each array of an argument.
+    """Return the spec for each array of an argument.
 
-    Raises `SpecStructureError` where they do not fit its structure.
+    Raises `SpecStructureError` if they do not fit its structure.
     """
     container = not is_spec(prefix) and not jax.tree_util.all_leaves([prefix])
     if container and jax.tree_util.all_leaves([tree]):
@@ -78,7 +78,7 @@ def spread(name: str, tree: Tree, prefix: Tree) -> list[Any]:
     try:
         return prefixed(tree, prefix, is_spec)
     except ValueError as error:
-        # Flax states the specs of a module as a State or as dictionaries, which have its names.
+        # Flax gives the specs of a module as a State or as dictionaries with its names.
         if isinstance(prefix, Mapping) and not isinstance(tree, Mapping):
             return _by_path(name, tree, prefix)
         raise SpecStructureError(
@@ -87,7 +87,7 @@ def spread(name: str, tree: Tree, prefix: Tree) -> list[Any]:
 
 
 def _by_path(name: str, tree: Tree, specs: Mapping[Any, Any]) -> list[Any]:
-    """Give the spec that is stated at the path of each array, or at a part of its path."""
+    """Return the spec at the path of each array, or at a prefix of its path."""
     named = {
         _names(path): (jax.tree_util.keystr(path), spec)
         for path, spec in jax.tree_util.tree_flatten_with_path(specs, is_leaf=is_spec)[0]
@@ -113,13 +113,13 @@ def _by_path(name: str, tree: Tree, specs: Mapping[Any, Any]) -> list[Any]:
 
 
 def _names(path: tuple[Any, ...]) -> tuple[str, ...]:
-    """Name the steps of a path alike whether they are attributes, keys or positions."""
+    """Name the steps of a path, whether they are attributes, keys or positions."""
     parts = (getattr(key, "name", getattr(key, "key", getattr(key, "idx", key))) for key in path)
     return tuple(map(str, parts))
 
 
 def no_spec(name: str, value: Any) -> str:
-    """Say that something is not a spec, and which spec may be meant.
+    """Return the message that a value is not a spec, with the spec that may be meant.
 
     >>> no_spec("x", "data")
     "expected a spec for x such as P('data'), got the str 'data'; did you mean P('data')?"
@@ -141,7 +141,7 @@ def _leaf(name: str, leaf: Any, spec: Any, mesh: jax.sharding.Mesh) -> NamedShar
         if spec.mesh.shape != mesh.shape:
             raise ValueError(
                 f"the sharding given for {name} is on the mesh {dict(spec.mesh.shape)}, "
-                f"and the program is on {dict(mesh.shape)}"
+                f"but the program is on {dict(mesh.shape)}"
             )
         spec, kind = spec.spec, memory_kind(spec)
     if not isinstance(spec, PartitionSpec):
@@ -151,9 +151,9 @@ def _leaf(name: str, leaf: Any, spec: Any, mesh: jax.sharding.Mesh) -> NamedShar
 
 
 def stated(args: dict[str, Tree], specs: dict[str, Tree]) -> Iterator[tuple[str, Any, Any]]:
-    """Give each array with its name and the placement that `specs` states for it, or None.
+    """Yield each array with its name and its spec in `specs`, or None.
 
-    Raises `ValueError` where the specs of an argument do not fit its structure.
+    Raises `ValueError` if the specs of an argument do not fit its structure.
     """
     for name, tree in args.items():
         paths = jax.tree_util.tree_flatten_with_path(tree)[0]
@@ -162,7 +162,7 @@ def stated(args: dict[str, Tree], specs: dict[str, Tree]) -> Iterator[tuple[str,
 
 
 def on_mesh(leaf: Any) -> bool:
-    """Whether an array, or its shape, says a placement on a mesh by itself."""
+    """Whether an array, or its shape, has a sharding on a mesh."""
     return isinstance(getattr(leaf, "sharding", None), NamedSharding)
 
 
@@ -170,7 +170,7 @@ def own_sharding(leaf: Any, mesh: jax.sharding.Mesh) -> NamedSharding:
     """Give an array's own sharding if it is on this mesh, else a replicated one.
 
     A mesh of the same axes on devices of another kind is this mesh: the program is compiled for
-    hardware that the array does not lie on.
+    hardware that the array is not on.
     """
     own = getattr(leaf, "sharding", None)
     spec = PartitionSpec()
@@ -180,7 +180,7 @@ def own_sharding(leaf: Any, mesh: jax.sharding.Mesh) -> NamedSharding:
 
 
 def memory_kind(sharding: Any) -> str | None:
-    """Give the memory that a sharding names, such as `pinned_host`; None for the devices' own."""
+    """Return the memory that a sharding names, such as `pinned_host`; None for the devices' own."""
     kind: str | None = getattr(sharding, "memory_kind", None)
     return None if kind == "device" else kind
 
@@ -197,7 +197,7 @@ def same_devices(one: jax.sharding.Mesh, other: jax.sharding.Mesh) -> bool:
 
 
 def entries(spec: PartitionSpec) -> Iterator[tuple[str, ...]]:
-    """Give the mesh axes of each entry of a spec."""
+    """Return the mesh axes of each entry of a spec."""
     for entry in spec.partitions:
         if entry is None or entry is PartitionSpec.UNCONSTRAINED:
             yield ()
@@ -232,7 +232,7 @@ def specs_like(args: dict[str, Tree], specs: Iterable[Spec]) -> dict[str, Tree]:
 def check_spec(
     name: str, shape: tuple[int, ...], spec: PartitionSpec, mesh: jax.sharding.Mesh
 ) -> None:
-    """Check a spec against an array and a mesh; raises `ValueError` that says what is wrong."""
+    """Check a spec against an array and a mesh; raises `ValueError` that names the problem."""
     said = f"{spec} of {name}"
     if len(spec) > len(shape):
         raise ValueError(

@@ -1,8 +1,8 @@
-"""Pytrees of the user's with other leaves: in a structure that takes any.
+"""The user's pytrees with other leaves, in a structure that accepts any.
 
-A class of the user's may check what it is made of, or keep something that it reads from its leaves:
-made again with shardings or tracers in their place, it fails or is another one. `jax.jit` never
-does that with anything but tracers, so neither may we.
+A user's class may check its leaves, or store something computed from them: rebuilt with shardings
+as leaves, it may fail or change. `jax.jit` only rebuilds it with tracers, so shardnb must not do
+more.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _CONTAINERS = (dict, list, tuple, OrderedDict, defaultdict, type(None))
 @jax.tree_util.register_pytree_with_keys_class
 @dataclass(frozen=True)
 class Node:
-    """What stands for a class of the user's: its children, each with its key."""
+    """A stand-in for a user's class: its children, each with its key."""
 
     keys: tuple[Any, ...]
     children: tuple[Tree, ...]
 
     def tree_flatten_with_keys(self) -> tuple[Iterable[tuple[Any, Tree]], tuple[Any, ...]]:
-        """Give the children with their keys, for JAX."""
+        """Return the children with their keys, for JAX."""
         return zip(self.keys, self.children, strict=True), self.keys
 
     @classmethod
@@ -39,7 +39,7 @@ class Node:
 
 
 def with_leaves(tree: Tree, leaves: Sequence[Any]) -> Tree:
-    """Give a tree with other leaves, one for each of its own; None leaves a leaf out."""
+    """Return a tree with other leaves, one for each of its own; None leaves a leaf out."""
     paths: list[Any]
     structure: Any
     paths, structure = jax.tree_util.tree_flatten_with_path(tree)
@@ -69,7 +69,7 @@ def _nested(leaves: list[tuple[tuple[Any, ...], Any]]) -> Tree:
 
 
 def prefixed(tree: Tree, prefix: Tree, is_leaf: Callable[[Any], bool]) -> list[Any]:
-    """Give for each leaf of a tree what its pytree prefix says of it; raises `ValueError`."""
+    """Return for each leaf of a tree its entry in a pytree prefix; raises `ValueError`."""
     values: list[Any]
     structure: Any
     values, structure = jax.tree_util.tree_flatten(prefix, is_leaf=is_leaf)

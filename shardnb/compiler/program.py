@@ -31,22 +31,22 @@ from shardnb.worker.process import WORKER, CompilerAborted
 
 Tree = Any
 
-# Seen with jaxlib 0.12: 256 CPU devices exchange data; 512 wait for ever, with about 255 threads of
-# XLA's, and it ends the process. No document says where the limit lies.
+# Seen with jaxlib 0.12: 256 CPU devices communicate; 512 wait for ever, with about 255 XLA threads,
+# # and XLA ends the process. The limit is not documented.
 MOST_THREADS = 256
 _EXCHANGE = re.compile(rf"\b(?:{'|'.join(KINDS)})(?:-start)?\(")
 _LISTED = 8  # specs that an error lists
-_TOPOLOGY = "a TPU topology is only compiled for"
+_TOPOLOGY = "programs for a TPU topology are only compiled"
 
 
 @dataclass
 class Program:
-    """A compiled program: JAX's own stages, and what XLA wrote on the way.
+    """A compiled program: JAX's stages, and the dumps that XLA wrote.
 
-    `traced`, `lowered` and `compiled` are JAX's stages. `traced` is None where the user lowered it,
-    and `lowered` is `compiled` where the user compiled it. `compiled` is None where the program
-    does not fit into the memory of a device; `failure` then has the compiler's words. `load` gives
-    the stage that can run where another process compiled it.
+    `traced`, `lowered` and `compiled` are JAX's stages. `traced` is None if the user lowered it,
+    and `lowered` is `compiled` if the user compiled it. `compiled` is None if the program does not
+    fit into the memory of a device; `failure` then has the compiler's message. `load` gives the
+    stage that can run where another process compiled it.
     """
 
     request: Request
@@ -67,7 +67,7 @@ class Program:
 
     @property
     def manual(self) -> frozenset[str]:
-        """The axes over which its function is the body of one device."""
+        """The axes over which its function is written for one device."""
         return self.request.grid.manual
 
     @property
@@ -77,12 +77,12 @@ class Program:
 
     @property
     def shardings(self) -> dict[str, Tree]:
-        """The placement of each array of the arguments, in their structure."""
+        """The sharding of each array of the arguments, in their structure."""
         return self.request.shardings
 
     @property
     def out_specs(self) -> Tree:
-        """What was stated for the result; None where nothing was, or where `shard_map` has it."""
+        """The out_specs; None if there are none, or if `shard_map` has them."""
         return None if self.manual else self.request.out_specs
 
     @cached_property
@@ -90,7 +90,7 @@ class Program:
         """For each parameter of the compiled program, in order, the number of its input.
 
         Inputs are numbered as in `Report.inputs`: arguments first, then what it closes over. JAX
-        passes the latter first, and arguments that it does not use not at all.
+        passes the latter first, and leaves out arguments that the program does not use.
         """
         arguments, lifted = len(jax.tree_util.tree_leaves(self.arguments)), len(self.closed_over)
         kept = kept_arguments(self.lowered, self.compiled)
@@ -117,17 +117,17 @@ class Program:
 
     @cached_property
     def before(self) -> hlo.Module | None:
-        """The program right before partitioning, where it was kept."""
+        """The program right before partitioning, if it was kept."""
         return hlo.parse(self.dumps.before) if self.dumps.before else None
 
     @cached_property
     def partitioned(self) -> hlo.Module | None:
-        """The program right after partitioning, where it was kept."""
+        """The program right after partitioning, if it was kept."""
         return hlo.parse(self.dumps.partitioned) if self.dumps.partitioned else None
 
     @cached_property
     def output_shardings(self) -> Tree:
-        """The placement of each array of the result; Shardy's where nothing was compiled."""
+        """The sharding of each array of the result; Shardy's if nothing was compiled."""
         if self.compiled:
             return self.compiled.output_shardings
         leaves, structure = jax.tree_util.tree_flatten(self.lowered.out_info)
@@ -138,12 +138,12 @@ class Program:
 
     @property
     def compile_only(self) -> bool:
-        """Whether it is for devices of a topology, where nothing runs."""
+        """Whether it is for devices that can only be compiled for."""
         return compile_only(self.mesh.devices.flat[0])
 
     @cached_property
     def hindrance(self) -> str | None:
-        """Why it cannot run on its devices, or None where it can."""
+        """Why it cannot run on its devices, or None if it can."""
         if self.compile_only:
             return _TOPOLOGY
         devices = self.mesh.devices
@@ -152,13 +152,13 @@ class Program:
         if not _EXCHANGE.search(self.optimized):
             return None
         return (
-            f"XLA can hang, and end the kernel, where more than {MOST_THREADS} CPU devices "
-            f"exchange data, and the mesh has {devices.size:,}; a smaller mesh runs"
+            f"XLA can hang, and end the kernel, if more than {MOST_THREADS} CPU devices "
+            f"communicate, and the mesh has {devices.size:,}; a smaller mesh runs"
         )
 
     @property
     def abstract(self) -> bool:
-        """Whether an argument has a shape only, so that the program cannot run."""
+        """Whether an argument is only a shape, so that the program cannot run."""
         return _abstract(self.arguments)
 
     @cached_property
@@ -166,15 +166,15 @@ class Program:
         return self.load() if self.load else self.compiled
 
     def run(self) -> Tree:
-        """Place the arguments on the mesh and run; gives the function's result.
+        """Place the arguments on the mesh and run; returns the function's result.
 
-        Raises `ValueError` where an argument has a shape only, where the devices cannot run it
-        (see `hindrance`), and where it does not fit into their memory.
+        Raises `ValueError` if an argument is only a shape, if the devices cannot run it (see
+        `hindrance`), or if it does not fit into their memory.
         """
         if self.hindrance:
             raise ValueError(f"nothing can run: {self.hindrance}")
         if self.abstract:
-            raise ValueError("an argument is a ShapeDtypeStruct: there is nothing to run on")
+            raise ValueError("an argument is a ShapeDtypeStruct, so there is no data to run on")
         if not self.compiled:
             raise ValueError(self.failure)
         placed = jax.tree_util.tree_map(_placed, self.arguments, self.shardings)
@@ -183,10 +183,10 @@ class Program:
 
 
 def build(request: Request, trace: Callable[[], Any] | None = None) -> Program:
-    """Trace, lower and compile what is requested; nothing is allocated or run.
+    """Trace, lower and compile a request; nothing is allocated or run.
 
-    `trace` gives the traced stage where `request.trace` would run the user's Python once too often.
-    A program that does not fit into a device's memory has no `compiled` stage. Raises what JAX
+    `trace` returns the traced stage if `request.trace` must not run the user's Python again. A
+    program that does not fit into a device's memory has no `compiled` stage. Raises what JAX
     raises.
     """
     start = time.perf_counter()
@@ -238,7 +238,7 @@ def _written(request: Request) -> str:
 def compiled_with_dumps(
     lowered: Any, *, apart: bool = False, runs: bool = False
 ) -> tuple[Compiled, Dumps, jax.errors.JaxRuntimeError | None]:
-    """Compile, with what XLA writes; or give the error of a program too large for a device.
+    """Compile, with XLA's dumps; or return the error of a program too large for a device.
 
     `apart` and `runs` are those of `compile_lowered`.
     """

@@ -1,4 +1,4 @@
-"""What a program is compiled from: a function of arrays, what is stated for it, its texts."""
+"""A request to compile: a function of arrays, its specs and options, its texts."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Tree = Any
 class SourceTexts:
     """The texts that a program was written in, the explained one first.
 
-    `title` names the program. `files` says which of `sources` a file name in a stack frame is.
-    `names` are the user's names of arrays that the program closes over, by their `id`. `may_quote`
+    `title` names the program. `files` maps a file name in a stack frame to an index of `sources`.
+    `names` are the user's names for arrays that the program closes over, by their `id`. `may_quote`
     says of which other files lines are shown.
     """
 
@@ -39,21 +39,21 @@ class SourceTexts:
     may_quote: Quotable = any_file
 
     def located(self) -> Sources:
-        """Give what finds the lines of these texts in stacks of frames."""
+        """Return an object that finds the lines of these texts in stacks of frames."""
         return Sources(self.sources, self.files, self.may_quote)
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a program is compiled from; `dataclasses.replace` gives a variant.
+    """Everything that a program is compiled from; `dataclasses.replace` makes a variant.
 
     `arguments` are pytrees of arrays, or of their shapes, by the names of the parameters in their
-    order; what is not an array stands inside `function` (see `call.read_call`). `in_specs` and
-    `out_specs` say placements (see `placement.shardings`); over the manual axes of `grid`,
-    `function` is the body of one device and they are `shard_map`'s. `jit_options` are the other
-    options of `jax.jit`, such as `donate_argnums`. `in_jit` says that the user's own `jax.jit` is
-    around the function: a cell has none, and the jitted functions that it calls run by themselves.
-    `apart` has it compiled by another process, whatever its size (see `compiling`).
+    order; values that are not arrays are bound in `function` (see `call.read_call`). `in_specs` and
+    `out_specs` are specs or shardings (see `placement.shardings`); over the manual axes of `grid`,
+    `function` is written for one device and they are those of `shard_map`. `jit_options` are the
+    other options of `jax.jit`, such as `donate_argnums`. `in_jit` says that the user's own
+    `jax.jit` is around the function: a cell has none, and the jitted functions that it calls run
+    separately. `apart` has it compiled by another process, whatever its size (see `compiling`).
     """
 
     function: Callable[..., Tree]
@@ -77,7 +77,7 @@ class Request:
         return placement.shardings(self.arguments, self.in_specs, self.mesh)
 
     def trace(self) -> Any:
-        """Give JAX's traced stage; the arrays that the function closes over stay apart."""
+        """Return JAX's traced stage; arrays that the function closes over are kept apart."""
         fn, out_specs, manual = self.function, self.out_specs, self.grid.manual
         if manual:
             fn = _per_device(self)
@@ -90,9 +90,9 @@ class Request:
             return jitted.trace(*(abstract[name] for name in self.arguments))
 
     def replayed(self, jaxpr: Any, result: Any) -> Request:
-        """Give the request with a traced function, so that no Python of the user's runs again.
+        """Return the request with a traced function, so that the user's Python does not run again.
 
-        `result` is the structure of what it returns.
+        `result` is the structure of its result.
         """
         run = as_function(jaxpr)
 
@@ -103,11 +103,11 @@ class Request:
         return replace(self, function=call)
 
     def lower(self, traced: Any) -> Any:
-        """Give JAX's lowered stage of what `trace` gave.
+        """Return JAX's lowered stage of a traced stage.
 
-        The user's `jax.jit` makes constants of arrays that the function closes over, and each
-        device holds all of them, however they lie. Outside of it this is so of the arrays that only
-        jitted functions use, each inside itself.
+        The user's `jax.jit` makes arrays that the function closes over constants on each device,
+        whatever their sharding. Outside of it this is so of the arrays that only jitted functions
+        use, each inside itself.
         """
         constants = None if self.in_jit else only_in_jitted(traced.jaxpr)
         with jax.set_mesh(self.mesh):
@@ -115,7 +115,7 @@ class Request:
 
 
 def _named(fn: Callable[..., Tree], names: list[str]) -> Callable[..., Tree]:
-    """Give a function whose arguments JAX calls by `names`, in HLO as in errors."""
+    """Return a function whose arguments have these names, in HLO as in errors."""
 
     def call(*args: Tree) -> Tree:
         return fn(*args)
@@ -130,7 +130,7 @@ def _named(fn: Callable[..., Tree], names: list[str]) -> Callable[..., Tree]:
 
 
 def _per_device(request: Request) -> Callable[..., Tree]:
-    """Give the `shard_map` of a request's function over the manual axes."""
+    """Return the `shard_map` of a request's function over the manual axes."""
     manual = request.grid.manual
     in_specs = tuple(
         jax.tree_util.tree_map(lambda sharding: _only(sharding.spec, manual), tree)

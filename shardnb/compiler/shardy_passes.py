@@ -1,8 +1,8 @@
 """Shardy in this process: propagation with its reasons, and previews that need no compile.
 
-XLA writes the module that it hands to Shardy (`Dumps.stated`): everything is inlined there, and
-what the user stated stands in it. Propagating a copy of it gives what XLA's own run gives, and
-debug options make Shardy note where each mesh axis came from and along which op it travelled.
+XLA dumps the module that it passes to Shardy (`Dumps.stated`): everything is inlined there, with
+the shardings that the user wrote. Propagating a copy of it has the same result as XLA's own run,
+and debug options make Shardy record where each mesh axis came from and through which op.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _EDGES = "debug-propagation-edge-sharding=true"
 
 @dataclass(frozen=True)
 class Propagation:
-    """A propagated module. `traced` says whether it holds the edges that axes travelled along."""
+    """A propagated module. `traced` says whether it records the ops that axes passed through."""
 
     module: shardy.Module
     traced: bool
 
 
 def stated_module(dumps: Dumps) -> mlir.Module:
-    """Give the module that XLA handed to Shardy, with the rules that only XLA knows.
+    """Return the module that XLA passed to Shardy, with the rules that only XLA knows.
 
-    Raises `ValueError` where this jaxlib cannot read it, and `NotAvailable`; so do all here.
+    Raises `ValueError` if this jaxlib cannot read it, and `NotAvailable`, as all functions here.
     """
     module = dumps.parsed_stated.copy()
     if dumps.propagated:
@@ -45,10 +45,10 @@ def stated_module(dumps: Dumps) -> mlir.Module:
 
 
 def propagate(dumps: Dumps) -> Propagation:
-    """Propagate the module that XLA handed to Shardy, and note the reasons.
+    """Propagate the module that XLA passed to Shardy, and record the reasons.
 
-    jaxlib 0.11.0 cannot note the edges of a program with a loop or a branch: only the origins
-    are known there.
+    jaxlib 0.11.0 cannot record the ops for a program with a loop or a branch: there only the
+    origins are known.
     """
     module = stated_module(dumps)
     try:
@@ -60,16 +60,16 @@ def propagate(dumps: Dumps) -> Propagation:
 
 
 def imported(dumps: Dumps) -> mlir.Module:
-    """Do to the stated module what Shardy does first, whatever its inputs' specs are."""
+    """Run Shardy's import passes, which do not depend on the specs of the inputs."""
     return stated_module(dumps).run(_IMPORT)
 
 
 def preview(
     module: mlir.Module, mesh: str, specs: Mapping[int, Spec], axes: Mapping[str, int] | None = None
 ) -> shardy.Module:
-    """Give every value's sharding with other specs for some inputs, without compiling.
+    """Return every value's sharding with other specs for some inputs, without compiling.
 
-    The compiler may decide otherwise. `module` is one that was `imported`, `mesh` the name of its
+    The compiler may choose otherwise. `module` is one that was `imported`, `mesh` the name of its
     mesh; `specs` has the new spec by the number of an input, `axes` the axes of another mesh.
     """
     inputs = {number: sharding_text(mesh, spec) for number, spec in specs.items()}

@@ -1,4 +1,4 @@
-"""Programs that the user has traced, lowered or compiled: JAX's own stages."""
+"""Programs that the user has traced, lowered or compiled: JAX's stages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Stage = jax.stages.Traced | jax.stages.Lowered | jax.stages.Compiled
 
 
 def stage_of(given: object) -> Stage | None:
-    """Give the stage of JAX's that something is, or that a library's object has inside."""
+    """Return the JAX stage that an object is, or that a library's object contains."""
     for value in (
         given,
         *(getattr(given, name, None) for name in ("traced", "lowered", "compiled")),
@@ -34,11 +34,10 @@ def stage_of(given: object) -> Stage | None:
 def program_of_stage(
     stage: Stage, mesh: str | Mesh | Grid | None = None, *, apart: bool = False
 ) -> Program:
-    """Compile what the user has traced or lowered; of a compiled program there are no dumps.
+    """Compile what the user has traced or lowered; a compiled program has no dumps.
 
-    With `apart`, another process compiles it.
-    `mesh` is needed where no sharding of an argument or result names one. Raises `ValueError`
-    where it has another number of devices.
+    With `apart`, another process compiles it. `mesh` is needed if no sharding of an argument or
+    result has one. Raises `ValueError` if it has another number of devices.
     """
     start = time.perf_counter()
     traced = stage if isinstance(stage, jax.stages.Traced) else None
@@ -65,7 +64,7 @@ def program_of_stage(
 
 
 def _none(*_: Tree) -> Tree:
-    raise ValueError("a program that is lowered already has no Python: give the function itself")
+    raise ValueError("a lowered program has no Python any more: pass the function itself")
 
 
 def _grid(compiled: Any, mesh: str | Mesh | Grid | None) -> Grid:
@@ -88,13 +87,13 @@ def _grid(compiled: Any, mesh: str | Mesh | Grid | None) -> Grid:
     grid = make_grid(mesh)
     if grid.mesh.size != len(devices):
         raise ValueError(
-            f"the program is compiled for {len(devices)} devices, and the mesh has {grid.mesh.size}"
+            f"the program is compiled for {len(devices)} devices, but the mesh has {grid.mesh.size}"
         )
     return grid
 
 
 def _arguments(compiled: Any, module: hlo.Module) -> dict[str, Tree]:
-    """Give the shapes of the arguments with the shardings that they are compiled to, by name."""
+    """Return the shapes of the arguments with their compiled shardings, by name."""
     infos = jax.tree_util.tree_leaves(compiled.args_info)
     shardings = compiled.in_tree.flatten_up_to(compiled.input_shardings)
     entry = module.computations[module.entry]

@@ -104,7 +104,7 @@ def report_of_text(
 
 
 def assemble(evidence: Evidence) -> Report:
-    """Read evidence into a report, and pass on the compiler's warnings that are not told in it.
+    """Read evidence into a report, and pass on the compiler's warnings that are not shown in it.
 
     Sources are numbered in the order in which their lines are met: first those of collectives.
     """
@@ -211,7 +211,7 @@ def _of_causes(evidence: Evidence) -> Iterator[str]:
 
 
 def _of_hosts(evidence: Evidence) -> Iterator[str]:
-    """Say what devices exchange with their hosts: by callbacks, feeds, and copies of arrays."""
+    """Say what devices transfer to and from their hosts: callbacks, feeds, copies of arrays."""
     if count := host_transfers(evidence.module):
         yield f"{count} transfers between a device and its host are not among the collectives"
     copies = host_copies(evidence.module)

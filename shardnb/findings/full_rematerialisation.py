@@ -31,9 +31,9 @@ def find(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _both_ends(one: Collective, mesh: Mesh) -> Iterator[Value]:
-    """Give the moved array as it lies, and as it is needed, where that is known."""
+    """Return the moved array with its sharding, and with the needed one, if known."""
     for name, spec in (
-        (f"{one.producer}, as it lies", one.producer_spec),
+        (f"{one.producer}, as it is sharded", one.producer_spec),
         (f"{one.producer}, as it is needed", one.needed_spec),
     ):
         if one.producer_shape is not None and spec is not None:

@@ -26,7 +26,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Allocation:
-    """A piece of memory, what it is for, and the values that lie in it."""
+    """A piece of memory, what it is for, and the values in it."""
 
     bytes: int
     use: str
@@ -48,7 +48,7 @@ def _read(text: str) -> Iterator[Allocation]:
             head, values = (int(opened[1]), opened[2]), {}
         elif value := _VALUE.match(line):
             name, size, offset, shape = value.groups()
-            # What lies in one place by turns is one buffer: the first says where it comes from.
+            # Values that share a place in turn are one buffer: the first says where it comes from.
             if not shape.startswith("("):
                 values.setdefault(int(offset), Buffer(name, shape, int(size)))
 

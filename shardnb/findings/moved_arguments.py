@@ -9,9 +9,9 @@ from shardnb.report.model import Finding
 
 
 def find(evidence: Evidence) -> Iterator[Finding]:
-    """Find the committed arguments that lie elsewhere than the program takes them, with the price.
+    """Find arguments committed to another sharding than the program takes, with the cost.
 
-    An array of the kernel's own devices goes to emulated ones in any case: that is no finding.
+    An array of the kernel's own devices goes to emulated ones in any case: that is not a finding.
     """
     for problem in evidence.moved:
         if problem.kind == "committed" or not evidence.mesh.emulated:

@@ -111,7 +111,8 @@ def _counterparts(inputs: Sequence[Value], axis: str) -> Mapping[str, Value]:
             tree_of = ((value.name, sharded_trees[steps(value.name)[0]]) for value in left)
             found |= {name: like for name, like in tree_of if like is not None}
         # An optimizer that shards its state alone (ZeRO) leaves the parameters replicated on
-        # purpose. State is what there is more of, or what lies deeper: opt[0].mu['w'], params['w'].
+        # purpose. State is what there is more of, or what is nested deeper: opt[0].mu['w'],
+        # params['w'].
         elif left and (len(left), _depth(left)) >= (len(sharded), _depth(sharded)):
             found |= {value.name: sharded[0] for value in left}
     return found

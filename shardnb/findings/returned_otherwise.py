@@ -15,7 +15,7 @@ Pair = tuple[Value, Value]
 
 
 def find(evidence: Evidence) -> Iterator[Finding]:
-    """Find the state whose new value lies elsewhere, with what a device receives to bring it back.
+    """Find state whose new value has another sharding, with what a device receives to undo it.
 
     What is state follows from the dataflow: the argument reaches the result element by element.
     """

@@ -168,7 +168,7 @@ class _Text:
 
     @cached_property
     def is_unpartitioned(self) -> bool:
-        """Whether values still lie on the whole mesh, and their shardings are annotations."""
+        """Whether values are still global, and their shardings are annotations."""
         if self.is_scheduled:
             return False
         if "xla.sdy." in self.module.header:

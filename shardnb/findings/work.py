@@ -33,8 +33,8 @@ _KNOWN = re.compile(
 def work_of(text: str, module: Module | None = None, compiled: Any = None) -> Work | None:
     """Count the work in the text of an optimized program.
 
-    The stage `compiled`, where there is one, counts faster what lies outside of loops. None where
-    the trips of a loop are not known, a loop lies in a branch, or the compiler cannot count.
+    The stage `compiled`, where there is one, is faster for what is outside loops. None where
+    the trips of a loop are not known, a loop is in a branch, or the compiler cannot count.
     """
     program = _Program(text, module or hlo.parse(text), compiled)
     try:

@@ -73,7 +73,7 @@ class Description:
 
 @dataclass(frozen=True)
 class Split:
-    """A lowered program that is split from XLA's part of its compile."""
+    """A lowered program, apart from XLA's part of its compile."""
 
     lowered: Any
     options: Mapping[str, Any]

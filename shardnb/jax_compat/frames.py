@@ -50,7 +50,7 @@ def lines(equation: Any) -> list[tuple[str, str, int]]:
 class Locals:
     """Names that a function of JAX's has where it raises, and the JAX versions it was seen in.
 
-    Where JAX has other names, or has cut its frames out of the traceback, nothing is found: an
+    Where JAX has other names, or has removed its frames out of the traceback, nothing is found: an
     error is then explained by its text alone.
     """
 

@@ -93,7 +93,7 @@ def inner(equation: Any) -> Iterator[tuple[str, Any]]:
 
 
 def equations(jaxpr: Any) -> Iterator[Any]:
-    """Give every equation of a jaxpr, those of its inner jaxprs behind their own."""
+    """Give every equation of a jaxpr, those of its inner jaxprs after their own."""
     for equation in bare(jaxpr).eqns:
         yield equation
         for _, part in inner(equation):

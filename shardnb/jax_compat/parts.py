@@ -33,8 +33,8 @@ class Part:
 
     `instead_of` is the public part that would be used if it did the same, and why it does not.
     `fallback` is what shardnb does without a required part; "" makes the part optional. `lost` is
-    what the user is told then, in each report or explained error, or at the place (`told_in` "").
-    A module without the attributes `has` counts as gone.
+    what the user then reads, in each report or explained error, or at the place (`told_in` ""). A
+    module without the attributes `has` counts as gone.
     """
 
     what: str
@@ -203,7 +203,7 @@ CONSTANT_SHARDINGS = Part(
     "jax._src.pjit",
     "const_args_shardings",
     instead_of="nothing: a closed-over array is placed by JAX alone",
-    fallback="closed-over arrays lie as they do, and those on no mesh as the compiler chooses",
+    fallback="closed-over arrays keep their shardings; the compiler chooses for the others",
     lost="closed-over arrays may be shown sharded, which jax.jit makes constants of each device",
     told_in="report",
 )

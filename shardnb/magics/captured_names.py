@@ -1,4 +1,4 @@
-"""The names of the notebook that its own functions read and assign when a cell calls them."""
+"""The notebook names that its functions read and assign when a cell calls them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from shardnb.magics.scope import Names
 
 
 def names_through(names: Names, namespace: Mapping[str, Any]) -> tuple[Names, Reachable]:
-    """Add to a cell's names those that the notebook's functions use, as far as they are reached.
+    """Add to a cell's names those that the notebook functions it reaches use.
 
-    A function belongs to the notebook where its globals are `namespace`. Gives all that the names
+    A function belongs to the notebook if its globals are `namespace`. Gives all that the names
     lead to as well.
     """
     read, assigned = dict.fromkeys(names.read), dict.fromkeys(names.assigned)

@@ -53,7 +53,7 @@ _THROWN_AWAY = "_"
 class CellCode:
     """The compiled body of a cell, and its last expression where it ends with one.
 
-    `tree` is what both were compiled from, under the name `file`, and `text` is its Python.
+    Both were compiled from `tree` under the file name `file`; `text` is the Python source.
     """
 
     body: types.CodeType
@@ -63,8 +63,8 @@ class CellCode:
     text: str = ""
 
     def run(self, namespace: Namespace) -> Any:
-        """Run the cell in a namespace; gives the value of the last expression."""
-        exec(self.body, namespace)  # noqa: S102  running the user's cell is what this is for
+        """Run the cell in a namespace; returns the value of the last expression."""
+        exec(self.body, namespace)  # noqa: S102  the user's cell
         return eval(self.last, namespace) if self.last is not None else None  # noqa: S307
 
 
@@ -102,7 +102,7 @@ class CellFunction:
 
     @property
     def __wrapped__(self) -> types.FunctionType:
-        """The body as a plain function: JAX's messages then say the cell, and not this module."""
+        """The body as a plain function: JAX's messages then name the cell, not this module."""
         return types.FunctionType(self.code.body, self.namespace, "cell")
 
     @property
@@ -112,11 +112,11 @@ class CellFunction:
 
     @property
     def text(self) -> str:
-        """The text of the cell as Python; its lines have the numbers that the user sees."""
+        """The text of the cell as Python, with the line numbers that the user sees."""
         return self.code.text
 
     def edited(self, transform: Callable[[ast.Module], ast.Module]) -> CellFunction:
-        """Give the function of the edited cell, to be compiled and not to be run."""
+        """Return the function of the edited cell, to be compiled but not run."""
         tree = ast.fix_missing_locations(transform(copy.deepcopy(self.code.tree)))
         body, last = parted(tree)
         code = replace(
@@ -127,7 +127,7 @@ class CellFunction:
         return replace(self, code=code, called=True)
 
     def arguments(self) -> dict[str, Tree]:
-        """Give the arrays of the inputs, each in the structure of its pytree.
+        """Return the arrays of the inputs, each in the structure of its pytree.
 
         An array that several names lead to is one input, under a name that is placed if there is
         one. Only where two names are placed it is an input under each.
@@ -160,7 +160,7 @@ class CellFunction:
         return is_array(leaf) if name in self.placed else is_jax_array(leaf)
 
     def __call__(self, *tracers: Tree) -> dict[str, Tree]:
-        """Run the body on tracers; gives the outputs by name.
+        """Run the body on tracers; returns the outputs by name.
 
         Only the first run counts. Raises `CellError` where `--out` does not fit the outputs, and
         for a traced value that nothing can take out of where the body put it.
@@ -190,7 +190,7 @@ class CellFunction:
         self.iterators = self.iterators or Iterators(self.reachable, self.rereads)
         again = self.iterators.pairs(only_fixed=counts) if self.rereads or not counts else []
         printed: list[str] = []
-        # A print of the user's own stays; this one is not kept, under its name or another.
+        # The user's own print stays; this one is never kept, under its name or another.
         noting = noting_print(self.file, printed)
         body = Body(self.namespace, self.reachable)
         try:
@@ -230,7 +230,7 @@ class CellFunction:
         named = {**kept, **after.names}
         have = {id(leaf) for value in named.values() for leaf in leaves_of(value) if is_new(leaf)}
         shown = [leaf for leaf in leaves_of(after.last) if is_new(leaf)]
-        # The last expression is an output where it shows an array that has no name.
+        # The last expression is an output if it shows an array that has no name.
         if LAST in self.stated or any(id(leaf) not in have for leaf in shown):
             named[LAST] = after.last
             have |= {id(leaf) for leaf in shown}
@@ -273,12 +273,10 @@ class CellFunction:
         if self.manual and missing:
             form = " ".join(f"{name}=P(...)" for name in missing)
             shown = f" ({LAST} is the value of the last expression)" if LAST in missing else ""
-            raise CellError(
-                f"over manual axes the placement of every output is stated: --out {form}{shown}"
-            )
+            raise CellError(f"over manual axes every output needs an out_spec: --out {form}{shown}")
         if self.manual and HELD in outputs:
             raise CellError(
-                f"over manual axes the placement of every output is stated behind --out, and "
+                f"over manual axes every output needs an out_spec after --out, and "
                 f"{', '.join(outputs[HELD])} cannot be: give it a name"
             )
 
@@ -311,7 +309,7 @@ def _traced_values(trace: Any) -> list[weakref.ref[Any]]:
 
 
 def inputs_of(names: Iterable[str], namespace: Namespace, placed: Iterable[str]) -> dict[str, Tree]:
-    """Give the values of the notebook that are inputs of a program, of the names that are read.
+    """Return those of the names read whose values are inputs of a program.
 
     These have arrays of JAX's; NumPy's are inputs under a name that is `placed` by a spec.
     """

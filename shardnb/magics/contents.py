@@ -43,7 +43,7 @@ MOST_HOST_BYTES = 1 << 28
 
 
 class State:
-    """What an object holds that is no Python object: numbers of an array, a random state."""
+    """What an object holds that is not a Python object: numbers of an array, a random state."""
 
     def __init__(self, value: Any) -> None:
         """Keep a copy of the state."""

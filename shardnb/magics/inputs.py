@@ -35,7 +35,7 @@ def refuse_what_does_not_fit(inputs: Mapping[str, Tree]) -> None:
 
 
 def _lost(array: np.ndarray[Any, Any], dtype: Any) -> Any:
-    """Give a value that another dtype cannot hold, or None; rounding is no loss."""
+    """Give a value that another dtype cannot hold, or None; rounding does not count."""
     if array.dtype.kind in "iu":
         limits = np.iinfo(dtype)
         extremes = (array.min(initial=0), array.max(initial=0))
@@ -58,6 +58,6 @@ def refuse_two_specs(inputs: Mapping[str, Tree], specs: Mapping[str, Tree]) -> N
             other, before = known.setdefault(id(leaf), (name, stated))
             if before != stated:
                 raise CellError(
-                    f"{name} and {other} hold one and the same array, which cannot lie as {stated} "
-                    f"and as {before}: state one spec for both, or give {name} a copy"
+                    f"{name} and {other} are the same array, which cannot be sharded as {stated} "
+                    f"and as {before}: give both one spec, or {name} a copy"
                 )

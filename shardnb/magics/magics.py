@@ -139,7 +139,7 @@ class ShardMagics(Magics):
                                    Default: the mesh of the arguments' shardings, else the one
                                    of %mesh, else the one of jax.set_mesh
             --axes explicit        the type of all mesh axes: auto, explicit or manual
-            --on v5e:2x4           the devices: cpu (emulated, up to 2,048), attached, or a TPU
+            --on v5e:2x4           the devices: cpu (emulated, any number), attached, or a TPU
                                    topology, for which the cell is compiled and does not run
             --no-run               only compile and explain: no name changes, and the cell prints
                                    nothing
@@ -155,9 +155,6 @@ class ShardMagics(Magics):
                                    interrupt, the edits found so far are shown
             --check                compare the results with those of one device, and say how much
                                    they differ
-            --isolate              compile in another process, so that an interrupt, or an error
-                                   that ends XLA, ends only that process; large programs and
-                                   those for TPU and GPU targets are always compiled there
             --compare auto,explicit,manual
                                    compile the cell with each of these axis types, and show the
                                    programs side by side with their differences; if explicit axes

@@ -68,7 +68,7 @@ def _holds_objects(array: Any) -> bool:
 
 
 def _is_of_library(value: Any) -> bool:
-    """Whether a module or a class is no notebook's: what these hold is shared by the process."""
+    """Whether a module or a class is from a library: what these hold is shared by the process."""
     if isinstance(value, types.ModuleType):
         return value.__spec__ is not None or value.__name__ == "__main__"
     return isinstance(value, type) and module_of(value) != "__main__"

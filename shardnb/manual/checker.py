@@ -1,4 +1,4 @@
-"""What `jax.shard_map` makes of a mesh, in_specs, a body and out_specs: its checks, its types."""
+"""The check of a `jax.shard_map`: its specs, the types in its body, its results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MARK = "shardnb_results"
 
 @dataclass(frozen=True)
 class ShardMapCall:
-    """A `shard_map` and the arguments that it gets; its specs are as the user stated them."""
+    """A `shard_map` and its arguments; the specs are as the user wrote them."""
 
     function: Callable[..., Tree]
     arguments: tuple[Tree, ...]
@@ -52,7 +52,7 @@ class ShardMapCall:
 
     @property
     def manual(self) -> frozenset[str]:
-        """The axes over which the function is the body of one device."""
+        """The axes over which the function is written for one device."""
         return self.axis_names or frozenset(self.grid.mesh.axis_names)
 
     @property
@@ -62,13 +62,13 @@ class ShardMapCall:
 
     @property
     def names(self) -> list[str]:
-        """What the function calls its arguments."""
+        """The names of the function's arguments."""
         code, count = getattr(self.function, "__code__", None), len(self.arguments)
         given = list(code.co_varnames[: code.co_argcount]) if code is not None else []
         return [*given, *(f"arg{i}" for i in range(len(given), count))][:count]
 
     def of_shapes(self) -> ShardMapCall:
-        """Give the call on shapes, each with its own sharding if that is on the grid's mesh."""
+        """Return the call on shapes, each with its own sharding if that is on the grid's mesh."""
 
         def shape(leaf: Any) -> jax.ShapeDtypeStruct:
             sharding = placement.own_sharding(leaf, self.grid.mesh)
@@ -77,7 +77,7 @@ class ShardMapCall:
         return replace(self, arguments=jax.tree_util.tree_map(shape, self.arguments))
 
     def mapped(self, fn: Callable[..., Tree], out_specs: Tree) -> Callable[..., Tree]:
-        """Give the `shard_map` of a body."""
+        """Return the `shard_map` of a body."""
         return jax.shard_map(
             fn,
             mesh=self.grid.mesh,
@@ -88,7 +88,7 @@ class ShardMapCall:
         )
 
     def trace(self, fn: Callable[..., Tree], out_specs: Tree) -> Any:
-        """Trace the `shard_map` of a body, apart from the traces that the user's program meets."""
+        """Trace the `shard_map` of a body, without affecting the traces of the user's program."""
         with jax.set_mesh(self.grid.mesh), traced_apart():
             return jax.jit(self.mapped(fn, out_specs)).trace(*self.arguments)
 
@@ -98,10 +98,10 @@ def check_shard_map(
 ) -> ShardMapCheck:
     """Check a `shard_map` of shapes; nothing is compiled or run.
 
-    The verdict is JAX's: the `shard_map` is traced as `jax.shard_map` would. Beside it stand the
-    single checks, the shapes of one device, the varying set after each line of the body, and the
-    collectives that results lack. The function is traced once more where JAX refuses it.
-    `explain` is asked for the cause of an exception that none of these show.
+    The verdict is JAX's: the `shard_map` is traced as `jax.shard_map` would. With it come the
+    single checks, the per-device shapes, the varying axes after each line of the body, and the
+    missing collectives. If JAX rejects it, the function is traced once more. `explain` returns the
+    cause of an exception that none of these show.
     """
     sources = call.texts.located()
     stated, structure = _stated(call)
@@ -130,7 +130,7 @@ def check_shard_map(
 
 
 def request_of(call: ShardMapCall) -> Request:
-    """Give the request to compile an accepted `shard_map`."""
+    """Return the request to compile an accepted `shard_map`."""
     names = call.names
     one_for_all = isinstance(call.in_specs, PartitionSpec)
     specs = [call.in_specs] * len(names) if one_for_all else call.in_specs
@@ -144,18 +144,18 @@ def request_of(call: ShardMapCall) -> Request:
 
 
 def region_of(text: str) -> str:
-    """Give the lines that open the manual region, or say why there is none."""
+    """Return the lines that open the manual region, or say why there is none."""
     opening = next((line for line in text.splitlines() if "manual_computation" in line), "")
-    return opening.strip() or "no region: every manual axis has size 1, the body stands inline"
+    return opening.strip() or "no region: every manual axis has size 1, so the body is inlined"
 
 
 def _stated(call: ShardMapCall) -> tuple[list[Stated], str]:
-    """Give each argument with its spec, or what is wrong with the structure of in_specs."""
+    """Return each argument with its spec, or the problem with the structure of in_specs."""
     specs, names = call.in_specs, call.names
     one_for_all = isinstance(specs, PartitionSpec)
     if not one_for_all and (not isinstance(specs, tuple | list) or len(specs) != len(names)):
         given = len(specs) if isinstance(specs, tuple | list) else specs
-        return [], f"in_specs is for {given} arguments, and there are {len(names)}"
+        return [], f"in_specs is for {given} arguments, but there are {len(names)}"
     by_name = dict.fromkeys(names, specs) if one_for_all else dict(zip(names, specs, strict=True))
     try:
         leaves = list(placement.stated(dict(zip(names, call.arguments, strict=True)), by_name))
@@ -169,7 +169,7 @@ def _stated(call: ShardMapCall) -> tuple[list[Stated], str]:
 
 
 def _outer_axes(call: ShardMapCall) -> Iterator[SpecProblem]:
-    """Find axes in out_specs that are not there to be joined over."""
+    """Find axes in out_specs that are not manual axes."""
     sizes = call.sizes
     for spec in jax.tree_util.tree_leaves(call.out_specs, is_leaf=placement.is_spec):
         if isinstance(spec, PartitionSpec):
@@ -178,7 +178,7 @@ def _outer_axes(call: ShardMapCall) -> Iterator[SpecProblem]:
 
 
 def _traced(call: ShardMapCall) -> tuple[Exception | None, Any, list[Any] | None]:
-    """Give JAX's exception, the body's jaxpr and the types of its results, as far as there are."""
+    """Return JAX's exception, the body's jaxpr and its result types, as far as they exist."""
     seen: list[list[Any]] = []
 
     def body(*args: Tree) -> Tree:
@@ -188,20 +188,20 @@ def _traced(call: ShardMapCall) -> tuple[Exception | None, Any, list[Any] | None
 
     try:
         traced = call.trace(body, call.out_specs)
-    # The user's body and JAX may raise anything; it is the verdict.
+    # The user's body and JAX may raise anything; that is the verdict.
     except Exception as error:  # noqa: BLE001
         return error, *_probed(call, seen)
     mapped = next(e for e in bare(traced.jaxpr).eqns if e.primitive.name == "shard_map")
     try:
         traced.lower()
-    # A verdict too: JAX checks once more while it lowers.
+    # A verdict too: JAX checks again while it lowers.
     except Exception as error:  # noqa: BLE001
         return error, bare(mapped.params["jaxpr"]), seen[-1]
     return None, bare(mapped.params["jaxpr"]), seen[-1]
 
 
 def _probed(call: ShardMapCall, seen: list[list[Any]]) -> tuple[Any, list[Any] | None]:
-    """Trace the body of a refused `shard_map` with out_specs that fit anything."""
+    """Trace the body of a rejected `shard_map` with out_specs that fit any result."""
     if not seen:
         return None, None
     count: list[int] = []
@@ -214,7 +214,7 @@ def _probed(call: ShardMapCall, seen: list[list[Any]]) -> tuple[Any, list[Any] |
 
     try:
         traced = call.trace(body, PartitionSpec(tuple(sorted(call.manual))))
-    # The body runs once more and may raise what it raised before: then there is no jaxpr to show.
+    # The body runs again and may raise again: then there is no jaxpr to show.
     except Exception:  # noqa: BLE001
         return None, seen[-1]
     mapped = next(e for e in bare(traced.jaxpr).eqns if e.primitive.name == "shard_map")
@@ -222,7 +222,7 @@ def _probed(call: ShardMapCall, seen: list[list[Any]]) -> tuple[Any, list[Any] |
 
 
 def _cut(jaxpr: Any) -> Any:
-    """Give a jaxpr without what the probe added behind its results."""
+    """Return a jaxpr without what the probe added after its results."""
     added = [e for e in jaxpr.eqns if _MARK in str(e.source_info.name_stack)]
     first = min((jaxpr.eqns.index(e) for e in added), default=len(jaxpr.eqns))
     results = [e.invars[0] for e in added if e.invars]
@@ -250,7 +250,7 @@ def _inputs(
 
 
 def _parts(entries: Sequence[tuple[str, ...]], rank: int, sizes: Mapping[str, int]) -> list[int]:
-    """Give into how many blocks a spec divides each dimension."""
+    """Return into how many blocks a spec divides each dimension."""
     parts = [math.prod(sizes[axis] for axis in axes) for axes in entries]
     return parts + [1] * (rank - len(parts))
 
@@ -283,7 +283,7 @@ def _outputs(call: ShardMapCall, results: list[Any]) -> Iterator[Shard]:
 
 
 def _unproven(call: ShardMapCall, aval: Any, spec: Any) -> tuple[str, ...]:
-    """Give the axes along which a result may differ and its spec says that it does not."""
+    """Return the axes along which a result may differ although its spec says that it does not."""
     if not call.check_vma or not isinstance(spec, PartitionSpec):
         return ()
     named = set(itertools.chain(*placement.entries(spec)))
@@ -298,7 +298,7 @@ def _steps(
     error: Exception | None,
     results: list[Any] | None,
 ) -> Iterator[CheckStep]:
-    """Give JAX's checks one by one; those after the first that fails were not reached by JAX."""
+    """Yield JAX's checks one by one; JAX did not reach those after the first that fails."""
     refused = False
     for key, wrong in _wrongs(call, structure, problems, error, results):
         reached = not CHECKS[key].of_body or results is not None or bool(wrong)
@@ -318,7 +318,7 @@ def _wrongs(
     results: list[Any] | None,
 ) -> Iterator[tuple[Check, str]]:
     yield "structure", structure
-    # JAX meets an axis used twice only while it lowers, and drops unused arguments before.
+    # JAX notices an axis used twice only while it lowers, after dropping unused arguments.
     met = [p for p in problems if p.kind != "axis-twice" or error is not None]
     for check in (check for check in CHECKS if check in SPEC_PROBLEMS):
         yield check, "; ".join(p.message for p in met if p.kind == check)
@@ -348,7 +348,7 @@ def _wrongs(
 
 
 def _words(error: Exception | None) -> str:
-    """Give the first line of an exception, or its class where it says nothing."""
+    """Return the first line of an exception, or its class if it has no message."""
     return "" if error is None else str(error).partition("\n")[0] or type(error).__name__
 
 

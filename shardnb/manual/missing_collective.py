@@ -1,4 +1,4 @@
-"""The collective that a result of a `shard_map` lacks: which one, over which axis, where."""
+"""The collective missing in a `shard_map`: which one, over which axis, where."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from shardnb.terms.primitives import Function
 def state_of(
     jaxpr: Any, number: int, axis: str, in_entries: Sequence[Sequence[tuple[str, ...]]]
 ) -> varying.State:
-    """Give how a result of a body lies along an axis, from the entries of its in_specs.
+    """Return the state of a body's result along an axis, from the entries of its in_specs.
 
-    Arrays that the body closes over come first among the jaxpr's inputs and are whole.
+    Arrays that the body closes over come first among the jaxpr's inputs and are replicated.
     """
     states = [_entry_state(entries, axis) for entries in in_entries]
     states = [*[varying.SAME] * (len(jaxpr.invars) - len(states)), *states]
@@ -31,7 +31,7 @@ def state_of(
 
 
 def result_name(number: int, count: int) -> str:
-    """Give what a sentence calls one of a body's results."""
+    """Return the name of one of a body's results in a sentence."""
     return "result" if count == 1 else f"result[{number}]"
 
 
@@ -50,7 +50,7 @@ def missing_collective(
     names: Mapping[str, Any],
     sources: Sources,
 ) -> MissingCollective:
-    """Say what would make a result of a type the same along an axis that its spec omits."""
+    """Say what would make a result the same along an axis that its spec omits."""
     text, location = "", None
     if state.origin is not None:
         expression = expression_of(state.origin, sources, names)
@@ -58,10 +58,10 @@ def missing_collective(
         location = line_of(state.origin, sources)
         used = expression_of(state.spender, sources, names) if state.spender is not None else None
         if text and used is not None and used.text == text:
-            # A collective around the expression that makes and uses it would be too late.
+            # A collective around the expression that makes and uses it would come too late.
             of = state.origin.primitive.name
             why = (
-                f"{of} leaves each device along {axis!r} a partial result, and {text} uses it "
+                f"{of} leaves each device along {axis!r} with a partial result, but {text} uses it "
                 "before it is combined"
             )
             fix = f"{text} over all devices: combine the partial result of its {of} first"
@@ -73,17 +73,17 @@ def missing_collective(
 def _ways(
     output: str, axis: str, state: varying.State, spec: Any, text: str, aval: Any
 ) -> tuple[Function | None, str, str, str]:
-    """Say which collective is missing, why, and how to write it."""
+    """Return the missing collective, the reason, and how to write it."""
     of = state.origin.primitive.name if state.origin is not None else ""
     if state.kind in ("partial", "spent") and state.reducer:
         call = f"jax.lax.{state.reducer}({text}, {axis!r})"
-        why = f"{of} leaves each device along {axis!r} a partial result"
+        why = f"{of} leaves each device along {axis!r} with a partial result"
         late = "; it is used before it is combined" if state.kind == "spent" else ""
         return state.reducer, why + late, call, ""
     if state.kind in ("partial", "spent") and state.dim is not None:
         why = (
-            f"{of} sees only each device's own block along {axis!r}, and no collective of jax.lax "
-            "makes one result of these"
+            f"{of} sees only each device's own block along {axis!r}, but no collective of jax.lax "
+            "combines its results"
         )
         gather = f"jax.lax.all_gather(..., {axis!r}, axis={state.dim}, tiled=True, to='invarying')"
         expression = of if text == "..." else text
@@ -98,14 +98,14 @@ def _ways(
         why = f"each device along {axis!r} has its own block of dimension {state.dim}"
         return "all_gather", why, f"out_specs {spec_text(tuple(entries))}", call
     if state.kind == "gathered":
-        why = "all_gather gives the same to all, and its type says that it may differ"
+        why = "all_gather returns the same on all devices, but its type says that it may differ"
         start = (
             f"all_gather(..., {axis!r}" if text == "..." else text.removesuffix(")").rstrip(", ")
         )
         return "all_gather", why, f"{start}, to='invarying')", ""
     if state.kind == "same":
-        why = f"its type says that it varies over {axis!r}, and nothing in the body makes it"
-        # A mean of integers is a float; the largest of equal values is of their own type.
+        why = f"its type says that it varies over {axis!r}, but nothing in the body makes it"
+        # A mean of integers is a float; the maximum of equal values has their type.
         function: Function = "pmean" if jnp.issubdtype(aval.dtype, jnp.inexact) else "pmax"
         return function, why, f"jax.lax.{function}({output}, {axis!r})", ""
     why = f"it may differ along {axis!r}" + (f" since {of}" if of else "")

@@ -1,7 +1,7 @@
 """Why a value of a `shard_map` body differs along a mesh axis, and what would make it the same.
 
-A value's state along an axis is followed through the body: the same on all devices, split along
-one of its dimensions, a partial result that is still to be combined, or different otherwise.
+A value's state along an axis is followed through the body: the same on all devices, sharded on one
+of its dimensions, a partial result that is still to be combined, or otherwise different.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from shardnb.terms.primitives import FUNCTIONS, Function, primitive_of
 
 @dataclass(frozen=True)
 class State:
-    """How a value lies along one axis; `origin` is the equation that made it so.
+    """The state of a value along one axis; `origin` is the equation that made it so.
 
-    `dim` is the dimension that is split. Of a partial result without a `reducer`, such as an
-    argmax, it is that of the operand, of which each device saw its own block only. `spender` is the
-    equation that used a partial result before it was combined.
+    `dim` is the dimension that is sharded. For a partial result without a `reducer`, such as an
+    argmax, it is the operand's dimension, of which each device saw only its own block. `spender` is
+    the equation that used a partial result before it was combined.
     """
 
     kind: str = "same"
@@ -36,7 +36,7 @@ _REDUCERS: dict[str, Function | None] = {
     **dict.fromkeys(("argmax", "argmin", "reduce_prod")),  # no function combines their results
     **{reduction: row.name for row in FUNCTIONS.values() for reduction in row.combines},
 }
-# Operations along a dimension that keep it: done on blocks, they are not done on the whole.
+# Operations along a dimension that keep it: on blocks they give another result.
 _ALONG: dict[str, Callable[[Any], tuple[int, ...]]] = {
     "sort": lambda e: (e.params["dimension"],),
     "rev": lambda e: tuple(e.params["dimensions"]),
@@ -53,7 +53,7 @@ _COMBINED = {"add", "sub", "add_any"}
 
 
 def follow(jaxpr: Any, axis: str, states: Sequence[State]) -> list[State]:
-    """Give the states of a jaxpr's results along an axis, from those of its inputs."""
+    """Return the states of a jaxpr's results along an axis, from those of its inputs."""
     jaxpr = bare(jaxpr)
     known: dict[Any, State] = dict(zip(jaxpr.invars, states, strict=True))
 
@@ -95,7 +95,7 @@ def _collective(name: str, equation: Any, given: list[State]) -> State:
 
 
 def _elementwise(equation: Any, given: list[State], result: Any) -> State:
-    """Combine operands of one shape, as far as the operation lets a partial result stay one."""
+    """Combine operands of one shape, as far as a partial result stays one under the operation."""
     pairs = zip(given, equation.invars, strict=True)
     changed = [(state, variable.aval.shape) for state, variable in pairs if state.kind != "same"]
     first, name = changed[0][0], equation.primitive.name
@@ -117,12 +117,12 @@ def _elementwise(equation: Any, given: list[State], result: Any) -> State:
 
 
 def _spent(state: State, equation: Any) -> State:
-    """Give the state of what was computed from a partial result before it was combined."""
+    """Return the state of a value computed from a partial result before it was combined."""
     return replace(state, kind="spent", origin=state.origin or equation, spender=equation)
 
 
 def _divided(state: State, equation: Any, by: State) -> State:
-    """Give the state of a partial sum that is divided: by its own count it becomes a mean."""
+    """Return the state of a partial sum that is divided: by its count it becomes a mean."""
     divisor, origin = equation.invars[1], state.origin
     divisor = by.origin.invars[0] if by.kind == "same" and by.origin is not None else divisor
     if equation.primitive.name != "div" or state.reducer != "psum":
@@ -160,7 +160,7 @@ def _through_product(states: list[State], equation: Any) -> State:
 
 
 def _placed(equation: Any, side: int, dim: int | None, contracting: Any, batch: Any) -> int | None:
-    """Give the result's dimension that an operand's dimension becomes."""
+    """Return the result's dimension that an operand's dimension becomes."""
     if dim is None:
         return None
     if dim in batch[side]:
@@ -189,7 +189,7 @@ def _reduction(equation: Any, axis: str, given: list[State]) -> list[State]:
 
 
 def _moved(find: Callable[[Any, int], int | None]) -> Callable[..., list[State]]:
-    """Make a rule for an operation that moves the dimension along which a value is split."""
+    """Make a rule for an operation that moves the dimension that is sharded."""
 
     def rule(equation: Any, axis: str, given: list[State]) -> list[State]:
         del axis
@@ -204,7 +204,7 @@ def _moved(find: Callable[[Any, int], int | None]) -> Callable[..., list[State]]
 
 
 def _reshaped(equation: Any, dim: int) -> int | None:
-    """Give the dimension that starts where an old one starts and is not cut within a block."""
+    """Return the dimension that starts where an old one starts and does not end within a block."""
     old, new = equation.invars[0].aval.shape, equation.outvars[0].aval.shape
     before, at = math.prod(old[:dim]), 0
     while at < len(new) and math.prod(new[:at]) < before:
@@ -221,14 +221,14 @@ def _call(equation: Any, axis: str, given: list[State]) -> list[State]:
 
 
 def _scan(equation: Any, axis: str, given: list[State]) -> list[State]:
-    """Follow a loop's body until its carry keeps its state; scanned arrays lose a dimension."""
+    """Follow a loop's body until its carry's state is stable; scanned arrays lose a dimension."""
     (_, body), *_ = inner(equation)
     carried = _unchanged(equation.outvars, body.outvars)
     scanned = len(given) - _unchanged(equation.invars, body.invars)
     consts = len(given) - scanned - carried
     head, carry = given[:consts], given[consts : consts + carried]
     rows = [_shifted(state, -1) for state in given[consts + carried :]]
-    # From the same to what the body makes of it, then to "differs": three turns reach the end.
+    # From "the same" to the body's state, then to "differs": three iterations reach the end.
     for _ in range(3):
         out = follow(body, axis, [*head, *carry, *rows])
         merged = [
@@ -244,12 +244,12 @@ def _scan(equation: Any, axis: str, given: list[State]) -> list[State]:
 
 
 def _unchanged(outer: Sequence[Any], body: Sequence[Any]) -> int:
-    """Count the variables that a loop hands over whole; those that it scans have a row more."""
+    """Count the variables that a loop does not scan; scanned ones have a dimension more."""
     return sum(a.aval.shape == b.aval.shape for a, b in zip(outer, body, strict=True))
 
 
 def _cond(equation: Any, axis: str, given: list[State]) -> list[State]:
-    """Follow every branch; a result that they do not agree on differs."""
+    """Follow every branch; a result on which they disagree differs."""
     branches = [follow(body, axis, given[1:]) for _, body in inner(equation)]
     agreed = given[0].kind == "same"
     return [
@@ -275,7 +275,7 @@ _SPECIAL: dict[str, Callable[[Any, str, list[State]], list[State]]] = {
     "broadcast_in_dim": _moved(lambda e, dim: e.params["broadcast_dimensions"][dim]),
     "scan": _scan,
     "cond": _cond,
-    # A while loop may run for another number of turns on each device.
+    # A while loop may run for a different number of iterations on each device.
     "while": lambda e, _axis, _given: [State("differs", origin=e)] * len(e.outvars),
     **dict.fromkeys(("jit", "pjit", "closed_call", "remat", "checkpoint", "remat2"), _call),
     **dict.fromkeys(("custom_jvp_call", "custom_vjp_call"), _call),

@@ -1,4 +1,4 @@
-"""For each value of the user's lines: its sharding, and why it has that one."""
+"""The sharding of each value of the user's lines, and why it has it."""
 
 from shardnb.propagation.values import Explained, values_of
 

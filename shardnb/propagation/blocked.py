@@ -1,6 +1,6 @@
-"""Which mesh axes of an op's operands did not reach its result, and what stopped each.
+"""The mesh axes of an op's operands that did not reach its result, and what stopped each.
 
-Only what Shardy's rule of the op and the placements prove is said.
+Only what Shardy's rule and the shardings prove is reported.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from shardnb.texts.shardy_attributes import Rule
 def blocked_axes(
     chains: Chains, value: Value, names: Callable[[Value], str], sizes: Mapping[str, int]
 ) -> Iterator[Blocked]:
-    """Give the axes that stopped at the op which makes a value; `sizes` are those of the mesh."""
+    """Return the axes that stopped at the op of a value; `sizes` are those of the mesh."""
     op = value.maker
     if op is None or op.rule is None:
         return
@@ -33,7 +33,7 @@ def blocked_axes(
 
 
 class _Result:
-    """One result of an op, and what its rule lets through."""
+    """One result of an op, and the axes that its rule lets through."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class _Result:
                         yield Blocked(axis, self.names(operand), *why)
 
     def _kept(self, factors: tuple[str, ...]) -> list[str]:
-        """Give the axes of the result's dimensions that these factors lead to."""
+        """Return the axes of the result's dimensions that these factors lead to."""
         return [
             axis
             for dim, axes in zip(self.dims, self.spec, strict=False)
@@ -89,9 +89,9 @@ class _Result:
     def _taken(self, axis: str, target: int, factor: str) -> tuple[Stop, str] | None:
         other = next((d for d, axes in enumerate(self.spec) if axis in axes), None)
         if other is not None:
-            return "conflict", f"{axis} already splits its dimension {other}"
+            return "conflict", f"{axis} already shards its dimension {other}"
         if factor in self.rule.need_replication:
-            return "whole-axis", f"the op needs dimension {target} whole"
+            return "whole-axis", f"the op needs the full dimension {target}"
         for other_axes, other_name in self._others(axis, factor):
             held = ", ".join(other_axes)
             if other_axes == self.spec[target]:
@@ -101,7 +101,7 @@ class _Result:
         return None
 
     def _others(self, axis: str, factor: str) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Give the operands that have other axes on a factor, with these axes."""
+        """Return the operands that have other axes on a factor, with these axes."""
         for operand, dims in zip(self.op.operands, self.rule.operands, strict=False):
             spec = operand.placed.spec or ()
             for factors, axes in zip(dims, spec, strict=False):
@@ -109,7 +109,7 @@ class _Result:
                     yield axes, self.names(operand)
 
     def _stated(self, axis: str, target: int) -> tuple[Stop, str] | None:
-        """Say which constraint keeps a dimension as it is."""
+        """Name the constraint that fixes a dimension."""
         op = self.chains.constrained.get(self.value)
         closed = self.value.sharding.closed if self.value.sharding else ()
         if op is None or axis in flat(self.spec) or not closed or not closed[target]:
@@ -118,7 +118,7 @@ class _Result:
         return "constraint", f"the constraint {spec} states dimension {target}"
 
     def _part(self, factors: tuple[str, ...]) -> tuple[Stop, str] | None:
-        """A reshape splits a joined dimension from its first part on, without a gap."""
+        """A reshape can shard a merged dimension only from its first part on, without a gap."""
         if self.op.kind != "stablehlo.reshape" or not factors:
             return None
         for target, joined in enumerate(self.dims):
@@ -128,7 +128,7 @@ class _Result:
             parts = math.prod(axis_size(axis, self.sizes) for axis in self.spec[target])
             if parts < before:
                 return "reshape", (
-                    f"it splits the inner part of dimension {target}, whose outer part of "
-                    f"{before} is split {parts} ways only: the blocks would not be contiguous"
+                    f"it would shard the inner part of dimension {target}, whose outer part of "
+                    f"{before} is sharded only {parts} ways: the blocks would not be contiguous"
                 )
         return None

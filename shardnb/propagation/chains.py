@@ -1,4 +1,4 @@
-"""From a value back to what put a mesh axis on it, along the steps that Shardy noted."""
+"""From a value back to the origin of a mesh axis, along the steps that Shardy recorded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shardnb.texts.shardy import Module, Op, Value
 from shardnb.texts.shardy_attributes import Edge
 
 Node = tuple[Value, str]
-"""A value that holds its placement, and a mesh axis on it."""
+"""A value with a sharding, and a mesh axis on it."""
 
 # How Shardy names an origin: `input: 0`, `output: 1`, `mc_0_input: 2` for the second operand of the
 # first `shard_map`, `constraint_3`, and `self` where a value has its own sharding.
@@ -22,7 +22,7 @@ _NUMBERED = re.compile(r"(input|output): (\d+)")
 
 @dataclass(frozen=True)
 class Move:
-    """An axis came from another value along an op; `op` is None at the program's results."""
+    """An axis came from another value through an op; `op` is None at the program's results."""
 
     step: int
     source: Node
@@ -32,7 +32,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Root:
-    """What put an axis into the program: its kind, its number or op, and the values it is on."""
+    """The origin of an axis: its kind, its number or op, and the values it is on."""
 
     kind: OriginKind
     number: int = 0
@@ -41,7 +41,7 @@ class Root:
 
 
 class Chains:
-    """The ways of all axes through a propagated module."""
+    """The paths of all axes through a propagated module."""
 
     def __init__(self, module: Module) -> None:
         """Index the steps by where they led: Shardy gives a value each of its axes once."""
@@ -81,7 +81,7 @@ class Chains:
 
     @staticmethod
     def _sources(edge: Op) -> tuple[Value, ...]:
-        """Give the values that flow into a data-flow edge, in Shardy's order."""
+        """Return the values that flow into a data-flow edge, in Shardy's order."""
         (value,) = edge.operands
         op, index = value.op, value.index
         if op is None or value.is_argument:
@@ -92,7 +92,7 @@ class Chains:
         return tuple(returned) or op.operands[index : index + 1]
 
     def root(self, node: Node) -> Root:
-        """Give what put an axis on a value, as Shardy names it."""
+        """Return the origin of an axis on a value, as Shardy names it."""
         value, axis = node
         origin = value.origins.get(axis, "")
         if origin == "self":
@@ -112,7 +112,7 @@ class Chains:
         return self._constraint(op) if op else Root("unknown")
 
     def _constraint(self, op: Op) -> Root:
-        """Give the root at a constraint; one that repeats an input's placement is the input's."""
+        """Return the root at a constraint; one that repeats an input's sharding is the input's."""
         (operand,), (result,) = op.operands, op.results
         values = frozenset((operand.placed, result))
         if operand.op is None and operand.spec == result.spec:
@@ -137,9 +137,9 @@ class Chains:
         return frozenset(value.placed for value in values[number : number + 1])
 
     def back(self, node: Node, root: Root, stops: Mapping[Node, int]) -> tuple[list[Move], Node]:
-        """Follow the steps back from a value to the first stop or to the root, whichever is first.
+        """Follow the steps back from a value to the first stop or to the root.
 
-        Gives the steps, last one first, and where they start.
+        Returns the steps, last one first, and where they start.
         """
         moves: list[Move] = []
         seen = {node}
@@ -153,7 +153,7 @@ class Chains:
 
 
 def manual(value: Value) -> tuple[str, ...]:
-    """Give the mesh axes of the shard_map that a value is in, innermost one."""
+    """Return the mesh axes of the innermost shard_map that a value is in."""
     inside = (value.op, *value.op.parents) if value.op else ()
     around = inside if value.is_argument else inside[1:]
     return next((op.axes for op in around if op.kind == "sdy.manual_computation"), ())
@@ -167,7 +167,7 @@ def _end(
 
 
 def _held(value: Value, axis: str) -> str:
-    """Give the axis on a value that a part of it, taken by another, comes from."""
+    """Return the axis on a value of which another value has a part."""
     held = flat(value.spec)
     if axis in held:
         return axis
@@ -176,5 +176,5 @@ def _held(value: Value, axis: str) -> str:
 
 
 def flat(spec: Spec | None) -> list[str]:
-    """Give all the axes of a spec."""
+    """Return all the axes of a spec."""
     return [axis for dim in spec or () for axis in dim]

@@ -1,8 +1,8 @@
-"""Which value of Shardy's module each value of the HLO after it is.
+"""Matches each value of the HLO after propagation with a value of Shardy's module.
 
-Both are numbered alike: a value's number follows from its op, its type and its operands, so
-equal numbers are equal values. Where several values of a module share a number, they are paired
-in order, and only if there are as many on the other side.
+Both are numbered the same way: a value's number follows from its op, its type and its operands, so
+equal numbers are equal values. If several values of a module share a number, they are paired in
+order, provided that there are as many on the other side.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SAME = ("sharding-constraint", "reshard", "data-flow-edge", "copy", "optimizati
 
 @dataclass
 class _Numbers:
-    """Gives the same number to the same key."""
+    """Assigns the same number to the same key."""
 
     _known: dict[Hashable, int] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -42,7 +42,7 @@ class _Numbers:
 
 
 def match(stated: Module, before: hlo.Module) -> dict[Leaf, Value]:
-    """Give the value of Shardy's module for each value of HLO where that is certain."""
+    """Return the value of Shardy's module for each value of HLO for which it is certain."""
     numbers = _Numbers()
     left = _Stated(stated, numbers)
     left.run()
@@ -204,7 +204,7 @@ class _Before:
 
 
 def _passed(body: Graph) -> set[int]:
-    """Give the elements of a loop's carry that its body hands on as they are."""
+    """Return the elements of a loop's carry that its body returns unchanged."""
     carry = body.parameters.get(0, HloValue(""))
     results = body.results if body.root.opcode == "tuple" else ()
     return {index for index, value in enumerate(results) if value == carry.at(index)}

@@ -1,8 +1,8 @@
-"""The values of the user's lines in the program before partitioning, and what they are called.
+"""The values of the user's lines in the program before partitioning, and their names.
 
-A statement's value is what its operations hand to others. Where that is one value and the
-statement assigns one name, the value has this name. Otherwise it is called by its operation and
-its line, and never by a guess.
+A statement's value is what other operations use of it. If that is one value and the statement
+assigns one name, the value has this name. Otherwise it is named by its operation and its line,
+never by a guess.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _DERIVED = "transpose("
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """A statement as it runs for one chain of callers: `outer` are their lines."""
+    """A statement as it runs for one chain of callers, whose lines are `outer`."""
 
     statement: Statement
     function: str
@@ -43,7 +43,7 @@ class Call:
 
     @property
     def is_inner(self) -> bool:
-        """Whether it is a lambda or a comprehension in a statement, which the name is not for."""
+        """Whether it is a lambda or a comprehension in a statement, which does not get the name."""
         last = self.function.rpartition(".")[2]
         return last.startswith("<") and last != "<module>"
 
@@ -54,7 +54,7 @@ Places = dict[Call, Location]
 
 @dataclass(frozen=True)
 class Named:
-    """A value of the user's: its instruction and element, its name and its line."""
+    """A value of the user's program: its instruction and element, its name and its line."""
 
     leaf: Leaf
     instruction: Instruction
@@ -64,14 +64,14 @@ class Named:
 
 
 def op_word(instruction: Instruction) -> str:
-    """Give what JAX calls an operation, such as `dot_general`."""
+    """Return JAX's name of an operation, such as `dot_general`."""
     word = instruction.op_name.rpartition("/")[2].partition("[")[0]
     return word if word.isidentifier() else instruction.opcode.replace("-", "_")
 
 
 @dataclass
 class Lines:
-    """Finds the user's lines of instructions, and the statements that stand there."""
+    """Finds the user's lines of instructions, and the statements on them."""
 
     module: Module
     sources: Sources
@@ -80,12 +80,12 @@ class Lines:
     _calls: dict[Hashable, Call] = field(default_factory=dict)
 
     def location(self, instruction: Instruction) -> Location | None:
-        """Give the innermost line of the user's that led to an instruction."""
+        """Return the innermost user line that led to an instruction."""
         frames = tuple(itertools.takewhile(_is_inside, self.module.frames(instruction)))
         return next(iter(self.sources.locate(frames)), None)
 
     def places(self, instruction: Instruction) -> Places:
-        """Give the statements that an instruction belongs to, innermost first."""
+        """Return the statements that an instruction belongs to, innermost first."""
         frame: int | str = instruction.key[1]
         if not frame:
             match = _FRAME.search(instruction.attributes)
@@ -97,7 +97,7 @@ class Lines:
         return self._places[frame]
 
     def _find(self, frames: tuple[Frame, ...]) -> Iterator[tuple[Call, Location]]:
-        # What called shardnb is no part of the program.
+        # The callers of shardnb are not part of the program.
         files: dict[Location, str] = {}
         for frame in itertools.takewhile(_is_inside, frames):
             for at in self.sources.locate((frame,)):
@@ -112,7 +112,7 @@ class Lines:
 
     def _statements(self, source: int, file: str) -> dict[int, Statement]:
         if source not in self._texts:
-            # A file that was met on the way is known by a few lines only: read all of it.
+            # Only a few lines of this file are known so far: read all of it.
             parsed = statements(whole_file(file))
             known = self.sources.texts()[source]
             self._texts[source] = parsed or statements(known.text, known.first_line)
@@ -125,7 +125,7 @@ class Lines:
 
 
 def named_values(lines: Lines) -> list[Named]:
-    """Give the values of the user's lines, in the order of the program."""
+    """Return the values of the user's lines, in the order of the program."""
     named_by_leaf: dict[Leaf, list[Named]] = defaultdict(list)
     order: dict[Leaf, tuple[int, int, int]] = {}
     for number, (graph, caller) in enumerate(_computations(lines.module)):
@@ -146,7 +146,7 @@ def _is_ours(file: str) -> bool:
 
 
 def _computations(module: Module) -> Iterator[tuple[Graph, Instruction | None]]:
-    """Give the computations that run as a part of the program, each with what calls it."""
+    """Return the computations that run as a part of the program, each with its caller."""
     waiting: list[tuple[str, Instruction | None]] = [(module.entry, None)]
     while waiting:
         name, caller = waiting.pop()
@@ -176,7 +176,7 @@ class _Computation:
                     self.groups[call].append(instruction)
 
     def values(self) -> Iterator[tuple[Leaf, Named]]:
-        """Give the values that have a name by each of their names, the others by their op."""
+        """Yield the named values by each of their names, the others by their op."""
         named: set[Leaf] = set()
         exported = {call: self._exported(call) for call in self.groups if self._returns(call)}
         for call, leaves in exported.items():
@@ -206,7 +206,7 @@ class _Computation:
         return len(kinds) == 1 and self.lines.repeats(call)
 
     def _exported(self, call: Call) -> list[Leaf]:
-        """Give what the instructions of a statement hand to others."""
+        """Return the values of a statement that other instructions use."""
         inside = {instruction.name for instruction in self.groups[call]}
         leaves = [
             (instruction.name, index)
@@ -224,7 +224,7 @@ class _Computation:
         return takers is None or not takers <= inside
 
     def _takers(self, leaf: Leaf) -> set[str] | None:
-        """Give who uses a value, no gradients and recomputations; None where it is returned."""
+        """Return the users of a value, except in gradients and recomputations; None if returned."""
         values = (HloValue(leaf[0]), HloValue(leaf[0], leaf[1:]))
         users = [user for value in values for user in self.users.get(value, ())]
         if self.graph.nodes[leaf[0]].is_root or any(
@@ -236,7 +236,7 @@ class _Computation:
     def _returns(self, call: Call) -> bool:
         """Whether what the computation returns leaves the statement.
 
-        It does not where the statement holds the loop or the call whose body this is.
+        It does not if the statement contains the loop or the call whose body this is.
         """
         if self.caller is None:
             return True

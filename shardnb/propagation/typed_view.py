@@ -1,4 +1,4 @@
-"""The typed view: every binder of a program with its placement, beside the lines that wrote it."""
+"""The typed view: every binder of a program with its sharding, next to the user's lines."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def typed_program(
     *,
     tracks_varying: bool = True,
 ) -> TypedProgram:
-    """Give the typed view of a jaxpr, with everything inside its equations.
+    """Return the typed view of a jaxpr, with everything inside its equations.
 
     `names` are those of its first inputs. `sources` finds the user's lines. `tracks_varying` is
-    False for the body of a `shard_map` with `check_vma=False`, whose types say nothing of it.
+    False for the body of a `shard_map` with `check_vma=False`, whose types do not track it.
 
     >>> import jax.numpy as jnp
     >>> typed = typed_program(jax.make_jaxpr(jnp.tanh)(jnp.ones(3)), names=["x"])
@@ -74,7 +74,7 @@ def typed_program(
 
 
 def typed_value(aval: Any, name: str) -> TypedValue:
-    """Give a type as plain data; `type` is JAX's own text of it."""
+    """Return a type as plain data; `type` is JAX's own text of it."""
     if not isinstance(aval, jax.core.ShapedArray):
         return TypedValue(name, str(aval), "", (), ())
     sharding, manual = aval.sharding, aval.manual_axis_type
@@ -91,10 +91,10 @@ def typed_value(aval: Any, name: str) -> TypedValue:
 
 
 def with_varying(values: Sequence[Value], lines: Sequence[TypedLine]) -> tuple[Value, ...]:
-    """Say over which axes values inside a `shard_map` vary, as the types of the typed view do.
+    """Add the axes over which values inside a `shard_map` vary, from the types of the typed view.
 
-    A value is known there by its line, its operation and its type. Where the line makes several
-    such, it is the one that the line itself does not use up; else it stays unknown.
+    A value is identified there by its line, its operation and its type. If the line makes several
+    such values, it is the one that the line itself does not use; else it stays unknown.
     """
     inside = [line for line in lines if "shard_map" in line.within and line.location is not None]
     used_at: dict[str, set[Location | None]] = {}
@@ -128,7 +128,7 @@ def _place_of(location: Location | None) -> tuple[int, int] | None:
 
 
 def ordered(axes: frozenset[str], mesh: Any) -> tuple[str, ...]:
-    """Give axes in the order of their mesh."""
+    """Return axes in the order of their mesh."""
     return tuple(axis for axis in mesh.axis_names if axis in axes)
 
 
@@ -179,7 +179,7 @@ class _Reader:
 
 
 def _literal(literal: Any) -> str:
-    """Write a number; an array that the program closes over is only called one."""
+    """Write a number; an array that the program closes over is only named as such."""
     if isinstance(literal.val, jax.Array) or np.ndim(literal.val):
         return f"const:{literal.aval.str_short(True)}"  # noqa: FBT003 - short_dtypes
     return str(np.asarray(literal.val).item())
@@ -215,13 +215,13 @@ def _value(value: Any) -> str:
 
 
 def line_of(equation: Any, sources: Sources) -> Location | None:
-    """Give the innermost line of the user's own that wrote an equation."""
+    """Return the innermost user line that wrote an equation."""
     frames = positions.lines(positions.of_equation(equation))
     return next(iter(sources.locate(frames)), None)
 
 
 def is_inserted(equation: Any) -> bool:
-    """Whether an equation is a coercion that nobody wrote: JAX lets types meet by it."""
+    """Whether an equation is a coercion that JAX inserted so that types agree."""
     row = primitive_of(equation.primitive.name)
     if row is None or not row.casts:
         return False
@@ -230,7 +230,7 @@ def is_inserted(equation: Any) -> bool:
 
 
 def _called_by_user(stack: tuple[positions.Position, ...]) -> str | None:
-    """Give the function of JAX's that code outside JAX called, past wrappers and tree maps."""
+    """Return the JAX function that code outside JAX called, past wrappers and tree maps."""
     outside = next((i for i, p in enumerate(stack) if not is_jaxs_own(p.file)), len(stack))
     # `jax.tree.map(partial(lax.pcast, ...), tree)` is the user's own cast
     # (test_a_coercion_of_jax_is_inserted_and_one_of_the_user_is_not).

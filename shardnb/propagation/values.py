@@ -1,4 +1,4 @@
-"""The values of the user's lines, with the placements of the compiled program and their reasons."""
+"""The values of the user's lines, with their shardings in the compiled program and the reasons."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Explained:
-    """Values, and what a report should say about them as a whole."""
+    """Values, and what a report should say about all of them."""
 
     values: tuple[Value, ...]
     notes: tuple[str, ...] = ()
@@ -52,11 +52,11 @@ def values_of(
     outputs: Sequence[str] = (),
     origins: bool | None = None,
 ) -> Explained:
-    """Give the values of the user's lines, each with its placement and why it has that one.
+    """Return the values of the user's lines, each with its sharding and the reason for it.
 
-    `before` is the program right before partitioning: its placements are the compiled program's.
-    `inputs` names the program's parameters and `outputs` the report's. `origins` says
-    whether the reasons are sought (None: unless the program is large, as that takes a while).
+    `before` is the program right before partitioning, whose shardings are the compiled program's.
+    `inputs` names the program's parameters and `outputs` the report's. `origins` says whether to
+    find the reasons (None: only if the program is not large, as that takes a while).
     """
     lines = Lines(before, sources)
     named = named_values(lines)
@@ -111,32 +111,32 @@ def _reasons(
         return None
     if len(stated) > SIZE_LIMIT and not origins:
         notes.append(
-            "where each sharding came from was not sought in so large a program: "
-            "explain(..., origins=True) does"
+            "the origin of each sharding was not traced in such a large program: "
+            "explain(..., origins=True) traces it"
         )
         return None
     try:
         propagation = shardy_passes.propagate(dumps)
     except (ValueError, NotAvailable) as error:
-        notes.append(f"origins of shardings are not known: {error}")
+        notes.append(f"origins of shardings are unknown: {error}")
         return None
     if not propagation.traced:
         notes.append(
-            "this jaxlib cannot say along which ops shardings travelled in a program with a loop "
-            "or a branch: their origins are known, the ways are not"
+            "this jaxlib does not record through which ops shardings propagate in a program with a "
+            "loop or a branch: only their origins are known"
         )
     return _Reasons(propagation.module, match(propagation.module, before))
 
 
 def _manual(dumps: Dumps, before: hlo.Module) -> dict[Leaf, tuple[str, ...]]:
-    """Give the axes of the shard_map that a value is in, where nothing was propagated."""
+    """Return the axes of the shard_map that a value is in, if nothing was propagated."""
     if "sdy.manual_computation" not in dumps.stated:
         return {}
     return {leaf: manual(value) for leaf, value in match(dumps.stated_module, before).items()}
 
 
 def _typed(value: Value, mesh: Mesh) -> Value:
-    """Give the origins that need no propagation: what an explicit type says."""
+    """Return the origins that need no propagation: those in explicit types."""
     explicit = {axis.name for axis in mesh.axes if axis.type == "explicit"}
     origins = tuple(
         Origin(axis, "type" if axis.partition(":(")[0] in explicit else "unknown", steps=None)
@@ -237,7 +237,7 @@ class _OriginFinder:
         return self.inputs[number] if number < len(self.inputs) else f"argument {number}"
 
     def _described(self, root: Root) -> tuple[str, Location | None]:
-        """Name what an axis came from: an input, a result, the spec of a constraint, a line."""
+        """Name the origin of an axis: an input, a result, the spec of a constraint, a line."""
         if root.kind == "input":
             return self._input(root.number), None
         if root.kind == "output":
@@ -257,7 +257,7 @@ class _OriginFinder:
         return next((self.instructions[leaf[0]] for leaf in leaves if leaf), None)
 
     def _place(self, op: shardy.Op) -> tuple[str, Location | None]:
-        """Give what an op is called, and its line."""
+        """Return the name of an op, and its line."""
         if id(op) not in self.places:
             found = self._instruction(op)
             word = op_word(found) if found else op.kind.partition(".")[2]
@@ -268,7 +268,7 @@ class _OriginFinder:
         return self.places[id(op)]
 
     def _name(self, value: shardy.Value) -> str:
-        """Call a value by its name, or by its op and line."""
+        """Name a value by its own name, or by its op and line."""
         placed = value.placed
         if placed in self.names:
             return self.names[placed]
@@ -278,5 +278,5 @@ class _OriginFinder:
 
 
 def _dim(spec: Spec | None, axis: str) -> int | None:
-    """Give the dimension that an axis splits."""
+    """Return the dimension that an axis shards."""
     return next((dim for dim, axes in enumerate(spec or ()) if axis in axes), None)

@@ -301,7 +301,7 @@ class Finding:
     the arrays that it is about, to be drawn: for a full rematerialization the array with the
     sharding that it has, and with the one that is needed. `wire_bytes` are what one device sends in
     a run because of it, by `collectives`, their ids. `locations` are its lines, where there are
-    several, `edit` mends it and is not compiled yet.
+    several, `edit` fixes it but is not compiled yet.
     """
 
     kind: FindingKind

@@ -97,7 +97,7 @@ def placed_value(name: str, dtype: str, shape: tuple[int, ...], spec: Spec, mesh
 
 
 def padding_bytes(value: Value, mesh: Mesh) -> int:
-    """Return how many bytes a device's padded block is larger than an even share of the array."""
+    """Return by how many bytes one device's padded block exceeds an even share of the array."""
     return max(0, value.shard_bytes - value.bytes // math.prod(grid_of(value, mesh)))
 
 

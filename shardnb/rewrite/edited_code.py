@@ -46,7 +46,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 def traced_functions(program: Program) -> dict[str, list[FunctionType]]:
     """Give the user's functions that were on the stack of an equation, by the file of their code.
 
-    What called shardnb is no part of the program.
+    The callers of shardnb are not part of the program.
     """
     sources, codes = Sources(), dict[int, CodeType]()
     for equation in equations(program.traced.jaxpr):

@@ -146,7 +146,7 @@ class Expression:
         )
 
     def as_reshard(self) -> tuple[Piece, ...] | None:
-        """Give the edit that makes a constraint a reshard, or None where it is no constraint."""
+        """Give the edit that makes a constraint a reshard, or None if it is not a constraint."""
         if not isinstance(self.node, ast.Call):
             return None
         function = self.value(self.node.func)
@@ -201,7 +201,7 @@ class Expression:
         )
 
     def _is_plain(self, node: ast.AST) -> bool:
-        """Whether a part is no array: a constant, or a name that holds none."""
+        """Whether a part is not an array: a constant, or a name that holds none."""
         if isinstance(node, ast.UnaryOp):
             return self._is_plain(node.operand)
         if isinstance(node, ast.Tuple | ast.List):

@@ -60,7 +60,7 @@ class _Marker(ast.NodeTransformer):
         return self._function(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        """Mark the methods of a class; what its body assigns is no value of a program."""
+        """Mark the methods of a class; names assigned in its body are not program values."""
         within, self._within = self._within, []
         self._class.append(node.name)
         node.body = [

@@ -1,1 +1,1 @@
-"""Searches among programs that nobody wrote: fixes, explicit annotations, plans."""
+"""Searches among variants of a program: fixes, explicit annotations, plans."""

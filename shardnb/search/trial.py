@@ -1,4 +1,4 @@
-"""Compiling a candidate: what a program that nobody wrote would send, hold and compute."""
+"""Compiling a candidate: what the edited program would send, hold and compute."""
 
 from __future__ import annotations
 

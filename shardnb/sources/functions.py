@@ -1,4 +1,4 @@
-"""The function of the user's behind what can be called."""
+"""The user's function inside a callable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shardnb.jax_compat.frames import is_jaxs_own
 
 
 def function_of(call: Any) -> Any:
-    """Give the function behind wrappers such as `jax.jit`, partials and objects that are called.
+    """Return the function inside wrappers such as `jax.jit`, partials and objects that are called.
 
     >>> def f(x): ...
     >>> function_of(functools.partial(functools.partial(f, 1))) is f
@@ -28,6 +28,6 @@ def function_of(call: Any) -> Any:
 
 
 def code_of(call: Any) -> CodeType | None:
-    """Give the code of the function behind what can be called; None for one that is not Python."""
+    """Return the code of the function inside a callable; None for one that is not Python."""
     code: CodeType | None = getattr(function_of(call), "__code__", None)
     return code

@@ -32,7 +32,7 @@ _MACHINERY = re.compile(
     r"-packages[/\\](jax|jaxlib|IPython|ipykernel|traitlets|tornado|absl|pytest|_pytest|pluggy)\b"
     r"|lib[/\\]python3\.\d+[/\\](?!(site|dist)-packages)"
 )
-# Lines of a file that a report keeps: the used ones of a training script may lie far apart.
+# Lines of a file that a report keeps: the used ones of a training script may be far apart.
 _EXCERPT = 200
 
 
@@ -74,7 +74,7 @@ class Sources:
     def _located(self, frames: tuple[Frame, ...], rank: int) -> tuple[Location, ...]:
         key = frames, rank
         if key not in self._chains:
-            # What called shardnb is no part of the program.
+            # The callers of shardnb are not part of the program.
             inner = itertools.takewhile(lambda frame: not self.is_own(frame.file), frames)
             shown = [frame for frame in inner if self._rank(frame) == rank]
             places = (Location(self._index(f), f.line, f.function) for f in shown)

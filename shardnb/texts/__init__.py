@@ -1,1 +1,1 @@
-"""Readers of what the compiler writes: HLO, Shardy modules, shardings, replica groups."""
+"""Readers of the compiler's texts: HLO, Shardy modules, shardings, replica groups."""

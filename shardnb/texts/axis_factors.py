@@ -1,15 +1,15 @@
-"""Mesh axes cut into their prime parts, of which every split of an array is made."""
+"""Mesh axes factored into prime parts, from which every sharding is made."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
 Piece = tuple[str, int, int]
-"""A part of an axis: its name, the size of what is before it, its own size."""
+"""A factor of an axis: its name, the product of the factors before it, its size."""
 
 
 def pieces_of(axes: Iterable[str], shape: Mapping[str, int]) -> list[Piece]:
-    """Cut axes, some of them parts, into prime parts, major first; `shape` has the axes' sizes.
+    """Factor axes, or parts of them, into primes, major first; `shape` has the axes' sizes.
 
     >>> pieces_of(("data", "model:(2)2"), {"data": 4, "model": 4})
     [('data', 1, 2), ('data', 2, 2), ('model', 2, 2)]
@@ -35,7 +35,7 @@ def _primes(name: str, before: int, size: int) -> list[Piece]:
 
 
 def merged(pieces: Iterable[Piece], shape: Mapping[str, int]) -> tuple[str, ...]:
-    """Join neighbouring parts of an axis; a whole axis is written by its name.
+    """Merge neighbouring factors of an axis; a complete axis is written by its name.
 
     >>> merged([("data", 1, 2), ("data", 2, 2), ("model", 2, 2)], {"data": 4, "model": 4})
     ('data', 'model:(2)2')

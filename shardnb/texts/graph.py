@@ -1,4 +1,4 @@
-"""The values of a computation: what each is made of, and who uses it."""
+"""The values of a computation: their operands and their users."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from shardnb.texts.opcodes import BARRIERS, TUPLES
 class Graph:
     """One computation: `body` has its instructions in the order of the text.
 
-    Elements of tuples that the computation makes itself are the values they were made of. Each
-    index is made when it is first needed, once for all who read the module.
+    Elements of tuples that the computation builds are the values in them. Each index is built when
+    it is first needed, once for all readers of the module.
     """
 
     def __init__(self, name: str) -> None:
-        """Begin a computation; its instructions are appended to `body` as they are read."""
+        """Start a computation; its instructions are appended to `body` as they are read."""
         self.name = name
         self.body: list[Instruction] = []
         self._resolved: dict[HloValue, HloValue] = {}
@@ -31,7 +31,7 @@ class Graph:
 
     @cached_property
     def position(self) -> dict[str, int]:
-        """The place of each instruction in the order of the text, by its name."""
+        """The position of each instruction in the text, by its name."""
         return {instruction.name: at for at, instruction in enumerate(self.body)}
 
     @cached_property
@@ -41,7 +41,7 @@ class Graph:
 
     @cached_property
     def results(self) -> tuple[HloValue, ...]:
-        """The values that it returns: those in the tuple at its end, or the one result."""
+        """The values that it returns: those in its final tuple, or the one result."""
         root = self.root
         returned = root.operands if root.opcode == "tuple" else (root.value,)
         return tuple(map(self.resolve, returned))
@@ -52,7 +52,7 @@ class Graph:
         return {i.number: i.value for i in self.body if i.opcode == "parameter"}
 
     def resolve(self, value: HloValue) -> HloValue:
-        """Look through tuples, their elements, and optimisation barriers."""
+        """Look through tuples, their elements, and optimization barriers."""
         known = self._resolved.get(value)
         if known is None:
             known = self._resolved[value] = self._look(value)
@@ -63,7 +63,7 @@ class Graph:
         if node is None:
             return value
         if node.opcode not in TUPLES or not node.operands:
-            # Always the same object, as dicts find it faster than an equal one.
+            # Always the same object, which dicts find faster than an equal one.
             return value if value.element else node.value
         if node.opcode == "get-tuple-element":
             index = node.integer("index")
@@ -77,7 +77,7 @@ class Graph:
 
     @cached_property
     def operands(self) -> dict[str, tuple[HloValue, ...]]:
-        """The resolved operands of each instruction; a loop takes what its first tuple holds."""
+        """The resolved operands of each instruction; those of a loop are in its first tuple."""
         resolve, known = self.resolve, self._resolved.get
         found = {
             i.name: tuple([known(value) or resolve(value) for value in i.operands])
@@ -98,7 +98,7 @@ class Graph:
 
     @cached_property
     def users(self) -> dict[HloValue, list[Instruction]]:
-        """The instructions that take each value, in order; tuples and barriers are no users."""
+        """The instructions that use each value, in order; tuples and barriers do not count."""
         users: dict[HloValue, list[Instruction]] = defaultdict(list)
         for instruction in self.body:
             if instruction.opcode in TUPLES and not instruction.is_root:
@@ -108,7 +108,7 @@ class Graph:
         return users
 
     def places(self, maker: Instruction) -> dict[HloValue, list[int]]:
-        """Give by value its places among the operands of a tuple."""
+        """Return by value its positions among the operands of a tuple."""
         if maker.name not in self._places:
             places: dict[HloValue, list[int]] = defaultdict(list)
             for at, operand in enumerate(maker.operands):
@@ -117,7 +117,7 @@ class Graph:
         return self._places[maker.name]
 
     def upward(self, value: HloValue, through: Container[str]) -> Iterator[HloValue]:
-        """Give a value and what it was made of, by first operands, while these opcodes made it."""
+        """Yield a value and its chain of first operands, as long as these opcodes made it."""
         yield value
         node = self.nodes.get(value.name)
         while node is not None and node.opcode in through and self.operands[node.name]:
@@ -127,21 +127,21 @@ class Graph:
             node = self.nodes.get(value.name)
 
     def source(self, value: HloValue, through: Container[str]) -> HloValue:
-        """Give the first value on the way up that none of these opcodes made."""
+        """Return the first value in that chain that none of these opcodes made."""
         for made_of in self.upward(value, through):
             value = made_of
         return value
 
     def maker(self, value: HloValue) -> Instruction | None:
-        """Give the instruction that makes a value, None where it is not in this computation."""
+        """Return the instruction that makes a value, None if it is not in this computation."""
         return self.nodes.get(value.name)
 
     def node(self, value: HloValue) -> Instruction:
-        """Give the instruction that makes a value."""
+        """Return the instruction that makes a value."""
         return self.nodes[value.name]
 
     def array(self, value: HloValue) -> Array | None:
-        """Give the element type and shape of a value, None for a tuple."""
+        """Return the element type and shape of a value, None for a tuple."""
         arrays = self.nodes[value.name].arrays
         if not value.element:
             return arrays[0] if len(arrays) == 1 else None

@@ -1,7 +1,7 @@
-"""HLO text as data: computations as graphs of values, and where their lines came from.
+"""HLO text as data: computations as graphs of values, with their Python lines.
 
-One pass over the lines. Reads the text of XLA before and after optimisations, of any backend,
-with and without `%` before names and with or without types before operands.
+Reads XLA's text in one pass, before and after optimization, of any backend, with and without `%`
+before names and types before operands.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
 from shardnb.texts.opcodes import CALLERS
 
-# Most operands are plain names: groups 5 and 6. Group 7 has what is left to be split by hand.
+# Most operands are plain names: groups 5 and 6. Group 7 has the rest, to be parsed by hand.
 _INSTRUCTION = re.compile(
     r"\s*(ROOT )?%?([\w.\-]+) = (\(.*?\)|\S+) ([a-z][a-z0-9\-]*)\("
     r'(?:([^()"]*)\)(.*)|(.*))$',
@@ -62,16 +62,16 @@ class Module:
     tables: dict[str, dict[int, str]] = field(default_factory=dict)
 
     def instructions(self) -> Iterator[Instruction]:
-        """Give every instruction of every computation."""
+        """Yield every instruction of every computation."""
         for graph in self.computations.values():
             yield from graph.body
 
     def body(self, name: str) -> Sequence[Instruction]:
-        """Give the instructions of a computation; none where it is not there."""
+        """Return the instructions of a computation; none if it does not exist."""
         return self.computations[name].body if name in self.computations else ()
 
     def of_kind(self, *opcodes: str) -> list[Instruction]:
-        """Give the instructions of some opcodes, in the order of the text."""
+        """Return the instructions of some opcodes, in the order of the text."""
         entries = [entry for opcode in opcodes for entry in self._by_opcode.get(opcode, ())]
         return [entry for _, entry in sorted(entries, key=lambda pair: pair[0])]
 
@@ -84,7 +84,7 @@ class Module:
 
     @cached_property
     def collectives(self) -> list[Instruction]:
-        """The collectives, each where it is or starts, in the order of the text."""
+        """The collectives, at their start if they are asynchronous, in the order of the text."""
         return self.of_kind(*(opcode for opcode in self.opcodes if kind_of(opcode)))
 
     @property
@@ -93,7 +93,7 @@ class Module:
         return self._by_opcode.keys()
 
     def graph_of(self, instruction: Instruction) -> Graph:
-        """Give the computation that an instruction stands in."""
+        """Return the computation that an instruction is in."""
         return self.computations[instruction.computation]
 
     @property
@@ -110,7 +110,7 @@ class Module:
 
     @cached_property
     def callers(self) -> dict[str, list[Instruction]]:
-        """What runs each computation as a part of the program: loops, branches, calls, fusions."""
+        """The instruction that runs each computation: a loop, branch, call or fusion."""
         found: dict[str, list[Instruction]] = defaultdict(list)
         for caller in self.of_kind(*CALLERS):
             for _, name in caller.called:
@@ -118,7 +118,7 @@ class Module:
         return found
 
     def caller(self, graph: Graph) -> Instruction | None:
-        """Give what runs a computation, None for the entry."""
+        """Return the instruction that runs a computation, None for the entry."""
         callers = self.callers.get(graph.name)
         return callers[-1] if callers else None
 
@@ -128,14 +128,14 @@ class Module:
         return caller is not None and caller.opcode == "while"
 
     def inside(self, loop: Instruction, at: int) -> GraphValue | None:
-        """Give what the operand `at` of a loop is called inside its body."""
+        """Return the value of a loop's operand `at` inside its body."""
         graph = self.computations.get(loop.calls("body"))
         if graph is None or 0 not in graph.parameters:
             return None
         return graph, graph.parameters[0].at(at)
 
     def outside(self, graph: Graph, value: HloValue) -> GraphValue | None:
-        """Follow a parameter of a called computation to what its caller hands in."""
+        """Follow a parameter of a called computation to the caller's operand."""
         caller = self.caller(graph)
         if caller is None:
             return None
@@ -143,7 +143,7 @@ class Module:
             at = 0 if value.element else -1
         elif caller.opcode == "conditional":
             branches = [called for _, called in caller.called]
-            # The first operand is what it decides by.
+            # The first operand is the predicate.
             at = branches.index(graph.name) + 1 if branches.count(graph.name) == 1 else -1
         else:
             at = graph.node(value).number
@@ -153,7 +153,7 @@ class Module:
         return outer, outer.resolve(caller.operands[at].at(*value.element))
 
     def carried(self, graph: Graph, value: HloValue) -> GraphValue | None:
-        """Give what the body of a loop hands to its next step for a part of its parameter."""
+        """Return what a loop's body passes to its next iteration for a part of its parameter."""
         caller = self.caller(graph)
         if caller is None or caller.opcode != "while" or not value.element:
             return None
@@ -162,12 +162,12 @@ class Module:
         return graph, graph.resolve(graph.root.value.at(*value.element))
 
     def is_kept(self, graph: Graph, value: HloValue, through: Container[str] = ()) -> bool:
-        """Whether a loop hands a part of its parameter on as it is, or through these opcodes."""
+        """Whether a loop passes a part of its parameter on unchanged, or through these opcodes."""
         last = self.carried(graph, value)
         return last is not None and value in graph.upward(last[1], through)
 
     def frames(self, instruction: Instruction) -> tuple[Frame, ...]:
-        """Give the lines of Python that led to an instruction, innermost first."""
+        """Return the lines of Python that led to an instruction, innermost first."""
         number = instruction.integer("stack_frame_id")
         if number is not None:
             return self._chain(number)
@@ -201,7 +201,7 @@ class Module:
 
 
 def parse(text: str) -> Module:
-    """Read the text of an HLO module; what stands before it, as in a log, is passed over.
+    """Read the text of an HLO module; text before it, as in a log, is skipped.
 
     All lines may be indented as the first one is, and an instruction may stand on several lines.
     Raises `InvalidInput` where the text is not an HLO module, ends in the middle of one, or has an
@@ -222,7 +222,7 @@ def parse(text: str) -> Module:
     indent = first[: len(first) - len(first.lstrip())]
     _read(module, ((number, line.removeprefix(indent).rstrip()) for number, line in lines))
     if not module.entry:
-        raise InvalidInput(f"the HLO of {module.name} is cut off: it has no ENTRY computation")
+        raise InvalidInput(f"the HLO of {module.name} is truncated: it has no ENTRY computation")
     return module
 
 
@@ -245,11 +245,13 @@ def _read(module: Module, lines: Iterator[tuple[int, str]]) -> None:
         elif table is not None and (entry := _NUMBERED.match(line)):
             table[int(entry[1])] = entry[2]
     if current is not None:
-        raise InvalidInput(f"the HLO of {module.name} is cut off in the computation {current.name}")
+        raise InvalidInput(
+            f"the HLO of {module.name} is truncated in the computation {current.name}"
+        )
 
 
 class _Body:
-    """Reads the lines of a computation: one that begins no instruction goes on with the last."""
+    """Reads the lines of a computation: one that starts no instruction continues the last."""
 
     def __init__(self, graph: Graph) -> None:
         self.name, self._body = graph.name, graph.body
@@ -264,7 +266,7 @@ class _Body:
             self._lines.append(line.lstrip())
 
     def close(self) -> None:
-        """Read the instruction whose lines are there; raises `InvalidInput` where it is none."""
+        """Read the instruction whose lines are there; raises `InvalidInput` if it is not one."""
         if not self._lines:
             return
         text = " ".join(self._lines)
@@ -289,7 +291,7 @@ def _instruction(line: str, computation: str) -> Instruction | None:
 
 
 def _close(rest: str) -> tuple[str, str]:
-    """Split what follows an opening parenthesis at the one that closes it."""
+    """Split a text after an opening parenthesis at the closing one."""
     depth, quoted = 1, False
     for index, char in enumerate(rest):
         if char == '"':

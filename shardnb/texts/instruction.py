@@ -1,4 +1,4 @@
-"""An HLO instruction as data; what its attributes say is read only when it is asked for."""
+"""An HLO instruction as data; its attributes are parsed only when they are needed."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ Array = tuple[str, tuple[int, ...]]
 """Element type and dimensions."""
 
 Key = tuple[str, int]
-"""What tells where an instruction came from: its op_name and its stack frame."""
+"""The origin of an instruction: its op_name and its stack frame."""
 
 NO_KEY: Key = ("", 0)
 
 
 class HloValue(NamedTuple):
-    """What an instruction computes: its whole result, or an element of a tuple.
+    """A value of an instruction: its result, or an element of a tuple.
 
-    `element` is the number of the element; of an element of a tuple within a tuple there are
-    several, the outermost first. Of a whole result there is none.
+    `element` is the number of the element, or several numbers for nested tuples, outermost first;
+    empty for the full result.
     """
 
     name: str
     element: tuple[int, ...] = ()
 
     def at(self, *element: int) -> HloValue:
-        """Give an element of this value, a tuple."""
+        """Return an element of this value, a tuple."""
         return HloValue(self.name, self.element + element)
 
 
@@ -68,19 +68,19 @@ class Instruction:
 
     @cached_property
     def value(self) -> HloValue:
-        """The whole result."""
+        """The full result."""
         return HloValue(self.name)
 
     @cached_property
     def results(self) -> tuple[HloValue, ...]:
-        """The result, or the elements of one that is a tuple."""
+        """The result, or its elements if it is a tuple."""
         if not self.is_tuple:
             return (self.value,)
         return tuple(self.value.at(index) for index in range(len(self.arrays)))
 
     @cached_property
     def operands(self) -> tuple[HloValue, ...]:
-        """The values that it takes, in order, as its text names them."""
+        """The operands, in order, as the text names them."""
         if self.opcode in NO_OPERANDS:
             return ()
         if "%" in self.operand_text:
@@ -113,18 +113,18 @@ class Instruction:
         return int(self.operand_text)
 
     def attribute(self, name: str) -> str | None:
-        """Give the text of an attribute such as `replica_groups`, or None."""
+        """Return the text of an attribute such as `replica_groups`, or None."""
         return attribute(self.attributes, name)
 
     def integer(self, name: str) -> int | None:
-        """Give a whole-number attribute such as `index`, or None."""
+        """Return an integer attribute such as `index`, or None."""
         if f"{name}=" not in self.attributes:
             return None
         match = re.search(rf"\b{name}=(\d+)", self.attributes)
         return int(match.group(1)) if match else None
 
     def string(self, name: str) -> str:
-        """Give a quoted item of the metadata or frontend attributes, or ""."""
+        """Return a quoted item of the metadata or frontend attributes, or ""."""
         if f'{name}="' not in self.attributes:
             return ""
         match = re.search(rf'\b{name}="((?:[^"\\]|\\.)*)"', self.attributes)
@@ -132,7 +132,7 @@ class Instruction:
 
     @cached_property
     def channel(self) -> int | None:
-        """The channel of a collective, None where it has none."""
+        """The channel of a collective, None if it has none."""
         return self.integer("channel_id")
 
     @cached_property
@@ -155,12 +155,12 @@ class Instruction:
         return tuple(called)
 
     def calls(self, role: str) -> str:
-        """Give the computation that it calls in a role, "" where there is none."""
+        """Return the computation that it calls in a role, "" if there is none."""
         return next((name for known, name in self.called if known == role), "")
 
     @property
     def trip_count(self) -> int | None:
-        """How often a while loop runs, where the compiler knows."""
+        """How often a while loop runs, if the compiler knows."""
         match = _TRIPS.search(self.attributes)
         return int(match.group(1)) if match else None
 
@@ -185,7 +185,7 @@ def _remembered[T](read: Callable[[str], T]) -> Callable[[str], T]:
 
 @_remembered
 def key_of(metadata: str) -> Key:
-    """Read a key out of metadata; layers that are written out repeat it."""
+    """Read a key from metadata; unrolled layers repeat it."""
     name = _NAME.search(metadata)
     if name is None or not name[1]:
         return NO_KEY
@@ -194,7 +194,7 @@ def key_of(metadata: str) -> Key:
 
 
 def split(text: str) -> list[str]:
-    """Split at the commas that stand in no bracket."""
+    """Split at the commas outside brackets."""
     parts, depth, start = [], 0, 0
     for index, char in enumerate(text):
         depth += (char in "([{") - (char in ")]}")
@@ -206,7 +206,7 @@ def split(text: str) -> list[str]:
 
 @_remembered
 def parse_shape(text: str) -> tuple[Array, ...]:
-    """Read the leaves of a shape; most instructions of a program share theirs with others.
+    """Read the leaves of a shape; most instructions share theirs with others.
 
     >>> parse_shape("(s32[], /*index=1*/f32[64,1024]{1,0:T(8,128)})")
     (('s32', ()), ('f32', (64, 1024)))
@@ -223,7 +223,7 @@ def _dimensions(text: str) -> tuple[tuple[int, ...], ...]:
 
 
 def attribute(text: str, name: str) -> str | None:
-    """Give the text of an attribute out of `, a=..., b={...}`, its brackets whole."""
+    """Return the text of an attribute in `, a=..., b={...}`, with balanced brackets."""
     if f"{name}=" not in text:
         return None
     match = re.search(rf"(?:^|[\s,]){name}=", text)

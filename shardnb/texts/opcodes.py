@@ -1,26 +1,26 @@
-"""Sets of HLO opcodes, each with what its members have in common and what relies on that."""
+"""Sets of HLO opcodes, each with what its members have in common and what relies on it."""
 
 from __future__ import annotations
 
 NO_OPERANDS = frozenset(("constant", "iota", "parameter"))
-"""What stands in their parentheses is a literal, nothing, or a number: no value."""
+"""Their parentheses hold a literal, nothing, or a number, but no value."""
 
 CONSTANTS = frozenset(("constant", "iota"))
-"""The same on every device and in every step of a loop, so no sharding of theirs costs anything."""
+"""The same on every device and in every iteration of a loop, so sharding them costs nothing."""
 
 BARRIERS = frozenset(("opt-barrier", "optimization-barrier"))
 """They keep the compiler from moving operations across; the values are the same on both sides."""
 
 TUPLES = frozenset(("tuple", "get-tuple-element", *BARRIERS))
-"""They group values and take them apart; a graph looks through them, so that no walk meets one."""
+"""They build tuples and take them apart; a graph looks through them."""
 
 CALLERS = frozenset(("call", "conditional", "fusion", "while"))
-"""They run a computation as a part of the program; a reducer or a comparator is only applied."""
+"""They run a computation as a part of the program, unlike a reducer or a comparator."""
 
 COPIES = frozenset(("copy", "copy-done", "copy-start"))
-"""The same array elsewhere in memory, also when TPU brings it nearer in the background.
+"""The same array elsewhere in memory, also when TPU prefetches it.
 
-Before partitioning a `copy` is a sharding constraint, so there no walk looks through it by these.
+Before partitioning a `copy` is a sharding constraint, so these are not used there.
 """
 
 VIEWS = frozenset(("bitcast", "convert", "copy", "reshape", "transpose"))
@@ -37,10 +37,10 @@ SAME_DIMENSIONS = frozenset(("convert", "copy", "slice"))
 """Dimension n of the result is dimension n of the operand, so axes mean the same on both."""
 
 SHAPE_STEPS = frozenset(("broadcast", "copy", "reshape", "transpose"))
-"""They arrange or repeat elements and round none, so a sum may be taken before or after them."""
+"""They arrange or repeat elements without rounding, so a sum may come before or after them."""
 
 ONE_OPERAND_STEPS = SHAPE_STEPS | {"convert"}
-"""What JAX's own shape and type operations become; they take one array and compute nothing."""
+"""JAX's shape and type operations in HLO; they take one array and compute nothing."""
 
 STEPS = ONE_OPERAND_STEPS | {
     "concatenate",
@@ -92,13 +92,13 @@ ELEMENTWISE = frozenset(f"{_ARITHMETIC} {_ROUNDING} {_LOGIC}".split())
 """Each element of the result is computed of those at the same place in the operands."""
 
 COMMUTATIVE = frozenset(("add", "and", "maximum", "minimum", "multiply", "or", "xor"))
-"""Equal whatever the order of the operands, which the compiler may exchange."""
+"""Commutative: the compiler may swap the operands."""
 
 SUMS = frozenset(("convolution", "dot", "gather", "reduce", "scatter"))
 """They may sum over a dimension, so that each device can have a partial sum of the result."""
 
 PRODUCTS = frozenset(("convolution", "dot"))
-"""What the partitioner may run in steps, a block at a time, while the next block is sent."""
+"""Operations that the partitioner may run in steps, a block at a time, while the next is sent."""
 
 WINDOWS = frozenset(("convolution", "reduce-window", "select-and-scatter"))
 """Each result takes neighbouring elements, so devices exchange the edges of their blocks."""
@@ -116,7 +116,7 @@ NOT_PARTITIONED = frozenset(
         "triangular-solve",
     )
 )
-"""Where Shardy has no rule for one of these, each device computes it on the full arrays."""
+"""If Shardy has no rule for one of these, each device computes it on the full arrays."""
 
 EFFECTS = frozenset(
     ("custom-call", "infeed", "recv", "rng", "rng-bit-generator", "rng-get-and-update-state")
@@ -130,7 +130,7 @@ CAN_HOLD_COLLECTIVES = CALLERS | {
     "custom-call-start",
     "fusion-start",
 }
-"""What they call can send something; no reducer or comparator does."""
+"""The computations that they call may send something, unlike a reducer or a comparator."""
 
 NO_WORK = TUPLES | {
     "add-dependency",
@@ -141,7 +141,7 @@ NO_WORK = TUPLES | {
     "partition-id",
     "replica-id",
 }
-"""No device spends time on these, so nothing hides behind them."""
+"""No device spends time on these, so they overlap nothing."""
 
 WORK_OF_ANY_SIZE = CALLERS | {"convolution", "custom-call", "dot", "reduce"}
-"""Worth the name even where the result is one number; other scalars only count or place."""
+"""Worth naming even if the result is a scalar; other scalars are counters or indices."""

@@ -1,4 +1,4 @@
-"""Replica groups: their spellings in HLO, and the mesh axes whose devices they join."""
+"""Replica groups: their notations in HLO, and the mesh axes that they correspond to."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Ids = Literal["device", "partition", "replica", "replica with all its partitions
 
 
 def parse_groups(text: str, devices: int) -> Groups:
-    """Read `replica_groups` or `source_target_pairs` in any of their spellings.
+    """Read `replica_groups` or `source_target_pairs` in any notation.
 
     `{}` means one group of all devices. Raises `InvalidInput` for another text, and for groups of
     more devices than there are, before they are written out; of one device they may be not known.
@@ -98,7 +98,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _from_mesh(text: str, devices: int) -> Positions:
-    """Read axes of a mesh of the compiler's own, such as `mesh['a'=8] {'a':(4)2}`."""
+    """Read axes of a mesh in the compiler's notation, such as `mesh['a'=8] {'a':(4)2}`."""
     declared, used = _AXES.match(text), text[text.rindex("{") :] if "{" in text else ""
     sizes = {name: int(size) for name, size in _SIZE.findall(declared[1])} if declared else {}
     if not sizes:
@@ -117,7 +117,7 @@ def _from_mesh(text: str, devices: int) -> Positions:
 
 
 def _cut(sizes: dict[str, int], used: list[tuple[str, str, str]]) -> tuple[list[int], list[int]]:
-    """Cut each axis where a part of it is used; give the sizes, and the places of the parts."""
+    """Split each axis where a part of it is used; returns the sizes, and the parts' positions."""
     points: dict[str, set[int]] = {name: {1, size} for name, size in sizes.items()}
     for axis in used:
         check_axis(axis, sizes)
@@ -168,7 +168,7 @@ def check_axis(axis: tuple[str, str, str], sizes: Mapping[str, int]) -> None:
 
 @dataclass
 class AxisFinder:
-    """Says which axes of a mesh replica groups join; remembers what it was asked.
+    """Finds the mesh axes of replica groups; caches its answers.
 
     `partitions` are the devices that the groups of a program count: those of one slice, where TPU
     compiles a program for each of several. Of `replicas` each runs on as many devices, the first
@@ -182,7 +182,7 @@ class AxisFinder:
     _known: dict[tuple[Groups, bool], tuple[str, ...] | None] = field(default_factory=dict)
 
     def groups(self, text: str, *, permute: bool = False, ids: Ids = "device") -> Groups:
-        """Read replica groups, or the pairs of a permute; no pairs are no groups.
+        """Read replica groups, or the pairs of a permute; without pairs there are no groups.
 
         `ids` says what they number, which matters where a program has replicas and partitions.
         Raises `ValueError` where they number more than there are.
@@ -227,7 +227,7 @@ class AxisFinder:
         return [rows[number] for number in sorted(rows)] if alike else []
 
     def axes(self, groups: Groups, *, permute: bool = False) -> tuple[str, ...] | None:
-        """Give the axes, a part as `data:(4)2`, or None where the groups match none.
+        """Return the axes, a part as `data:(4)2`, or None if the groups match none.
 
         For the pairs of a permute these are the axes along which a pair's devices differ.
         """
@@ -237,7 +237,7 @@ class AxisFinder:
         return self._known[key]
 
     def alone(self, text: str) -> tuple[str, ...]:
-        """Give the axes of one device that a text names, if it names this mesh.
+        """Return the axes of one device that a text names, if it names this mesh.
 
         >>> from shardnb.report.model import Axis
         >>> mesh = Mesh((Axis("data", 4), Axis("one", 1)), (0, 1, 2, 3))

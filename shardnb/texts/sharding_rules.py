@@ -1,4 +1,4 @@
-"""Shardy's rule of an HLO instruction: which dimensions of its arrays go together."""
+"""Shardy's rule of an HLO instruction: which dimensions of its arrays correspond."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _DIGITS = re.compile(r"-?\d+")
 _SLICED = re.compile(r"\[(\d+):(\d+)(?::(\d+))?\]")
 
 AMBIGUOUS = Rule((), ())
-"""Stands for the rule of what cannot be told apart."""
+"""The rule of operations that cannot be told apart."""
 
 
 class Rules:
-    """The rules of a module's operations, found by what the operation is, never by its name."""
+    """The rules of a module's operations, found by opcode and shapes, never by name."""
 
     def __init__(self, found: RulesBySignature) -> None:
-        """Take the rules of a module after propagation; without any some are known all the same."""
+        """Take the rules of a module after propagation; some rules are known without one."""
         self._found = found
 
     def of(self, instruction: Instruction, operands: tuple[Shape, ...]) -> Rule | None:
-        """Give the rule of an HLO instruction with operands of these shapes.
+        """Return the rule of an HLO instruction with operands of these shapes.
 
-        None where Shardy has none, `AMBIGUOUS` where several operations could be meant.
+        None if Shardy has none, `AMBIGUOUS` if several operations could be meant.
         """
         results = instruction.shapes
         found = self._found.get((instruction.opcode, results, operands), {})
@@ -43,7 +43,7 @@ class Rules:
 
 
 def _numbers(instruction: Instruction) -> Numbers:
-    """Give what tells operations of one kind and shape apart, as `shardy.Op.numbers` does."""
+    """Return the numbers that tell operations of one kind and shape apart (`shardy.Op.numbers`)."""
     if instruction.opcode == "dot":
         of = ("lhs_contracting", "rhs_contracting", "lhs_batch", "rhs_batch")
         return tuple(_listed(instruction, f"{name}_dims") for name in of)
@@ -68,7 +68,7 @@ def _listed(instruction: Instruction, name: str) -> tuple[int, ...]:
 def _plain(
     instruction: Instruction, operands: tuple[Shape, ...], results: tuple[Shape, ...]
 ) -> Rule | None:
-    """Give the rule of what has but one: element by element, transpose, broadcast, reshape."""
+    """Return the rule of an operation with only one: elementwise, transpose, broadcast, reshape."""
     opcode = instruction.opcode
     if len(results) != 1:
         return None
@@ -96,7 +96,7 @@ def _pad(instruction: Instruction, names: Dims, source: Shape) -> Rule:
 
 
 def _reshape(source: Shape, result: Shape) -> Rule | None:
-    """Cut into factors what a reshape joins or splits; None where sizes do not cut each other."""
+    """Factor the dimensions that a reshape merges or splits; None if the sizes do not divide."""
     ends = sorted({*accumulate(source, mul), *accumulate(result, mul)})
     sizes: list[int] = []
     before = 1
@@ -110,7 +110,7 @@ def _reshape(source: Shape, result: Shape) -> Rule | None:
 
 
 def _assigned(shape: Shape, named: tuple[tuple[str, int], ...]) -> Dims:
-    """Give each dimension the factors that it is made of."""
+    """Return the factors of each dimension."""
     left = iter(named)
     dims: list[tuple[str, ...]] = []
     for size in shape:

@@ -1,4 +1,4 @@
-"""How HLO says where a value lies, in both of its notations, read into mesh axes."""
+"""Reads HLO's shardings, in both notations, into mesh axes."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _UNREDUCED = re.compile(r"unreduced=\{([^}]*)\}")
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the blocks of an array lie: blocks along each dimension, and the axes that cut it.
+    """The layout of an array: blocks along each dimension, and the axes that shard it.
 
-    `spec` is None where no mesh axes say it. `manual` values are already one device's own. `alone`
+    `spec` is None if no mesh axes describe it. `manual` values are already per device. `alone`
     says that one device only holds the array, as with what a host callback returns on TPU.
     """
 
@@ -42,7 +42,7 @@ class Layout:
     alone: bool = False
 
     def shard_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Give the block's shape, padded where the sizes do not divide."""
+        """Return the block's shape, padded if the sizes are not divisible."""
         return tuple(-(-size // tiles) for size, tiles in zip(shape, self.tiles, strict=True))
 
     def divides(self, shape: tuple[int, ...]) -> bool:
@@ -51,24 +51,24 @@ class Layout:
 
 
 def whole(rank: int) -> Layout:
-    """Give the layout of an array that each device holds whole."""
+    """Return the layout of a replicated array."""
     return Layout((1,) * rank, ((),) * rank)
 
 
 @dataclass
 class LayoutReader:
-    """Reads the shardings of HLO for one mesh; remembers what it was asked."""
+    """Reads the shardings of HLO for one mesh; caches its answers."""
 
     mesh: Mesh
     _known: dict[tuple[str, int], Layout] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Cut the mesh axes into prime parts, of which every split is made."""
+        """Factor the mesh axes into primes, from which every sharding is made."""
         self._pieces = pieces_of(self.mesh.shape, self.mesh.shape)
         self._grid = [size for _, _, size in self._pieces] or [1]
 
     def leaves(self, text: str | None, ranks: tuple[int, ...]) -> tuple[Layout, ...]:
-        """Give the layout of each leaf of a value; none is said where it is whole."""
+        """Return the layout of each leaf of a value; without a sharding it is replicated."""
         if text is None:
             return tuple(whole(rank) for rank in ranks)
         is_list = text.startswith(("{{", "{ {")) or text == "{}"
@@ -78,7 +78,7 @@ class LayoutReader:
         return tuple(self.read(part, rank) for part, rank in zip(parts, ranks, strict=True))
 
     def read(self, text: str, rank: int) -> Layout:
-        """Give the layout that a sharding says of an array."""
+        """Return the layout of an array with a sharding."""
         key = text, rank
         if key not in self._known:
             self._known[key] = self._read(text, rank)
@@ -156,7 +156,7 @@ class LayoutReader:
         return tuple(axes for axes in found if axes is not None) if None not in found else None
 
     def _axes(self, index: Positions, tiles: int) -> tuple[str, ...] | None:
-        """Find the axes, major first, that give each device its block along a dimension."""
+        """Find the axes, major first, that assign each device its block along a dimension."""
         if tiles == 1:
             return ()
         if index.size != self.mesh.size:
@@ -196,7 +196,7 @@ def _size(axis: tuple[str, str, str], sizes: dict[str, int]) -> int:
 
 
 def _index(dim: list[tuple[str, str, str]], sizes: dict[str, int], order: Positions) -> Positions:
-    """Give the block of each device along a dimension that `dim` splits."""
+    """Return the block of each device along a dimension that `dim` shards."""
     coordinates = dict(
         zip(sizes, np.unravel_index(np.arange(order.size), list(sizes.values())), strict=True)
     )

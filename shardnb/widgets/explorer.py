@@ -241,7 +241,8 @@ class Explorer(Live):
             try:
                 with silent():
                     compiled = self._done.get(plan) or self._compile(plan, trace)
-            # So may XLA. Nobody else would see what a thread raises, a bug of ours included.
+            # XLA may raise anything too. Errors in a thread, bugs included, would be lost
+            # otherwise.
             except Exception as error:  # noqa: BLE001
                 if stopped == self._stopped:
                     self._fail(number, plan, error)

@@ -1,4 +1,4 @@
-"""Programs that index, slice and turn a split dimension, and that state where a result lies."""
+"""Programs that index, slice and turn a split dimension, and that state the sharding of a result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ M42, M8 = "data=4,model=2", "data=8"
 D, T = P("data"), P(None, "data")
 
 
-# The row lies on the first devices along data: the others get it by a sum with zeros.
+# The row is on the first devices along data: the others get it by a sum with zeros.
 @case(
     M42,
     ((64, 16), D),
@@ -130,7 +130,7 @@ def explicit_add(t, k, v):
     return t.at[k].add(v, out_sharding=P())
 
 
-# The table moves to model for rows that were asked to lie on data; cumsum needs a whole dim.
+# The table moves to model for rows that were to be sharded over data; cumsum needs a whole dim.
 @case(
     M42,
     ((64, 16), D),
@@ -247,7 +247,7 @@ def explicit_convolution(a, k):
     )
 
 
-# The sort's result lies as declared before the rows are cut from it.
+# The sort's result has its declared sharding before the rows are sliced from it.
 @case(
     M8,
     ((64, 8), D),

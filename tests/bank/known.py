@@ -23,7 +23,7 @@ def c2_no_collective(a, b):
     return jnp.tanh(a @ b)
 
 
-# The contracting dim is split over model on both sides: partial sums.
+# The contracting dim is sharded over model on both sides: partial sums.
 @case(
     M42,
     ((256, 512), P("data", "model")),
@@ -34,7 +34,7 @@ def c3_contracting(a, b):
     return jnp.tanh(a @ b)
 
 
-# a has data on the contracting dim, b is whole.
+# a has data on the contracting dim, b is replicated.
 @case(
     M42,
     ((256, 512), P("model", "data")),

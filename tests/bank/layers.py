@@ -565,7 +565,7 @@ def explicit_gradient(x, w):
 
 
 @case(M8, ((64, 32), D), axes="explicit", expect="")
-def explicit_sort(x):  # the sorted dim is whole, as the type demands
+def explicit_sort(x):  # the sorted dim is not sharded, as the type demands
     return jnp.sort(x, axis=1)
 
 

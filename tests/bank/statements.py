@@ -97,7 +97,8 @@ def conv_to_nine_rows(x, kernel):
     return convolved(x, kernel, 2).reshape(2, -1)
 
 
-# What goes into a shard_map and comes out of it lies as its specs say, and so one may follow another.
+# What goes into a shard_map and comes out of it has the sharding in its specs, and so one may
+# follow another.
 
 
 @case(
@@ -189,8 +190,8 @@ def product_with_its_axes_exchanged(a, b):
     return a @ b.T
 
 
-# What meets the result lies along another axis on the same dimension: it is not said to have the
-# axis that x loses, and the gather that follows the permute is a part of the same move.
+# What meets the result is sharded along another axis on the same dimension: it is not said to have
+# the axis that x loses, and the gather that follows the permute is a part of the same move.
 
 
 @case(
@@ -208,7 +209,7 @@ def result_meets_another_axis(x, w, c):
 
 
 # One move in two steps, an all-to-all over a part of data and a permute over all: for x + w, which
-# is over model. The results of both branches are stated to lie otherwise.
+# is over model. The results of both branches are given another sharding.
 
 
 @case(

@@ -87,7 +87,7 @@ def _replaced(leaf: Any, value: Any) -> Any:
 
 
 def data_parallel(path: str, shape: tuple[int, ...]) -> P:
-    """Every parameter whole on every device."""
+    """Every parameter replicated."""
     return P()
 
 

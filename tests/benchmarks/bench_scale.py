@@ -3,7 +3,7 @@
     python tests/benchmarks/bench_scale.py [giant] [growth] [--plot FILE.png] [--repeat 2]
 
 `giant` is a dense transformer of 10^12 parameters on 2048 devices, forward and backward, scanned
-and rematerialised, its weights and activations split over two axes as in the GSPMD paper; its
+and rematerialised, its weights and activations sharded over two axes as in the GSPMD paper; its
 arrays are shapes only. It is explained for emulated devices, and, where libtpu is there, compiled
 plainly and explained for v4:8x8x16. `growth` explains training steps of 1 to 96 layers on 8
 devices, and one of 4 layers on 8 to 2048. Each measurement runs in a process of its own.

@@ -155,7 +155,7 @@ def test_without_dumps_nothing_is_added():
 
 
 def test_members_that_cpu_widens_are_found_again():
-    # XLA for CPU sends narrow floats as f32: a combined exchange has other element types than
+    # XLA for CPU sends narrow floats as f32: a combined collective has other element types than
     # what partitioning made.
     def loss(params, x):
         return jnp.square(x @ params["a"] + x @ params["b"]).mean()
@@ -201,7 +201,7 @@ def test_what_moves_to_another_dimension_was_not_asked_to_go_there():
 
 
 def test_of_a_collective_that_is_no_more_found_nothing_is_claimed():
-    # Another channel and name than any that the partitioner made: nobody knows where it came from.
+    # Another channel and name than any that the partitioner made: its origin is unknown.
     attributes = "channel_id=1, replica_groups={{0,1}}, to_apply=add"
     text = (
         "HloModule m\n\nENTRY main {\n  x = f32[4]{0} parameter(0)\n"

@@ -73,7 +73,7 @@ def test_out_specs_are_quoted_as_they_were_written():
 
 
 def test_a_constraint_upstream_of_what_it_moves_is_not_quoted_as_that_ones_spec():
-    # x is gathered in full, as the rows of x @ w are; P() was written by nobody.
+    # x is gathered in full, as the rows of x @ w are; P() is in no line of the program.
     def fn(x, w):
         return lax.with_sharding_constraint(x @ w, P(None, "model"))
 

@@ -190,9 +190,10 @@ def test_looked_up_rows_that_are_permuted_to_a_constraint_are_there_for_it():
     moved = [c for c in report.collectives if c.consumer == "sharding_constraint"]
     assert "collective-permute" in {c.kind for c in moved}
     assert {(c.reason, c.asked_by) for c in moved} == {("output-spec", "requested")}
-    # The rows are computed where table and indices lie, which want one axis: where is not said.
+    # The rows are computed where table and indices are, which want one axis: where is not said.
     assert {c.producer_spec for c in moved} == {None}
-    # The indices lie over x alone, and are brought into the order of x and y before a gather.
+    # The indices are sharded over x alone, and are brought into the order of x and y before a
+    # gather.
     first = report.collectives[0]
     assert (first.kind, first.axes) == ("collective-permute", ("x", "y"))
     assert (

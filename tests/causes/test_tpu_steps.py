@@ -192,7 +192,7 @@ def test_dimensions_are_those_of_the_array_that_is_named():
         d = x[:, None] - x
         return (d / ((d**2).sum(-1) + 1)[..., None]).sum(1)
 
-    # The second x is broadcast by the subtraction, and split along its own dimension 0.
+    # The second x is broadcast by the subtraction, and sharded along its own dimension 0.
     (moved,) = answers(forces, ((1024, 3), ROWS))
     assert (moved.kind, moved.producer, moved.consumer) == ("all-to-all", "x", "sub")
     assert "x is sharded over data on dimension 0" in moved.why

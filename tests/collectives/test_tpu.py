@@ -261,7 +261,7 @@ def test_a_scan_has_its_trips_and_sends_what_the_partitioner_did_not_make():
         in_specs=(P("data", None), P(None, "model", None)),
     )
     (found,) = report.collectives
-    # The sum of 64 x 512 is needed split over model: TPU scatters it, CPU would not.
+    # The sum of 64 x 512 is needed sharded over model: TPU scatters it, CPU would not.
     assert (found.kind, found.made_as, found.trips) == ("reduce-scatter", "all-reduce", 5)
     assert (found.shape, found.reason) == ((64, 256), "partial-sum")
 
@@ -318,7 +318,7 @@ def too_large():
 @needs_libtpu
 def test_a_program_that_does_not_fit_is_a_finding(too_large):
     finding = next(f for f in too_large.findings if f.kind == "out-of-memory")
-    # x 2 GiB, w 4 GiB, h 8 GiB and the result 2 GiB a device; a chip of v5e has 16 GB.
+    # x 2 GiB, w 4 GiB, h 8 GiB and the result 2 GiB per device; a chip of v5e has 16 GB.
     assert "a device needs 16.00 GiB of memory and has 15.75 GiB" in finding.message
     assert "8.00 GiB f32[32768, 65536] of dot_general" in finding.message
     assert finding.location is not None
@@ -372,9 +372,9 @@ def large(*sizes):
 @pytest.mark.parametrize(
     ("args", "specs", "out", "reason", "producer"),
     [
-        # The rows of x and the contracting dimension of w are split over one axis.
+        # The rows of x and the contracting dimension of w are sharded over one axis.
         ((large(32768, 8192), large(8192, 32768)), (P("data"), P("data")), None, "conflict", "b"),
-        # Both contracting dimensions are split, and the result is cut as the sum is made.
+        # Both contracting dimensions are sharded, and the result is scattered as the sum is made.
         (
             (large(32768, 8192), large(8192, 32768)),
             (P(None, "data"), P("data")),

@@ -105,7 +105,7 @@ def test_unused_arguments_are_kept_where_it_keeps_them():
 
 
 def test_compiler_options_are_the_functions_own():
-    """The CPU compiler fuses a multiply with an add unless it is told to fuse nothing."""
+    """The CPU compiler fuses a multiply with an add unless fusion is off."""
     options = {"xla_disable_hlo_passes": "fusion,cpu-instruction-fusion,fusion-wrapper"}
     text = {
         name: explained(jax.jit(lambda x: jnp.tanh(x * 2) + 1, **given), X).texts["optimized"]
@@ -480,7 +480,7 @@ def test_arrays_that_a_cell_closes_over_lie_as_they_do():
 
 
 def test_a_jitted_function_that_a_cell_calls_keeps_its_constants():
-    """The call makes constants of what the function closes over; what it is given lies as it does."""
+    """The call makes constants of what the function closes over; its arguments keep their shardings."""
     w, v = (jax.device_put(np.ones((512, 1024), np.float32), ROWS) for _ in range(2))
     layer = jax.jit(lambda x: x @ w)
     scaled = jax.jit(lambda x, v: x @ v.T)

@@ -271,7 +271,7 @@ def test_e11_arguments_on_different_devices(placed):
         jax.jit(jnp.add)(x, z)
     report = explain_error(caught.value)
     assert "on different devices" in report.sentence
-    # z is whole on one device, and 8 devices of x hold 2x8: 7 receive theirs.
+    # z is on one device, and 8 devices of x hold 2x8: 7 receive theirs.
     assert f"sends {7 * 16 * 4} bytes" in report.cause
 
 

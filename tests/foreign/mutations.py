@@ -1,4 +1,4 @@
-"""Texts and JSON as they come from elsewhere: cut, repeated, exchanged, and with numbers too large.
+"""Texts and JSON as they come from elsewhere: cut, repeated, swapped, and with numbers too large.
 
 Each mutation is made with a `random.Random`, which hypothesis gives.
 """

@@ -1,4 +1,4 @@
-"""The JSON of reports that was cut, edited or made to do harm: a report that every view shows, or
+"""The JSON of reports that was truncated, edited or made to do harm: a report that every view shows, or
 one clear error."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""HLO, StableHLO and dumps that were cut, edited or made to do harm: a report, or one clear error."""
+"""HLO, StableHLO and dumps that were truncated, edited or made to do harm: a report, or one clear error."""
 
 from __future__ import annotations
 

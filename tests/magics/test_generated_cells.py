@@ -91,7 +91,7 @@ def test_a_generated_cell_leaves_what_a_plain_run_leaves(shard, part):
         with random_states_kept():
             try:
                 expected = run_plain(setup, cell)
-            except Exception:  # noqa: BLE001, S112  the generated cell is no valid program
+            except Exception:  # noqa: BLE001, S112  the generated cell is not a valid program
                 continue
             given = shard(setup, cell, kinds)
         if isinstance(given[0], tuple):

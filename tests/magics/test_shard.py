@@ -1,4 +1,4 @@
-"""`%%shard` in a shell: what it compiles, what it runs, and what the names hold behind it."""
+"""`%%shard` in a shell: what it compiles, what it runs, and what the names hold after it."""
 
 from __future__ import annotations
 

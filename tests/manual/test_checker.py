@@ -105,8 +105,8 @@ def test_the_collective_fits_the_reduction(reduce, collective):
     assert missing.collective == collective
 
 
-# The index of the largest element of a block, or a block sorted by itself, is no part of the answer
-# for the whole array that a sum, mean or maximum over the devices could make one of.
+# The index of the largest element of a block, or a block sorted by itself, is not part of the
+# answer for the whole array that a sum, mean or maximum over the devices could make one of.
 @pytest.mark.parametrize(
     ("body", "primitive", "dim"),
     [

@@ -1,4 +1,4 @@
-"""TPU topologies: their names, where mesh axes lie on the torus, and what does not fit."""
+"""TPU topologies: their names, where mesh axes are on the torus, and what does not fit."""
 
 from __future__ import annotations
 

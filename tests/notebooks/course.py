@@ -81,7 +81,7 @@ def _joined(outputs):
 
 
 def _noise(output):
-    """Whether an output is what libraries write to stderr, or where a search told how far it was.
+    """Whether an output is what libraries write to stderr, or a search's progress.
 
     A magic's own errors stand on stderr too.
     """

@@ -15,7 +15,7 @@ SIX = {
 
 
 def stripped(spec):
-    """A spec as `P` writes it: without dimensions that are whole at the end."""
+    """A spec as `P` writes it: without trailing dimensions that are not sharded."""
     entries = [axes[0] if axes else None for axes in spec]
     while entries and entries[-1] is None:
         entries.pop()

@@ -94,7 +94,7 @@ def test_in_two_steps_blocks_are_exchanged(notebook):
     # Gathers: 8 x 16 x 16 numbers over the four of x, then all 16 x 16 x 16 over the two of y.
     half = 8 * 16 * 16 * F32
     before = half * 3 // 4 + 2 * half // 2
-    # Exchanges of one device's block: three quarters of it leave over x, a half over y.
+    # Sends of one device's block: three quarters of it leave over x, a half over y.
     block = 16**3 // 8 * F32
     after = block * 3 // 4 + block // 2
     assert sent == f"{before} bytes before, {after} after"

@@ -125,7 +125,7 @@ def test_experts_with_both_ends_stated_are_two_all_to_alls(notebook):
     report = notebook.report("moe")
     assert kinds(report) == {("all-to-all", ("expert",), 1): 2}
     assert {c.asked_by for c in report.collectives} == {"requested"}
-    # An eighth of 8 experts x 16 groups x 16 slots of D numbers lies on each device.
+    # An eighth of 8 experts x 16 groups x 16 slots of D numbers is on each device.
     assert report.wire_bytes == 2 * (8 * 16 * 16 * D * F32 // 8) * 7 // 8
 
 

@@ -1,4 +1,4 @@
-"""A report as JSON: exact both ways, small, and refused where it is none."""
+"""A report as JSON: exact both ways, small, and refused if it is not one."""
 
 from __future__ import annotations
 

@@ -136,7 +136,8 @@ def test_nothing_to_find_is_an_answer():
     def total(x):
         return x.sum()
 
-    # A sum over a split array is an all-reduce of 4 bytes, or the array is whole: 8 times the work.
+    # A sum over a split array is an all-reduce of 4 bytes, or the array is replicated: 8 times the
+    # work.
     (collective,) = searched(total, M8, x=(f32(8192), P("data"))).collectives
     assert collective.fixes == ()
 
@@ -229,8 +230,8 @@ def test_what_a_collective_needs_is_tried_on_values_of_the_shape_of_what_it_move
         h = x @ w
         return jnp.tanh(h) + c
 
-    # x goes from data to model, as c lies: a permute of 16 x 64 blocks, which says nothing of the
-    # whole 64 x 64 by its own shape and the sharding that is needed.
+    # x goes from data to model, as c is sharded: a permute of 16 x 64 blocks, which says nothing of
+    # the whole 64 x 64 by its own shape and the sharding that is needed.
     arrays = {"x": P("data"), "w": P(), "c": P("model")}
     program, report = made(fn, M42, **{name: (f32(64, 64), spec) for name, spec in arrays.items()})
     permute = next(c for c in report.collectives if c.kind == "collective-permute")

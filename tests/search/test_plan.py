@@ -26,7 +26,7 @@ from tests.search.models import (
 
 
 def is_megatron(one, axis, x):
-    """Whether heads and hidden units are split over an axis, on the way out, then on the way in."""
+    """Whether heads and hidden units are sharded over an axis, on the way out, then on the way in."""
     columns = dict.fromkeys("qkv", ((), (axis,), ())) | {"up": ((), (axis,))}
     rows = {"o": ((axis,), (), ()), "down": ((axis,), ())}
     wanted = {f"params[*]['{name}']": spec for name, spec in (columns | rows).items()}

@@ -47,7 +47,7 @@ def test_only_the_users_own_lines_may_be_edited():
     assert places(sources, sources.locate((LAYER, TRAIN))) == [("train.py", 12)]
 
 
-# The function behind what can be called
+# The function inside a callable
 
 
 def layer(x):

@@ -1,4 +1,4 @@
-"""Mesh axes cut into prime parts, and joined again."""
+"""Mesh axes factored into prime parts, and merged again."""
 
 from __future__ import annotations
 

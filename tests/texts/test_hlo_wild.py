@@ -332,7 +332,7 @@ def test_who_made_a_collective_as_far_as_the_text_tells(attributes, made):
     assert only(text).generated is made
 
 
-# What is no dump
+# Texts that are not dumps
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def written(args: Mapping[str, Tree], specs: Mapping[str, Tree], mesh: Mesh) -> 
 
 
 def _mapped(name: str, specs: Tree) -> str:
-    """Write specs by the paths of the arrays, layers together where they lie alike."""
+    """Write specs by the paths of the arrays, layers together if their specs are equal."""
     paths = jax.tree_util.tree_flatten_with_path(
         specs, is_leaf=lambda leaf: isinstance(leaf, PartitionSpec)
     )[0]

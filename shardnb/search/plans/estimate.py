@@ -67,7 +67,7 @@ class Estimator:
         """
         inputs = self._propagated(specs, PIPELINE, free).inputs
         placed = {number: inputs[at].spec for number, at in self._inputs.items()}
-        # An axis that is split further is named once.
+        # An axis that shards further is named once.
         return {
             number: tuple(tuple(axis.partition(":(")[0] for axis in axes) for axes in spec)
             for number, spec in placed.items()
@@ -131,7 +131,7 @@ class _Counter:
             if op.opcode != "dot":
                 continue
             left, result = op.operands[0], op.results[0]
-            # The two operands are split alike where both shardings are known.
+            # The two operands have the same sharding if both shardings are known.
             cut = max(
                 math.prod(self._parts((value.placed.spec[dim],)) for dim in dims)
                 if value.placed.spec
@@ -148,7 +148,7 @@ def _trips(op: shardy.Op) -> int:
 
 
 def _groups(sizes: Mapping[str, int], axes: Sequence[str]) -> Groups:
-    """Give the positions that exchange over some axes of a mesh."""
+    """Return the positions that communicate over some axes of a mesh."""
     places = np.arange(math.prod(sizes.values())).reshape(list(sizes.values()))
     order = [at for at, axis in enumerate(sizes) if axis not in axes]
     order += [at for at, axis in enumerate(sizes) if axis in axes]

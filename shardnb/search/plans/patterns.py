@@ -28,7 +28,7 @@ STAR = "*"
 
 @dataclass(frozen=True)
 class Pattern:
-    """Arrays that lie alike: the pattern of their paths, and their numbers among all arrays.
+    """Arrays with the same spec: the pattern of their paths, and their numbers among all arrays.
 
     `fixed` is a spec that the user gave; `tail` the path without the argument's name, which
     parameters and their optimizer's moments share. A `free` pattern is searched.

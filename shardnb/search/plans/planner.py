@@ -111,7 +111,7 @@ def read_size(text: int | str) -> int:
         return text
     match = _SIZE.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no size; a size is written as 16GiB, 900MB or in bytes")
+        raise ValueError(f"{text!r} is not a size; a size is written as 16GiB, 900MB or in bytes")
     number, unit, binary = match.groups()
     units = _BINARY if binary else _UNITS
     return int(float(number) * units[unit.lower()]) if unit else int(float(number))

@@ -25,7 +25,7 @@ from shardnb.search.trial import Outcome, aborts_noted, compile_trial, outcome_o
 from shardnb.views.words import over
 
 # Going on from the newest finds what takes several steps of one kind, going on from the others what
-# lies elsewhere on the front (test_the_megatron_layout_is_found_beside_data_parallelism).
+# is elsewhere on the front (test_the_megatron_layout_is_found_beside_data_parallelism).
 _NEWEST = 0.5
 
 

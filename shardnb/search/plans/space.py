@@ -30,7 +30,7 @@ class Space:
 
     @property
     def start(self) -> State:
-        """Every free array whole on each device."""
+        """Every free array replicated."""
         return tuple(p.fixed or ((),) * len(p.shape) for p in self.patterns)
 
     def allowed(self, pattern: Pattern, spec: Spec) -> bool:
@@ -123,7 +123,7 @@ class Space:
         )
 
     def starts(self) -> Iterator[State]:
-        """Give states to begin at: nothing split, and everything split along each axis alone."""
+        """Give states to begin at: nothing sharded, and everything sharded over each axis alone."""
         yield self.canonical(self.start)
         for axis in self._split:
             specs = list(self.start)
