@@ -95,7 +95,7 @@ def test_steps_of_a_factorization_are_for_the_factorization():
     assert {c.reason for c in inside} == {"whole-axis", "halo", "partial-sum"}
     assert "unknown" not in {c.reason for c in found}
     blocks = next(c for c in inside if c.reason == "whole-axis")
-    assert blocks.why.endswith("cholesky is computed in steps on blocks, which other devices hold.")
+    assert blocks.why.endswith("cholesky is computed in steps, on blocks that other devices hold.")
 
 
 @needs_libtpu
@@ -116,7 +116,7 @@ def test_layers_of_an_unrolled_scan_are_told_apart_by_where_they_are_cut():
         ("conflict", "squeeze of ws", "dot_general")
     }
     # The first layer takes x itself; the others, what the one before made.
-    assert sum(" of x." in c.why for c in gathers) == 1
+    assert sum(" of x, so" in c.why for c in gathers) == 1
 
 
 @needs_libtpu
@@ -129,7 +129,7 @@ def test_what_a_host_callback_takes_and_returns_is_explained():
     assert told(found)["all-gather", "whole-axis", "result of mul", "pure_callback"] == 1
     back = [c for c in found if c.producer == "result of pure_callback"]
     assert [(c.reason, c.consumer) for c in back] == [("conflict", "dot_general")]
-    assert back[0].why.endswith("one device only holds it, and dot_general runs on all of them.")
+    assert back[0].why.endswith("only one device holds it, but dot_general runs on all of them.")
 
 
 @needs_libtpu
