@@ -101,18 +101,21 @@ class ShardMagics(Magics):
             %%shard x=P('data', 'model') W=P('model')
             y = jnp.tanh(x @ W)
 
-        The arrays that the cell reads are the program's inputs, also those in dictionaries, lists
-        and models of any library; the arrays that it assigns are its outputs. Everything else is
-        plain Python. The report says which collectives the program has, at which line and over
-        which axes, who asked for each, why, and how many bytes each device sends. Then the program
-        runs, and the names hold the results, as after any cell; the value of the last expression is
-        shown, unless the line ends with `;`.
+        The JAX arrays that the cell reads are the program's inputs, also those in dictionaries,
+        lists and models of any library; the arrays that it assigns, or puts into any object, are
+        its outputs. Everything else is plain Python: a NumPy array without a spec stays a NumPy
+        array, and the cell leaves what it leaves without `%%shard`, or an error says what cannot
+        be followed before anything changes. The report says which collectives the program has, at
+        which line and over which axes, who asked for each, why, and how many bytes each device
+        sends. Then the program runs, and the names hold the results, as after any cell; the value
+        of the last expression is shown, unless the line ends with `;`.
 
         A first line that ends in a backslash continues on the next line.
 
         JAX traces the cell as it traces a function under `jax.jit`: while the body executes, arrays
         have no values yet, and prints and other side effects happen once. Put `print(y)`,
-        `float(loss)` and `if y.sum() > 0` into the next cell.
+        `f"{loss:.2f}"`, `float(loss)` and `if y.sum() > 0` into the next cell: here they show a
+        JitTracer or are errors.
         If an input is a `jax.ShapeDtypeStruct`, nothing is allocated and nothing runs: the names
         that the cell assigns hold shapes with their shardings, so that the next cell can use them,
         and the cell prints nothing.

@@ -106,12 +106,6 @@ MESH_OPTIONS = (AXES, ON)
 CELL_OPTIONS = (MESH, AXES, ON, SAVE, FORBID, FIX, COMPARE, VIEW, NO_RUN, CHECK, ISOLATE, WATCH)
 CALL_OPTIONS = (MESH, AXES, ON, SAVE, FORBID, FIX, COMPARE, ISOLATE, VIEW, ERRORS)
 
-_NOT_TOGETHER = (
-    (WATCH, (NO_RUN, FIX, CHECK, COMPARE), "--watch runs the cell as it stands"),
-    (COMPARE, (FIX, CHECK), "--compare shows several programs side by side"),
-    (NO_RUN, (CHECK,), "--check compares the results of a run"),
-)
-
 
 @dataclass(frozen=True)
 class MagicLine:
@@ -150,12 +144,7 @@ def parse(line: str, options: Sequence[Option], *, specs: bool = True) -> MagicL
     >>> line.specs, line.out, line.values
     ({'x': "P('data', None)", 'w': 'P()'}, {'y': 'P()'}, {'axes': 'explicit'})
     """
-    read = _LineReader(line, {option.name: option for option in options}, specs=specs).read()
-    for option, others, why in _NOT_TOGETHER:
-        other = next(filter(read.has, others), None)
-        if read.has(option) and other is not None:
-            raise OptionError(f"--{option.name} and --{other.name} exclude each other: {why}")
-    return read
+    return _LineReader(line, {option.name: option for option in options}, specs=specs).read()
 
 
 def continued(line: str, body: str) -> tuple[str, str]:

@@ -191,8 +191,6 @@ class Session:
         drawing: tuple[Any, ...] = (random.random, np.random.get_state)
         reachable.add_all(("random", function.__self__) for function in drawing)
         inputs = inputs_of(names.read, self.namespace, line.specs)
-        if (save := line.text(options.SAVE)) in (*names.read, *names.assigned):
-            raise CellError(f"--save {save} would replace {save}, which the cell uses")
         for name in line.specs:
             if name not in inputs:
                 raise CellError(self._not_an_input(name, names, inputs))
@@ -292,9 +290,9 @@ class Session:
     def _refuse_save(self, line: MagicLine, names: Names) -> None:
         """Refuse to bind the report to a name that the cell uses: its array would be lost."""
         name = line.text(options.SAVE)
-        if name is not None and name in (*names.read, *names.assigned):
+        if name in (*names.read, *names.assigned):
             does = "assigns" if name in names.assigned else "reads"
-            raise CellError(f"--save {name}: the cell {does} {name} itself; choose another name")
+            raise CellError(f"--save {name} would replace {name}, which the cell {does}")
 
     # Reports
 

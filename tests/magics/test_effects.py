@@ -93,7 +93,7 @@ def test_one_array_under_two_names_can_be_placed_twice(ip, cell):
 def test_one_array_in_two_pytrees_has_one_spec(cell):
     cell("a, b = {'w': x}, [x]")
     said = cell("%%shard a=P('data') b=P(None, 'model')\ny = a['w'] + b[0]", fails=True).err
-    assert "b and a hold one and the same array" in said
+    assert "b and a are the same array" in said
 
 
 # Iterators and random numbers
@@ -214,38 +214,3 @@ def test_settings_for_debugging_do_no_harm(ip, cell, name):
     finally:
         cell(f"jax.config.update({name!r}, False)")
     assert ip.user_ns["l"][0].shape == (8, 8)
-
-
-# Options together
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ("--watch --no-run", "--watch and --no-run exclude each other"),
-        ("--watch --check", "--watch and --check exclude each other"),
-        ("--compare auto,manual --check", "--compare and --check exclude each other"),
-        ("--compare auto,explicit --fix", "--compare and --fix exclude each other"),
-        ("--no-run --check", "--no-run and --check exclude each other"),
-        ("--save class", "'class' is not a Python name"),
-        ("--save y", "--save y: the cell assigns y itself"),
-        ("--save x", "--save x: the cell reads x itself"),
-    ],
-)
-def test_options_that_exclude_each_other_are_an_error(ip, cell, options, says):
-    assert says in cell(f"%%shard {options}\ny = x @ W", fails=True).err
-    assert "y" not in ip.user_ns
-
-
-def test_a_comparison_forbids_too(ip, cell):
-    shown = cell(
-        f"%%shard --compare auto,explicit --forbid inferred {SPECS}\ny = x @ W", fails=True
-    )
-    assert type(shown.result.error_in_exec).__name__ == "ForbiddenCollectives"
-    assert "y" not in ip.user_ns
-
-
-def test_a_comparison_for_a_topology_runs_nothing(ip, cell):
-    pytest.importorskip("libtpu", reason="a TPU topology needs libtpu")
-    cell("%%shard --on v5e:2x2 --compare auto,explicit\ny = jnp.tanh(x)")
-    assert "y" not in ip.user_ns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import tempfile
 import threading
 import time
 from contextlib import contextmanager
@@ -159,7 +160,10 @@ first, second = x * 2, x * 3
 """
 
 
-def test_an_interrupt_at_any_moment_leaves_all_of_a_cell_or_nothing(ip, cell):
+def test_an_interrupt_at_any_moment_leaves_all_of_a_cell_or_nothing(
+    ip, cell, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     cell("import types\nlosses, count, thing = [], 0, types.SimpleNamespace(w=None)")
     space = ip.user_ns
     line = "--view none"
@@ -178,6 +182,7 @@ def test_an_interrupt_at_any_moment_leaves_all_of_a_cell_or_nothing(ip, cell):
         done += now != before
         assert now == (done, done, done, 2.0**done), (moment, now, before)
         assert not isinstance(space["x"], jax.core.Tracer)
+    assert list(tmp_path.iterdir()) == []
 
 
 def state_of(space):
