@@ -26,11 +26,13 @@ class Kernel:
     def __init__(self, client):
         self.client = client
 
-    def send(self, code, cell_id=None):
+    def send(self, code, cell_id=None, subshell=None):
         content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
         content |= {"user_expressions": {}, "stop_on_error": False}
         metadata = {"cellId": cell_id} if cell_id else None
         message = self.client.session.msg("execute_request", content, metadata=metadata)
+        if subshell is not None:
+            message["header"]["subshell_id"] = subshell
         self.client.shell_channel.send(message)
         return message["header"]["msg_id"]
 
@@ -171,6 +173,36 @@ def test_an_interrupt_leaves_the_kernel_as_it_was(kernel, body):
         "('ndarray', 8128.0, False)"
     )
     assert kernel.value("%%shard x=P('data')\nx.sum()") == "Array(8128., dtype=float32)"
+
+
+def test_a_subshell_waits_for_a_trace_and_keeps_its_output(kernel):
+    pytest.importorskip("ipykernel.subshell", reason="subshells need ipykernel 7")
+    client = kernel.client
+    request = client.session.msg("create_subshell_request")
+    client.control_channel.send(request)
+    subshell = client.get_control_msg(timeout=60)["content"]["subshell_id"]
+    kernel.run("import time\nv = jnp.arange(8.0)")
+    traced = kernel.send(
+        "%%shard --view none\nprint('tracing', flush=True)\ntime.sleep(1)\nv = v * 2\nprint('traced')"
+    )
+    started = list(
+        kernel.outputs(traced, until=lambda content: "tracing" in content.get("text", ""))
+    )
+    beside = kernel.send("print('beside', type(v).__name__)\n1 + 1", subshell=subshell)
+    texts, results, idle = {traced: "", beside: ""}, {}, set()
+    while idle != {traced, beside}:
+        message = client.get_iopub_msg(timeout=60)
+        parent, content = message["parent_header"].get("msg_id"), message["content"]
+        if message["msg_type"] == "status" and content["execution_state"] == "idle":
+            idle |= {parent} & {traced, beside}
+        elif parent in texts:
+            texts[parent] += content.get("text", "")
+            results |= {parent: content["data"]} if message["msg_type"] == "execute_result" else {}
+    assert started
+    assert texts[traced] == "traced\n"
+    assert texts[beside] == "beside ArrayImpl\n"
+    assert results[beside]["text/plain"] == "2"
+    assert kernel.value("type(v).__name__, float(v[3])") == "('ArrayImpl', 6.0)"
 
 
 def test_a_watched_cell_is_reported_at_its_lines(kernel):
