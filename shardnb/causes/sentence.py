@@ -130,7 +130,11 @@ class _Because:
             case "partial-sum":
                 return self._partial_sum()
             case "conflict":
-                so = "" if self.facts.met_by else f", so it is {self._moved}"
+                so = (
+                    ""
+                    if self.facts.met_by
+                    else f", so {self.facts.producer or 'it'} is {self._moved}"
+                )
                 then = f"but {self._conflict()}{so}"
             case "output-spec" | "uneven":
                 then = f"but {detail_of(self.verdict, self.facts)}"

@@ -60,7 +60,7 @@ def points_of(report: Report, rows: Sequence[Row]) -> tuple[Point, ...]:
         about = list({id(by_id[i]): by_id[i] for i in finding.collectives if i in by_id}.values())
         told.update(id(row) for row in about)
         points.append(_finding(finding, report, about))
-    points += [_row(row) for row in rows if id(row) not in told and _matters(row)]
+    points += [_row(row, report) for row in rows if id(row) not in told and _matters(row)]
     return tuple(sorted(points, key=lambda point: -point.weight))
 
 
@@ -68,9 +68,9 @@ def _matters(row: Row) -> bool:
     return row.tone != "neutral" or bool(row.fixes)
 
 
-def _row(row: Row) -> Point:
+def _row(row: Row, report: Report) -> Point:
     place = f" at {row.at}" if row.place else ""
-    code = "" if row.first.role not in (None, "called") else row.what
+    code = short(words.code_at(row.place, report)) or row.what
     number = f" x{row.times}" if row.times != "1" else ""
     head = f"{row.name}{number}{place}{f': {code}' if code else ''}"
     ids = tuple(c.id for c in row.members)

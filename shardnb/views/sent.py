@@ -138,7 +138,7 @@ def _seconds(group: Sequence[Collective]) -> str:
 
 
 def _at(place: Location | None, report: Report) -> str:
-    return words.at(place, report).removeprefix("at ")
+    return words.at(place, report).removeprefix("at ") if place else "line not known"
 
 
 def _tone(group: Sequence[Collective], total: int) -> Tone:

@@ -46,7 +46,7 @@ def test_the_sentence_of_a_conflict():
     (collective,) = report.collectives
     assert collective.why == (
         "all-gather[data] of a (128x512 f32, 256 KiB) before dot_general at line "
-        f"{collective.line}: a is sharded over data on its contracting dimension, but b is replicated, so it is gathered."
+        f"{collective.line}: a is sharded over data on its contracting dimension, but b is replicated, so a is gathered."
     )
 
 

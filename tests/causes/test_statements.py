@@ -209,5 +209,5 @@ def test_what_a_loop_or_a_branch_returns_is_said_to_ask_for_its_sharding():
 
     assert because(turned, f32(64, 64), mesh="data=8", in_specs=P("data")) == (
         "carried x is sharded over data on dimension 0, but the loop carries what is computed from "
-        "it with another sharding, so it is resharded."
+        "it with another sharding, so carried x is resharded."
     )
