@@ -25,6 +25,9 @@ _START = (
     "import sys; sys.path[:] = sys.argv[2:]; "
     "from shardnb.worker.__main__ import main; main(int(sys.argv[1]))"
 )
+# Seconds. A signal that arrives right before a call that waits does not end it: Python hears of it
+# after the call.
+_WAKE = 0.3
 _TO_DIE = 10.0  # seconds that a process which crashed may take to write what it had in memory
 # No accelerator is taken from the kernel, and no TPU is sought.
 _ENVIRONMENT = {"JAX_PLATFORMS": "cpu", **QUIET_LIBTPU}
@@ -70,24 +73,37 @@ class _Process:
         self.written: IO[bytes] = tempfile.TemporaryFile("a+b")  # noqa: SIM115 - closed by `end`
         here, there = socket.socketpair()
         self.socket = Connection(here.detach())
-        with there:
-            self._popen = subprocess.Popen(  # noqa: S603 - our own module
-                [sys.executable, "-P", "-c", _START, str(os.getpid()), *_path()],
-                stdin=there.fileno(),
-                stdout=subprocess.DEVNULL,
-                stderr=self.written,
-                env={**os.environ, **_ENVIRONMENT},
-                start_new_session=True,
-            )
         self.ready = False
+        try:
+            self._popen = self._started(there.fileno())
+        except BaseException:  # an interrupt's traceback would hold both open
+            self.forget()
+            raise
+        finally:
+            there.close()
+
+    def _started(self, socket: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # noqa: S603 - our own module
+            [sys.executable, "-P", "-c", _START, str(os.getpid()), *_path()],
+            stdin=socket,
+            stdout=subprocess.DEVNULL,
+            stderr=self.written,
+            env={**os.environ, **_ENVIRONMENT},
+            start_new_session=True,
+        )
 
     def ask(self, job: Job) -> Answer:
         """Send a job and wait for its answer; raises `EOFError` or `OSError` where it ended."""
         if not self.ready:
-            self.socket.recv()
+            self._received()
             self.ready = True
         self.written.truncate(0)
         self.socket.send(job)
+        return self._received()
+
+    def _received(self) -> Answer:
+        while not self.socket.poll(_WAKE):
+            pass
         answer: Answer = self.socket.recv()
         return answer
 
@@ -116,7 +132,7 @@ class _Process:
         return signal.Signals(-code).name if code < 0 else f"exit status {code}"
 
     def forget(self) -> None:
-        """Let go of it in a process that was forked from this one."""
+        """Let go of it: in a process that was forked from this one, or where it did not start."""
         self.socket.close()
         self.written.close()
 

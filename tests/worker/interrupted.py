@@ -139,7 +139,7 @@ def interrupted(kernel, scenario, seconds):
 
     def strike():
         at.append(time.perf_counter())
-        faulthandler.dump_traceback_later(LATE)
+        faulthandler.dump_traceback_later(LATE, file=sys.__stderr__)
         os.kill(os.getpid(), signal.SIGINT)
 
     def lost(unraisable):
