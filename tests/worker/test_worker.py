@@ -315,3 +315,40 @@ def test_a_process_that_does_not_start_leaves_the_compile_to_this_one(monkeypatc
     (problem,) = program.dumps.problems
     assert "no module named jax" in problem
     assert "all-reduce" not in program.optimized
+
+
+# Searches
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """XLA fails at the first candidate that a search compiles."""
+    tried = []
+
+    def first_fails(lowered, mesh, *, whole):
+        tried.append(lowered)
+        if len(tried) == 1:
+            raise CompilerAborted("SIGABRT", "Check failed: 1 == 2")
+        return compile_trial(lowered, mesh, whole=whole)
+
+    for search in ("plans", "fixes"):
+        monkeypatch.setattr(f"shardnb.search.{search}.search.compile_trial", first_fails)
+
+
+def test_a_plan_at_which_xla_fails_is_left_out_with_a_note(failing):
+    shapes = shape(64, 32), shape(32, 16)
+    plans = sn.plan(layer, *shapes, mesh="data=4", previews=20, compiles=3)
+    (note,) = [note for note in plans.notes if "XLA fails" in note]
+    assert re.match(r"the placement x=P\(.*\), w=P\(.*\) on data=4 was left out", note)
+    assert note.endswith("(Check failed: 1 == 2)")
+    assert plans.best is not None
+
+
+def test_an_edit_at_which_xla_fails_is_left_out_with_a_note(failing):
+    specs = (P(None, "data"), P("data"))
+    report = sn.explain(
+        layer, shape(64, 32), shape(32, 16), mesh="data=4", in_specs=specs, fixes=True
+    )
+    (note,) = [note for note in report.notes if "XLA fails" in note]
+    assert note.startswith("the edit ")
+    assert report.collectives[0].fixes
