@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from shardnb.jax_compat.process_lock import names_traced
-from shardnb.magics.contents import Call, content_of, made, same, writes
+from shardnb.magics.contents import Call, content_of, lasting, made, same, writes
 from shardnb.magics.reachable import Reachable
 from shardnb.magics.recording import (
     Held,
@@ -86,7 +86,8 @@ class Binding:
         for held in contents:
             now = content_of(held.holder)
             if now is not None:
-                self._undone.setdefault(id(held.holder), Held(held.path, held.holder, now))
+                before = Held(held.path, held.holder, lasting(now))
+                self._undone.setdefault(id(held.holder), before)
                 calls += writes(held.holder, now, held.content)
         return calls
 

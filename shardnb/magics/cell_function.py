@@ -211,6 +211,7 @@ class CellFunction:
             recording = body.recorded(after, results, stated, self.outer)
         except Exception as error:  # any: it goes on
             setattr(error, NAMES, dict(self.namespace))
+            body.explain(error)
             raise
         finally:
             body.leave()

@@ -38,22 +38,36 @@ Call = tuple[Any, ...]
 _CONTAINERS = (dict, list, deque, set)
 _SLOTS: WeakKeyDictionary[type, tuple[str, ...]] = WeakKeyDictionary()
 _NOT_WRITTEN = ("__dict__", "__weakref__")
-# Host arrays above this are not copied before a cell is traced: 256 MiB take 0.1 s to copy.
-MOST_HOST_BYTES = 1 << 28
+# Host arrays above this, all together, are not copied before a cell is traced: 64 MiB take some
+# hundredths of a second to copy and to compare.
+MOST_HOST_BYTES = 1 << 26
+_CHUNK = 1 << 20
 
 
 class State:
     """What an object holds that is not a Python object: numbers of an array, a random state."""
 
     def __init__(self, value: Any) -> None:
-        """Keep a copy of the state."""
+        """Keep the state; an array's goes on changing with it (see `lasting`)."""
         self.value = value
 
     def __eq__(self, other: object) -> bool:
         """Whether both are the same, to the bit."""
-        return isinstance(other, State) and pickle.dumps(self.value) == pickle.dumps(other.value)
+        if not isinstance(other, State):
+            return False
+        mine, theirs = self.value, other.value
+        if isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
+            return mine.dtype == theirs.dtype and _same_bytes(mine, theirs)
+        return pickle.dumps(mine) == pickle.dumps(theirs)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _same_bytes(some: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+    """Whether an array and a copy of it have the same bytes; no further copy is made of either."""
+    a, b = (array.ravel(order="K").view(np.uint8) for array in (some, other))
+    parts = (slice(start, start + _CHUNK) for start in range(0, len(a), _CHUNK))
+    return len(a) == len(b) and all(np.array_equal(a[part], b[part]) for part in parts)
 
 
 Content = Keyed | list[Any] | State
@@ -109,7 +123,7 @@ def _written(name: str) -> bool:
 
 def _state(holder: Any) -> State | None:
     if isinstance(holder, np.ndarray):
-        return State(np.array(holder)) if holder.flags.writeable else None
+        return State(holder) if holder.flags.writeable else None
     if isinstance(holder, bytearray | array.array):
         return State(holder[:])
     if isinstance(holder, np.random.Generator):
@@ -169,6 +183,13 @@ def module_of(cls: type) -> str:
     """Give the name of the module of a class; a class of C's may have anything there."""
     module = getattr(cls, "__module__", None)
     return module if isinstance(module, str) else ""
+
+
+def lasting(content: Content) -> Content:
+    """Give a content that stays as it is when the object changes."""
+    if isinstance(content, State) and isinstance(content.value, np.ndarray):
+        return State(np.array(content.value))
+    return content
 
 
 def values_of(content: Content | None) -> Iterable[Any]:

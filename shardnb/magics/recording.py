@@ -23,6 +23,7 @@ from shardnb.magics.contents import (
     State,
     attributes_of,
     content_of,
+    lasting,
     made,
     same,
     values_of,
@@ -148,7 +149,7 @@ class Body:
         for held in self._before:
             now = content_of(held.holder)
             if now is not None and not same(now, self._entered.get(id(held.holder), held.content)):
-                changed.append(Held(held.path, held.holder, now))
+                changed.append(Held(held.path, held.holder, lasting(now)))
         roots: list[tuple[Path, Any]] = [*bound.items(), (LAST, last)]
         roots += [(variable.name, value) for variable, value in variables.items()]
         roots += [root for held in changed for root in parts_of(held.path, held.holder)]
@@ -216,6 +217,15 @@ class Body:
             for part in parts:
                 if id(part) not in written and leaving(part) is not part:
                     raise CellError(cannot_follow(text_of(path), holder))
+
+    def explain(self, error: Exception) -> None:
+        """Add to NumPy's error for a write into a protected array why it is protected."""
+        if self._protected and isinstance(error, ValueError) and "read-only" in str(error):
+            size = MOST_HOST_BYTES >> 20
+            error.add_note(
+                f"%%shard can undo changes of NumPy arrays up to {size} MiB in all, so larger ones "
+                "are read-only while the cell is traced: write to the array in a cell of its own"
+            )
 
     def leave(self) -> None:
         """Put everything back as it was before the body, also where interrupts come meanwhile."""

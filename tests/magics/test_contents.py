@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from shardnb.magics.contents import attributes_of, content_of, made, same, slots_of, writes
+from shardnb.magics.contents import attributes_of, content_of, lasting, made, same, slots_of, writes
 
 
 class Slots:
@@ -98,10 +98,10 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_what_an_object_holds_comes_back(name):
     holder, change, seen = CASES[name]
-    before, shown = content_of(holder), seen(holder)
+    before, shown = lasting(content_of(holder)), seen(holder)
     assert same(content_of(holder), before)
     change(holder)
-    after, changed = content_of(holder), seen(holder)
+    after, changed = lasting(content_of(holder)), seen(holder)
     assert not same(after, before)
     made(writes(holder, after, before))
     assert seen(holder) == shown

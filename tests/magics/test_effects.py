@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from shardnb import engine
+from shardnb.magics import recording
 
 
 @pytest.fixture
@@ -94,6 +95,15 @@ def test_one_array_in_two_pytrees_has_one_spec(cell):
     cell("a, b = {'w': x}, [x]")
     said = cell("%%shard a=P('data') b=P(None, 'model')\ny = a['w'] + b[0]", fails=True).err
     assert "b and a are the same array" in said
+
+
+def test_a_large_host_array_is_read_only_while_a_cell_is_traced(ip, cell, monkeypatch):
+    monkeypatch.setattr(recording, "MOST_HOST_BYTES", 1 << 20)
+    cell("large = np.zeros(1 << 18); small = np.zeros(3)")
+    shown = cell("%%shard --view none\ny = x * large[0]\nsmall[0] = large[0] = 1", fails=True)
+    assert "NumPy arrays up to 1 MiB in all" in shown.out
+    assert (ip.user_ns["large"][0], ip.user_ns["small"][0]) == (0, 0)
+    cell("large[0] = 2")
 
 
 # Iterators and random numbers
