@@ -303,7 +303,7 @@ def _since(value: Value, when: Mapping[str, int | None], step: int, mesh: Mesh) 
 
 
 def _at(collective: Collective, report: Report) -> str:
-    place = words.at(words.home(collective, report), report)
+    place = words.at(words.innermost(collective, report), report)
     return place + words.inside((collective,)) + words.phase(collective)
 
 
