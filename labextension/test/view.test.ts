@@ -172,6 +172,22 @@ describe('the view', () => {
     expect(host.querySelector('.shardnb-stage')?.textContent).toContain('type of w3');
   });
 
+  it('filters by a line or a card that is clicked, and lets the other cards step back', async () => {
+    const found = [0, 1].map(id => ({
+      ...{ ...allReduce(), id, role_of: id ? 'W' : 'x' },
+      frames: [{ source: 0, line: id + 1 }]
+    }));
+    show({ ...sketch(), collectives: found });
+    host.querySelectorAll<HTMLElement>('.shardnb-line .shardnb-text')[1].click();
+    await frame();
+    expect(rows()).toEqual(['name of 1']);
+    const cards = [...host.querySelectorAll<HTMLElement>('.shardnb-card')];
+    expect(cards.map(card => card.hasAttribute('data-out'))).toEqual([true, false, true]);
+    cards[0].click();
+    await frame();
+    expect(rows()).toEqual(['name of 0']);
+  });
+
   it('moves through the rows with the keys', () => {
     show(many(30));
     const [first, second] = [...host.querySelectorAll<HTMLElement>('.shardnb-rows .shardnb-row')];

@@ -1808,8 +1808,14 @@ function arrays(report, store, shown = ["inputs", "outputs"]) {
     return h("div", { class: "faint" }, said.inputs.summary);
   }
   if (rows2.length <= CARDS) {
-    const cards = rows2.map((row2) => card(row2, report, store).element);
-    return h("div", { class: "cards" }, ...cards, mesh);
+    const cards = rows2.map((row2) => {
+      const { element } = card(row2, report, store);
+      const related = relatedTo(row2.members, report);
+      element.addEventListener("click", () => store.pick("arrays", related, null));
+      return { element, related };
+    });
+    follow(cards, store, (element, out) => element.toggleAttribute("data-out", out));
+    return h("div", { class: "cards" }, ...cards.map(({ element }) => element), mesh);
   }
   const stage = h("div", { class: "stage" });
   return h("div", { class: "main spread" }, list(rows2, report, store, stage), h("div", null, stage, mesh));
@@ -1842,16 +1848,18 @@ function list(rows2, report, store, stage) {
     element.append(h("b", null, row2.name), mono(first.say("type")), h("span", { class: "faint" }, details));
     return { row: row2, element, related };
   });
+  follow(drawn, store, (element, out) => element.hidden = out);
+  return h("div", { class: "values" }, ...drawn.map(({ element }) => element));
+}
+function follow(drawn, store, put) {
   store.subscribe(({ picked }, changed) => {
     if (changed.has("picked")) {
       const ids = picked && picked.from !== "arrays" ? picked.ids : null;
-      const some = ids && drawn.some(({ related }) => related.some((id) => ids.has(id)));
-      drawn.forEach(({ element, related }) => {
-        element.hidden = Boolean(some && !related.some((id) => ids?.has(id)));
-      });
+      const meant = ({ related }) => related.some((id) => ids?.has(id));
+      const some = drawn.some(meant);
+      drawn.forEach((each) => put(each.element, some && !meant(each)));
     }
   });
-  return h("div", { class: "values" }, ...drawn.map(({ element }) => element));
 }
 function relatedTo(members2, report) {
   const names = new Set(members2.map((value) => value.name));
@@ -1967,6 +1975,13 @@ var Code = class {
         clean(texts[number - source.first_line] ?? "") || " ",
         h("span", { class: "badges" }, ...drawn)
       );
+      if (ids.length) {
+        line2.addEventListener("click", ({ target }) => {
+          if (!target.closest("button")) {
+            this.store.pick("code", ids, report.byId.get(ids[0]) ?? null);
+          }
+        });
+      }
       this._rows.set(`${index}:${number}`, { line: line2, ids: new Set(ids) });
       const gap = i > 0 && number > shown[i - 1] + 1;
       return gap ? [h("li", { class: "line gap", "aria-hidden": "true" }, "⋮"), line2] : [line2];

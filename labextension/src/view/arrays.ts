@@ -34,8 +34,14 @@ export function arrays(
     return h('div', { class: 'faint' }, said.inputs.summary);
   }
   if (rows.length <= CARDS) {
-    const cards = rows.map(row => card(row, report, store).element);
-    return h('div', { class: 'cards' }, ...cards, mesh);
+    const cards = rows.map(row => {
+      const { element } = card(row, report, store);
+      const related = relatedTo(row.members, report);
+      element.addEventListener('click', () => store.pick('arrays', related, null));
+      return { element, related };
+    });
+    follow(cards, store, (element, out) => element.toggleAttribute('data-out', out));
+    return h('div', { class: 'cards' }, ...cards.map(({ element }) => element), mesh);
   }
   const stage = h('div', { class: 'stage' });
   return h('div', { class: 'main spread' }, list(rows, report, store, stage), h('div', null, stage, mesh));
@@ -71,16 +77,29 @@ function list(rows: readonly Row[], report: Report, store: Store, stage: HTMLEle
     element.append(h('b', null, row.name), mono(first.say('type')), h('span', { class: 'faint' }, details));
     return { row, element, related };
   });
+  follow(drawn, store, (element, out) => (element.hidden = out));
+  return h('div', { class: 'values' }, ...drawn.map(({ element }) => element));
+}
+
+interface Related {
+  element: HTMLElement;
+  related: readonly number[];
+}
+
+/** Let arrays step back that what is picked elsewhere has nothing to do with, if it has with some. */
+function follow(
+  drawn: readonly Related[],
+  store: Store,
+  put: (element: HTMLElement, out: boolean) => void
+): void {
   store.subscribe(({ picked }, changed) => {
     if (changed.has('picked')) {
       const ids = picked && picked.from !== 'arrays' ? picked.ids : null;
-      const some = ids && drawn.some(({ related }) => related.some(id => ids.has(id)));
-      drawn.forEach(({ element, related }) => {
-        element.hidden = Boolean(some && !related.some(id => ids?.has(id)));
-      });
+      const meant = ({ related }: Related): boolean => related.some(id => ids?.has(id));
+      const some = drawn.some(meant);
+      drawn.forEach(each => put(each.element, some && !meant(each)));
     }
   });
-  return h('div', { class: 'values' }, ...drawn.map(({ element }) => element));
 }
 
 /** Give the collectives that move an array, or are for it. */

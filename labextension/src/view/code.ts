@@ -48,6 +48,13 @@ export class Code {
         clean(texts[number - source.first_line] ?? '') || ' ',
         h('span', { class: 'badges' }, ...drawn)
       );
+      if (ids.length) {
+        line.addEventListener('click', ({ target }) => {
+          if (!(target as Element).closest('button')) {
+            this.store.pick('code', ids, report.byId.get(ids[0]) ?? null);
+          }
+        });
+      }
       this._rows.set(`${index}:${number}`, { line, ids: new Set(ids) });
       const gap = i > 0 && number > shown[i - 1] + 1;
       return gap ? [h('li', { class: 'line gap', 'aria-hidden': 'true' }, '\u22ee'), line] : [line];
