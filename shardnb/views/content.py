@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from shardnb.report import Memory, Mesh, Report, Value
 from shardnb.report.why import explain
@@ -12,7 +12,7 @@ from shardnb.views.arrays import ArrayRow
 from shardnb.views.changes import since_last_run
 from shardnb.views.code import CodePart, parts_of
 from shardnb.views.formatting import clean, count, seconds, size
-from shardnb.views.points import Point, points_of
+from shardnb.views.points import MOST, Point, points_of
 from shardnb.views.sent import Row, rows_of
 from shardnb.views.verdict import outcomes, verdict
 
@@ -54,13 +54,14 @@ class Content:
 def content_of(report: Report) -> Content:
     """Put a report into words."""
     rows = rows_of(report.collectives, report)
+    points = points_of(report, rows)
     return Content(
         header=header(report),
         verdict=verdict(report),
         outcomes=outcomes(report),
         changed=since_last_run(report),
-        points=points_of(report, rows),
-        rows=rows,
+        points=points,
+        rows=tuple(_referring(rows, points)),
         code=parts_of(report),
         memory=memory_parts(report.memory, len(report.outputs)),
         inputs=_edge("Inputs", "input", report.inputs, report),
@@ -72,6 +73,19 @@ def content_of(report: Report) -> Content:
         notes=tuple(map(clean, report.notes)),
         about=about(report),
     )
+
+
+def _referring(rows: Sequence[Row], points: Sequence[Point]) -> Iterator[Row]:
+    """Refer from a row to the finding that tells of it."""
+    seen = {
+        number: place
+        for place, point in enumerate(points[:MOST], 1)
+        if point.finding >= 0
+        for number in point.collectives
+    }
+    for row in rows:
+        place = seen.get(row.first.id)
+        yield row if place is None else replace(row, cause=f"{row.cause} (see {place})")
 
 
 def header(report: Report) -> tuple[str, ...]:

@@ -170,6 +170,7 @@ def test_a_finding_takes_the_place_of_the_collectives_that_it_is_about(report):
     heads = [line for line in told.splitlines() if line[:1].isdigit()]
     assert len(heads) == 1
     assert heads[0].split("  ")[1] == "Sharding lost at line 1: h = x @ W"
+    assert "operands are sharded differently (see 1)" in told
     assert "Fix: x=P('data') W=P(None, 'model')" in told
 
 
