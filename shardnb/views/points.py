@@ -56,10 +56,10 @@ def points_of(report: Report, rows: Sequence[Row]) -> tuple[Point, ...]:
     by_id = {c.id: row for row in rows for c in row.members}
     points: list[Point] = []
     told: set[int] = set()
-    for finding in report.findings:
+    for number, finding in enumerate(report.findings):
         about = list({id(by_id[i]): by_id[i] for i in finding.collectives if i in by_id}.values())
         told.update(id(row) for row in about)
-        points.append(_finding(finding, report, about))
+        points.append(_finding(number, report, about))
     points += [_row(row, report) for row in rows if id(row) not in told and _matters(row)]
     return tuple(sorted(points, key=lambda point: -point.weight))
 
@@ -91,7 +91,8 @@ def _place(finding: Finding, report: Report, about: Sequence[Row]) -> Location |
     return finding.location
 
 
-def _finding(finding: Finding, report: Report, about: Sequence[Row]) -> Point:
+def _finding(number: int, report: Report, about: Sequence[Row]) -> Point:
+    finding = report.findings[number]
     place, headline = _place(finding, report, about), FINDINGS.get(finding.kind)
     prose = headline.prose if headline else clean(finding.kind)
     code = short(words.code_at(place, report))
@@ -114,6 +115,6 @@ def _finding(finding: Finding, report: Report, about: Sequence[Row]) -> Point:
         weight=1 << 62 if finding.kind in _FATAL else sent or held or 0,
         edits=fixes[:_FIXES],
         collectives=finding.collectives,
-        finding=report.findings.index(finding),
+        finding=number,
         details=clean_lines(finding.details),
     )
