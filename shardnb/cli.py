@@ -184,7 +184,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _statuses() -> dict[str, Any]:
-    """Give what ends the help of each command that can fail."""
+    """Return what ends the help of each command that can fail."""
     lines = [f"  {status:<4}{text}" for status, text in command_error.STATUSES.items()]
     epilog = "\n".join(("exit status:", *lines))
     return {"epilog": epilog, "formatter_class": argparse.RawDescriptionHelpFormatter}

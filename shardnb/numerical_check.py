@@ -149,7 +149,7 @@ def check(
 
 
 def unsharded(program: Program) -> Program | NumericCheck:
-    """Give the program on one device, or why there is none to compare with."""
+    """Return the program on one device, or why there is none to compare with."""
     try:
         with quiet_retrace():
             if not _same_constants(program.traced, program.request.trace()):

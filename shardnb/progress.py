@@ -39,7 +39,7 @@ class _Line:
             self._thread.start()
 
     def text(self) -> str:
-        """Give what is going on, the outermost call first, and for how long."""
+        """Return what is going on, the outermost call first, and for how long."""
         seconds = time.perf_counter() - self._start
         parts = [text for (text,) in list(self.texts) if text]
         return f"{seconds:.0f} s  {'  '.join(parts)}"
@@ -65,7 +65,7 @@ _line: ContextVar[_Line | None] = ContextVar("line", default=None)
 
 @contextmanager
 def line_on(file: TextIO | None = None) -> Iterator[Callable[[str], None]]:
-    """Give a function that says what is going on, in the place of what it said before.
+    """Yield a function that says what is going on, in the place of what it said before.
 
     It is drawn on `file`, or else under the cell in a notebook and on standard error in a terminal;
     nowhere in a script whose standard error is not a terminal. Nothing is drawn before a second has
@@ -101,7 +101,7 @@ def silent() -> Iterator[None]:
 
 @contextmanager
 def bar_on(name: str, file: TextIO | None = None) -> Iterator[Progress]:
-    """Give a function that draws a bar, with what it counts, on a line as `line_on` does."""
+    """Yield a function that draws a bar, with what it counts, on a line as `line_on` does."""
     with line_on(file) as say:
         yield lambda what, done, total: say(f"{bar(name, done, total)} {what}")
 

@@ -55,12 +55,12 @@ WITHOUT_JAX = ("terms", "bugs", "progress", "report", "views", "cost")
 
 
 def room_of(path: Path) -> str:
-    """Give the folder of a module, or its name where it stands alone."""
+    """Return the folder of a module, or its name where it stands alone."""
     return path.relative_to(ROOT).with_suffix("").parts[0]
 
 
 def imported(path: Path) -> Iterator[str]:
-    """Give what a file imports: modules, or names within them."""
+    """Yield what a file imports: modules, or names within them."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
@@ -69,7 +69,7 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def rooms_of(path: Path) -> Iterator[str]:
-    """Give the rooms that a file imports from, but for names that the package itself defines."""
+    """Yield the rooms that a file imports from, but for names that the package itself defines."""
     for name in imported(path):
         top, _, rest = name.partition(".")
         room = rest.partition(".")[0]
@@ -106,7 +106,7 @@ def test_the_report_and_its_views_import_no_jax():
 
 
 def calls(path: Path) -> Iterator[str]:
-    """Give the names of what a file calls: `open` for `open(...)`, `.compile` for a method."""
+    """Yield the names of what a file calls: `open` for `open(...)`, `.compile` for a method."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             yield node.func.id

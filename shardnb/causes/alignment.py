@@ -64,7 +64,7 @@ class Alignment:
         return frozenset(self.stands_for.values())
 
     def named(self, value: HloValue, key: Key) -> HloValue | None:
-        """Give the instruction of a key that computes a value, which may keep another's key."""
+        """Return the instruction of a key that computes a value, which may keep another's key."""
         number = self.index.number(HloValue(value.name))
         for old in self.index.by_key.get(key, ()):
             if self.index.number(old.value) == number:
@@ -72,12 +72,12 @@ class Alignment:
         return None
 
     def shard_shape(self, value: HloValue) -> tuple[int, ...] | None:
-        """Give the shape of the declared block of a value before."""
+        """Return the shape of the declared block of a value before."""
         array, layout = self.before.array(value), self.program.layout(self.before, value)
         return layout.shard_shape(array[1]) if array and layout else None
 
     def values(self, value: HloValue) -> Values:
-        """Give the values before that a value after carries."""
+        """Return the values before that a value after carries."""
         carried = self.carries.get(value.name, ())
         if not value.element or value.name not in self.stands_for:
             return carried
@@ -158,7 +158,7 @@ class _Aligner:
         return tuple(old.value for old in ordered)
 
     def _fits(self, new: Instruction, taken: list[Values], key: Key) -> list[_Fit]:
-        """Give the instructions of the same kind that take the same values, best ones only."""
+        """Return the instructions of the same kind that take the same values, best ones only."""
         fits = []
         for old, agree in self.index.taking(key, new.opcode, taken):
             exact = self._is_shard(new, old)

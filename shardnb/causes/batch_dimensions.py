@@ -67,11 +67,11 @@ class BatchDimensions:
         return tuple(self.factors.program.reader.mesh.shape)
 
     def of(self, graph: Graph, value: HloValue) -> Batch:
-        """Give the dimensions of a value that are the batch."""
+        """Return the dimensions of a value that are the batch."""
         return self._known.get((graph.name, value), {})
 
     def spec(self, graph: Graph, value: HloValue) -> tuple[tuple[str, ...], ...]:
-        """Give the spec of a value, empty where mesh axes do not say it."""
+        """Return the spec of a value, empty where mesh axes do not say it."""
         layout = self.factors.program.layout(graph, value)
         return (layout.spec or ()) if layout is not None else ()
 
@@ -144,7 +144,7 @@ class BatchDimensions:
     def _kept(
         self, graph: Graph, node: Instruction, rule: Rule, axis: str
     ) -> tuple[int, int] | None:
-        """Give the parameter that has an axis on a dimension of the result, and that dimension.
+        """Return the parameter that has an axis on a dimension of the result, and that dimension.
 
         None where another operand's batch has it there, as where two batches are compared.
         """

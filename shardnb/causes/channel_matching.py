@@ -62,7 +62,7 @@ class Matcher:
         return self.partitioned.is_loop(self.partitioned.graph_of(made))
 
     def match(self, collectives: Sequence[Collective]) -> dict[int, Instruction]:
-        """Give for each id the instruction right after partitioning, where it is known."""
+        """Return for each id the instruction right after partitioning, where it is known."""
         sliced = [one for one in collectives if one.algorithm == BETWEEN_SLICES]
         here = [one for one in collectives if one.algorithm != BETWEEN_SLICES]
         groups = [group for group in _groups(here) if group[0].channel is not None]
@@ -79,7 +79,7 @@ class Matcher:
         return found | {number: made for number, made in whole.items() if made is not None}
 
     def _single(self, collective: Collective) -> Instruction | None:
-        """Give the collective of a channel; those that the program calls may share one."""
+        """Return the collective of a channel; those that the program calls may share one."""
         final = self._instruction(collective)
         if final is not None and self._is_of_the_compiler(collective, final):
             return None
@@ -92,7 +92,7 @@ class Matcher:
         return made
 
     def _other(self, collective: Collective) -> Instruction | None:
-        """Give what has another channel now, or that a permute of TPU's belongs to."""
+        """Return what has another channel now, or that a permute of TPU's belongs to."""
         final = self._instruction(collective)
         if final is None:
             return None
@@ -170,7 +170,7 @@ class Matcher:
         )
 
     def _whole(self, permute: Instruction) -> Instruction | None:
-        """Give the sum whose last rows a permute takes to the next device.
+        """Return the sum whose last rows a permute takes to the next device.
 
         TPU scatters a sum in blocks of a size that it likes, and corrects their bounds afterwards.
         """
@@ -188,7 +188,7 @@ class Matcher:
         return made[0] if len(made) == 1 else None
 
     def _renumbered(self, collective: Collective, final: Instruction) -> Instruction | None:
-        """Give what has another channel now, where only one can be meant.
+        """Return what has another channel now, where only one can be meant.
 
         Of several that are alike it is what moves a part of the same input of the program, and of
         those what moves the same part (`scan_unrolled_over_sharded_layers`).
@@ -263,7 +263,7 @@ class Matcher:
         return found
 
     def _member_names(self, final: Instruction, count: int) -> list[str]:
-        """Give the op_name of each member: of the joined name, or of what takes each result."""
+        """Return the op_name of each member: of the joined name, or of what takes each result."""
         joined = joined_names(final.op_name)
         if len(joined) == count:
             return joined
@@ -281,7 +281,7 @@ class Matcher:
         return names
 
     def _input(self, final: Instruction, at: int) -> int | None:
-        """Give the number of the input that a member moves a part of, where that is known."""
+        """Return the number of the input that a member moves a part of, where that is known."""
         if at >= len(final.operands):
             return None
         operand, graph = final.operands[at], self.optimized.graph_of(final)
@@ -301,7 +301,7 @@ class Matcher:
     def _pool(
         self, first: Collective, final: Instruction, names: frozenset[str]
     ) -> dict[tuple[int, ...], list[Instruction]]:
-        """Give by shape the collectives that may have gone into a combined one, in order.
+        """Return by shape the collectives that may have gone into a combined one, in order.
 
         TPU may give a channel of its own to what it makes, perhaps one that another had, and add up
         blocks among zeros in place of a gather.
@@ -337,7 +337,7 @@ class Matcher:
         return computation
 
     def _kept(self, collective: Collective, kind: str = "") -> list[Instruction]:
-        """Give what had the channel of a collective, and was of its kind."""
+        """Return what had the channel of a collective, and was of its kind."""
         kind = kind or collective.made_as or collective.kind
         made = self._by_channel[collective.channel or 0]
         return [one for one in made if kind_of(one.opcode) == kind]
@@ -384,13 +384,13 @@ def _groups(collectives: Sequence[Collective]) -> list[list[Collective]]:
 
 
 def _source_key(graph: Graph, operand: HloValue) -> Key:
-    """Give the key of what a value was made by; of a view without one that of its operand."""
+    """Return the key of what a value was made by; of a view without one that of its operand."""
     made = (graph.maker(value) for value in graph.upward(operand, VIEWS))
     return next((node.key for node in made if node is not None and node.key[0]), NO_KEY)
 
 
 def _block_among_zeros(graph: Graph, operand: HloValue) -> HloValue | None:
-    """Give the block of a value that TPU adds up in place of a gather, None for another."""
+    """Return the block of a value that TPU adds up in place of a gather, None for another."""
     node = graph.maker(operand)
     known = node is not None and node.opcode == "dynamic-update-slice"
     return graph.operands[node.name][1] if known and node is not None else None

@@ -112,7 +112,7 @@ class _Walk:
         return [value for value in named if value is not None]
 
     def _seen_through(self, operand: HloValue) -> HloValue:
-        """Give what a sum was made of, if it comes after operations that only change a shape."""
+        """Return what a sum was made of, if it comes after operations that only change a shape."""
         after = self.alignment.after
         size = _size(after, operand)
         if size is None:
@@ -160,7 +160,7 @@ class _Walk:
         )
 
     def _folded_result(self, results: list[int]) -> str | None:
-        """Give what makes a result of the computation, if it left no instruction."""
+        """Return what makes a result of the computation, if it left no instruction."""
         values = self._before.results
         if not results or min(results) >= len(values):
             return None
@@ -168,7 +168,7 @@ class _Walk:
         return name if self._is_folded(name) else None
 
     def _chain(self) -> tuple[Instruction, ...]:
-        """Give the collectives of the partitioner that what enters went through right before."""
+        """Return the collectives of the partitioner that what enters went through right before."""
         after, operand, chain = self.alignment.after, self._operand, list[Instruction]()
         while (node := after.maker(operand)) is not None:
             if kind_of(node.opcode) is None or not is_generated(node):
@@ -178,7 +178,7 @@ class _Walk:
         return tuple(chain)
 
     def _reached(self, producers: set[str]) -> tuple[list[str], list[int], bool]:
-        """Give the first instructions of the program before that take what was moved."""
+        """Return the first instructions of the program before that take what was moved."""
         found = self.alignment
         consumers, results, sliced = list[str](), list[int](), False
         queue, seen = deque([found.after.nodes[self.collective.name]]), set[Instruction]()
@@ -280,7 +280,7 @@ class _Walk:
 
 
 def next_permute(after: Graph, collective: Instruction) -> list[Instruction]:
-    """Give the permute that ends a move which a collective begins, where there is one.
+    """Return the permute that ends a move which a collective begins, where there is one.
 
     Both have one name, as have all steps between them (`branches_that_meet_another_axis`).
     """
@@ -296,7 +296,7 @@ def next_permute(after: Graph, collective: Instruction) -> list[Instruction]:
 
 
 def unmasked(after: Graph, operand: HloValue) -> HloValue | None:
-    """Give the block that each device puts among zeros, so that a sum of all gathers the blocks.
+    """Return the block that each device puts among zeros, so that a sum of all gathers the blocks.
 
     None where a value is none of that kind.
     """
@@ -311,7 +311,7 @@ def unmasked(after: Graph, operand: HloValue) -> HloValue | None:
 
 
 def unmasked_part(after: Graph, operand: HloValue) -> HloValue:
-    """Give what a device adds to a sum, without the zeros for what it does not hold."""
+    """Return what a device adds to a sum, without the zeros for what it does not hold."""
     node = after.maker(operand)
     if node is None or node.opcode != "select":
         return operand

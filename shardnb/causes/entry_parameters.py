@@ -31,18 +31,18 @@ class EntryParameters:
     _known: dict[tuple[str, HloValue], Part | None] = field(default_factory=dict)
 
     def entering(self, instruction: Instruction) -> int | None:
-        """Give the number of the parameter whose part an instruction takes first, or None."""
+        """Return the number of the parameter whose part an instruction takes first, or None."""
         part = self.part_entering(instruction)
         return part.number if part is not None else None
 
     def part_entering(self, instruction: Instruction) -> Part | None:
-        """Give the part of a parameter that an instruction takes first, or None."""
+        """Return the part of a parameter that an instruction takes first, or None."""
         if not instruction.operands:
             return None
         return self._part(instruction.computation, instruction.operands[0])
 
     def of(self, computation: str, value: HloValue) -> int | None:
-        """Give the number of the parameter that a value is a part of, None for another."""
+        """Return the number of the parameter that a value is a part of, None for another."""
         part = self._part(computation, value)
         return part.number if part is not None else None
 
@@ -75,7 +75,7 @@ class EntryParameters:
         return None
 
     def _above(self, place: GraphValue, node: Instruction) -> GraphValue | None:
-        """Give what a value was before one step; None where that step computes."""
+        """Return what a value was before one step; None where that step computes."""
         graph, value = place
         if node.opcode in PARTS:
             return graph, node.operands[0]
@@ -89,7 +89,7 @@ class EntryParameters:
         return self._handed_in(place) if node.opcode == "parameter" else None
 
     def _handed_in(self, place: GraphValue) -> GraphValue | None:
-        """Give what the one caller hands in for a parameter; a loop must not change it."""
+        """Return what the one caller hands in for a parameter; a loop must not change it."""
         callers = self.module.callers.get(place[0].name, ())
         if len(callers) != 1:
             return None

@@ -369,7 +369,7 @@ class _Explainer:
 
 
 def _shaped_as(collective: Collective, made: Instruction) -> Collective:
-    """Give what goes to another slice the shape that it was made with, where that is as large.
+    """Return what goes to another slice the shape that it was made with, where that is as large.
 
     TPU gives it another one, to lay it out for the host.
     """

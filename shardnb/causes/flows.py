@@ -72,22 +72,22 @@ class Flows:
         return tuple(self.reaching(self.entry, value) for value in self.entry.results)
 
     def reaching(self, graph: Graph, value: HloValue) -> int:
-        """Give what reaches a value element by element."""
+        """Return what reaches a value element by element."""
         known = self._masks.get((graph.name, value))
         if known is None and value.element:
             known = self._masks.get((graph.name, HloValue(value.name)))
         return known or 0
 
     def part_of(self, graph: Graph, value: HloValue) -> int | None:
-        """Give the number of the argument whose elements a value holds, None for another."""
+        """Return the number of the argument whose elements a value holds, None for another."""
         return self._parts.get((graph.name, value))
 
     def bit(self, instruction: Instruction) -> int:
-        """Give the bit of an operation that starts anew, 0 for another."""
+        """Return the bit of an operation that starts anew, 0 for another."""
         return self._bits.get((instruction.computation, instruction.name), 0)
 
     def started(self, mask: int) -> Iterator[Instruction]:
-        """Give the operations in a set."""
+        """Yield the operations in a set."""
         mask >>= self.arguments + 1
         while mask:
             low = mask & -mask

@@ -53,22 +53,22 @@ class Index:
         return _ALL_CONSTANT
 
     def number(self, value: HloValue) -> HloValue:
-        """Give the first value that is computed as this one is."""
+        """Return the first value that is computed as this one is."""
         return self.numbers.get(value, value)
 
     def of_kind(self, key: Key, opcode: str) -> Sequence[Instruction]:
-        """Give the instructions of a key and a kind."""
+        """Return the instructions of a key and a kind."""
         return self._of_kind.get((key, opcode), ())
 
     def fed(self, key: Key, values: Values) -> list[Instruction]:
-        """Give what moves one of these values under a key."""
+        """Return what moves one of these values under a key."""
         numbers = dict.fromkeys(map(self.number, values))
         return [old for number in numbers for old in self._fed.get((key, number), ())]
 
     def taking(
         self, key: Key, opcode: str, taken: Sequence[Values]
     ) -> Iterator[tuple[Instruction, int]]:
-        """Give what takes these values, operand by operand, and how many operands agree.
+        """Yield what takes these values, operand by operand, and how many operands agree.
 
         An operand of which nothing is known agrees with a constant only, and is not counted.
         """
@@ -80,7 +80,7 @@ class Index:
                 yield old, agree
 
     def _likely(self, key: Key, opcode: str, taken: list[Numbers]) -> Iterator[Instruction]:
-        """Give the instructions whose first non-constant operand is one of the values."""
+        """Yield the instructions whose first non-constant operand is one of the values."""
         yield from self._taking.get((key, opcode, *_ALL_CONSTANT), ())
         for at, numbers in enumerate(taken):
             for number in numbers:

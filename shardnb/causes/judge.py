@@ -36,7 +36,7 @@ class Judge:
     def judge(
         self, move: Movement, axes: tuple[str, ...] | None, permuted: tuple[str, ...] = ()
     ) -> Verdict:
-        """Give the reason of a move over these mesh axes; `UNKNOWN` where it does not fit.
+        """Return the reason of a move over these mesh axes; `UNKNOWN` where it does not fit.
 
         `permuted` are the axes of a permute that belongs to the same move, before or after.
         """
@@ -170,7 +170,7 @@ class Judge:
 
     @staticmethod
     def _computes(graph: Graph, node: Instruction) -> Instruction:
-        """Give what computes a value that one step of JAX's reshapes at its end."""
+        """Return what computes a value that one step of JAX's reshapes at its end."""
         while node.opcode == "reshape":
             source = graph.maker(graph.operands[node.name][0])
             if source is None or source.key != node.key:
@@ -230,7 +230,7 @@ class Judge:
         return next((one for one in operands_moved if not one.is_kept), operands_moved[0]).verdict()
 
     def _taken_at(self, graph: Graph, node: Instruction, producer: HloValue) -> list[int]:
-        """Give the operands that are the producer, or a piece of it."""
+        """Return the operands that are the producer, or a piece of it."""
         numbers = self.program.numbers(graph)
         wanted = numbers.get(producer, producer)
         return [
@@ -328,7 +328,7 @@ class Judge:
         return replace(verdict, needed_by_producer=True, full=full)
 
     def _actual(self, graph: Graph, producer: HloValue, rule: Rule) -> Spec:
-        """Give the layout that the operands of an instruction lend to its result.
+        """Return the layout that the operands of an instruction lend to its result.
 
         An axis stands in it twice where two of them lend it to different dimensions.
         """
@@ -391,6 +391,6 @@ def _as_stated(asked_by: AskedBy, statement: Statement, needed: Spec | None) -> 
 
 
 def _lost(rule: Rule) -> frozenset[str]:
-    """Give the factors of operands that no result has."""
+    """Return the factors of operands that no result has."""
     kept = {f for dims in rule.results for dim in dims for f in dim}
     return frozenset(f for dims in rule.operands for dim in dims for f in dim if f not in kept)

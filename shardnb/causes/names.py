@@ -115,7 +115,7 @@ class ValueNames:
         return node.opcode if inside or not name else name
 
     def of_the_user(self, node: Instruction) -> Instruction:
-        """Give the operation that JAX named, where an instruction is a step of it alone.
+        """Return the operation that JAX named, where an instruction is a step of it alone.
 
         TPU writes a running sum as windows over pieces (`cumsum_rows`), and a small product as a
         multiplication and a sum, with names of its own for all steps but the last.

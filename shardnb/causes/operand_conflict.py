@@ -95,7 +95,7 @@ class MovedOperand:
         return self._here <= made and not self._result_differs()
 
     def verdict(self) -> Verdict:
-        """Give the reason by the kind of the factor: full, permuted, divided, or free."""
+        """Return the reason by the kind of the factor: full, permuted, divided, or free."""
         if not self._here or any(self._is_lost(dim) for dim in self.dims):
             return Verdict("whole-axis", needed=self._gathered)
         verdict = self._bound()
@@ -124,7 +124,7 @@ class MovedOperand:
         return None
 
     def _uneven(self) -> Uneven | None:
-        """Give a dimension of the result that the axes of the operand do not divide.
+        """Return a dimension of the result that the axes of the operand do not divide.
 
         The partitioner keeps the rows of a convolution sharded only if those of its result are
         divisible as well (`conv_to_ten_rows`).
@@ -173,7 +173,7 @@ class MovedOperand:
         )
 
     def _count(self, factor: str) -> int:
-        """Give into how many parts a factor of the operand is divided."""
+        """Return into how many parts a factor of the operand is divided."""
         return math.prod(size for _, _, size in self._mine.get(factor, ()))
 
     def _free(self) -> Verdict:

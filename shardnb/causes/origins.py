@@ -139,7 +139,7 @@ class Origins:
         return not parts.isdisjoint(self.factors.split_by(layout.spec)[dim])
 
     def _above(self, graph: Graph, value: HloValue, dim: int) -> Iterator[Place]:
-        """Give the dimensions of operands that a dimension of a result comes from."""
+        """Yield the dimensions of operands that a dimension of a result comes from."""
         node, module = graph.node(value), self.factors.program.module
         at = value.element[0] if value.element else 0
         operands = graph.operands[node.name]
@@ -176,7 +176,7 @@ class Origins:
         return None
 
     def _down(self, graph: Graph, node: Instruction, value: HloValue, dim: int) -> Iterator[Place]:
-        """Give the dimensions of results that a dimension of an operand becomes."""
+        """Yield the dimensions of results that a dimension of an operand becomes."""
         if node.opcode == "while":
             for at in _places(graph.operands[node.name], value):
                 yield from self._turns(graph, node, at, dim)
@@ -199,7 +199,7 @@ class Origins:
                     yield from self._turns(module.graph_of(loop), loop, at, dim)
 
     def _turns(self, graph: Graph, node: Instruction, at: int, dim: int) -> Iterator[Place]:
-        """Give what an operand of a loop is inside it, and after it."""
+        """Yield what an operand of a loop is inside it, and after it."""
         inner = self.factors.program.module.inside(node, at)
         if inner is not None:
             yield *inner, dim
@@ -211,7 +211,7 @@ def _places(operands: Sequence[HloValue], value: HloValue) -> list[int]:
 
 
 def _back(place: Place, way: Mapping[Place, Place | None]) -> Iterator[Place]:
-    """Give the places from one back to where the way to it started."""
+    """Yield the places from one back to where the way to it started."""
     here: Place | None = place
     while here is not None:
         yield here

@@ -45,7 +45,7 @@ class Roles:
         return self.dataflow.training
 
     def inserted(self, collective: Collective, move: Movement, verdict: Verdict) -> Purpose:
-        """Give what a collective does that the partitioner made."""
+        """Return what a collective does that the partitioner made."""
         producer, graph, flows = move.producer, move.graph, self.training.flows
         if producer is None:
             return Purpose()
@@ -61,14 +61,14 @@ class Roles:
         return found
 
     def called(self, collective: Collective, graph: Graph, old: Instruction) -> Purpose:
-        """Give what a collective does that the program calls."""
+        """Return what a collective does that the program calls."""
         found = self.sent(collective, graph, graph.operands[old.name][0], old)
         return found if found.role is not None else Purpose("called")
 
     def sent(
         self, collective: Collective, graph: Graph, operand: HloValue, node: Instruction
     ) -> Purpose:
-        """Give what a collective does that stands in the program itself and sends an operand."""
+        """Return what a collective does that stands in the program itself and sends an operand."""
         if not reduces(node.opcode):
             return self._parameter(collective, graph, operand)
         if reduction_of(self.program.module, node) != "add":
@@ -81,7 +81,7 @@ class Roles:
         return found
 
     def sum(self, collective: Collective, graph: Graph, value: HloValue) -> Purpose:
-        """Give what a collective does that completes the partial sums of a value."""
+        """Return what a collective does that completes the partial sums of a value."""
         found = self._gradient(collective, graph, value)
         if found.role is None:
             found = self._product(graph, graph.node(value))
@@ -174,7 +174,7 @@ class Roles:
         return self._after_backward(collective, move, producer)
 
     def _ends(self, collective: Collective, move: Movement) -> set[int]:
-        """Give the results of the program that take what was moved, element by element."""
+        """Return the results of the program that take what was moved, element by element."""
         consumer = self.dataflow.moved[collective.id].consumer
         if consumer is not None:
             return self._reached(move.graph, consumer.value)
@@ -215,7 +215,7 @@ class Roles:
 
     @staticmethod
     def _reached(graph: Graph, value: HloValue) -> set[int]:
-        """Give the results of the program that a value reaches element by element."""
+        """Return the results of the program that a value reaches element by element."""
         found, seen, left = set[int](), {value}, [value]
         while left:
             value = left.pop()
@@ -232,6 +232,6 @@ class Roles:
         return "" if number is None else self.training.name(number)
 
     def _axes(self, graph: Graph, value: HloValue) -> set[str]:
-        """Give the mesh axes that a value is sharded over."""
+        """Return the mesh axes that a value is sharded over."""
         layout = self.program.layout(graph, value)
         return axes_in(layout.spec) if layout is not None and layout.spec else set()

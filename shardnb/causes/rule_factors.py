@@ -32,7 +32,7 @@ class Factors:
     _split_by: dict[Spec, tuple[frozenset[Piece], ...]] = field(default_factory=dict)
 
     def rule(self, graph: Graph, node: Instruction) -> Rule | None:
-        """Give the rule of an instruction; see `Rules.of`."""
+        """Return the rule of an instruction; see `Rules.of`."""
         key = graph.name, node.name
         if key not in self._rules:
             arrays = [graph.array(operand) for operand in graph.operands[node.name]]
@@ -42,7 +42,7 @@ class Factors:
         return self._rules[key]
 
     def known(self, graph: Graph, node: Instruction) -> Rule | None:
-        """Give the rule of an instruction where there is exactly one."""
+        """Return the rule of an instruction where there is exactly one."""
         rule = self.rule(graph, node)
         return None if rule is AMBIGUOUS else rule
 
@@ -57,13 +57,13 @@ class Factors:
         return self._pieces[axes]
 
     def split_by(self, spec: Spec) -> tuple[frozenset[Piece], ...]:
-        """Give the parts of axes that split each dimension."""
+        """Return the parts of axes that split each dimension."""
         if spec not in self._split_by:
             self._split_by[spec] = tuple(frozenset(self.pieces(axes)) for axes in spec)
         return self._split_by[spec]
 
     def dims(self, spec: Spec, moved: frozenset[Piece]) -> list[int]:
-        """Give the dimensions that any of these parts split."""
+        """Return the dimensions that any of these parts split."""
         return [dim for dim, parts in enumerate(self.split_by(spec)) if moved & parts]
 
     def spec(self, dims: Iterable[Iterable[Piece]]) -> Spec:
@@ -71,13 +71,13 @@ class Factors:
         return tuple(merged(parts, self._sizes) for parts in dims)
 
     def without(self, spec: Spec, moved: frozenset[Piece]) -> Spec:
-        """Give a spec less some parts of axes."""
+        """Return a spec less some parts of axes."""
         return self.spec([p for p in self.pieces(axes) if p not in moved] for axes in spec)
 
     def uneven(
         self, spec: Spec, shape: tuple[int, ...], *, of_result: bool = False
     ) -> Uneven | None:
-        """Give the first dimension whose size is not divisible by the devices along its axes.
+        """Return the first dimension whose size is not divisible by the devices along its axes.
 
         These are complete axes, also where the compiler left a part of one on the dimension.
         """
@@ -89,21 +89,21 @@ class Factors:
         return None
 
     def operands(self, graph: Graph, node: Instruction, rule: Rule) -> list[Split]:
-        """Give the split of each operand."""
+        """Return the split of each operand."""
         return [
             self.split(self.program.layout(graph, operand), dims, rule)
             for operand, dims in zip(graph.operands[node.name], rule.operands, strict=False)
         ]
 
     def results(self, graph: Graph, node: Instruction, rule: Rule) -> list[Split]:
-        """Give the split of each result."""
+        """Return the split of each result."""
         return [
             self.split(self.program.layout(graph, value), dims, rule)
             for value, dims in zip(node.results, rule.results, strict=False)
         ]
 
     def split(self, layout: Layout | None, dims: tuple[tuple[str, ...], ...], rule: Rule) -> Split:
-        """Give for each factor the parts of axes that split it in an array."""
+        """Return for each factor the parts of axes that split it in an array."""
         split: Split = {}
         if layout is None or layout.spec is None:
             return split

@@ -19,7 +19,7 @@ from shardnb.texts.replica_groups import AxisFinder
 def between_slices(
     collective: Collective, made: Sequence[Instruction], finder: AxisFinder
 ) -> Instruction | None:
-    """Give the one that a transfer can be: between the same devices, of as many elements.
+    """Return the one that a transfer can be: between the same devices, of as many elements.
 
     Else it is a part of one over more devices. Of several that are alike it is what the hosts'
     name for it says. None where several are left.

@@ -24,7 +24,7 @@ _STATE_SHARDING = {
 
 
 def primitive(op_name: str) -> str:
-    """Give JAX's name of the operation: the last part of its path.
+    """Return JAX's name of the operation: the last part of its path.
 
     >>> primitive("jit(f)/jit(_roll)/concatenate")
     'concatenate'
@@ -98,7 +98,7 @@ class StatedShardings:
         return "inferred"
 
     def statement(self, graph: Graph, node: Instruction) -> Statement:
-        """Give the sharding that an instruction states, as it was written where that is known.
+        """Return the sharding that an instruction states, as it was written where that is known.
 
         Along a dimension that was left open it is not.
         """
@@ -114,7 +114,7 @@ class StatedShardings:
         return frozenset(s.spec for s in self.stated.constraints if all(s.closed))
 
     def result_statement(self, number: int) -> Statement:
-        """Give the sharding that out_specs states of a result."""
+        """Return the sharding that out_specs states of a result."""
         graph = self.program.module.computations[self.program.module.entry]
         sharding = self.stated.results[number].sharding
         spec = sharding.spec if sharding else None

@@ -22,7 +22,7 @@ from shardnb.texts.shardings import LayoutReader
 def with_roles(
     collectives: Sequence[Collective], module: Module, mesh: Mesh
 ) -> tuple[Collective, ...]:
-    """Give collectives with the roles that the text of their own program shows.
+    """Return collectives with the roles that the text of their own program shows.
 
     Each takes what is sent at its place in the text. What a sum adds up is not known there, so only
     gradients, gathers of parameters and returned numbers have a role.

@@ -46,7 +46,7 @@ class Training:
     _whose: dict[int, int | None] = field(default_factory=dict)
 
     def name(self, number: int) -> str:
-        """Give the name of an argument."""
+        """Return the name of an argument."""
         if value := self.flows.entry.parameters.get(number):
             name = self.flows.entry.node(value).op_name
             if name:
@@ -86,7 +86,7 @@ class Training:
         return found
 
     def handed_on(self, donated: Container[int]) -> dict[int, int]:
-        """Give the donated argument that each result is the new value of, by the result's number.
+        """Return the donated argument that each result is the new value of, by the result's number.
 
         The argument reaches the result, and no other of its shape does.
         """
@@ -140,7 +140,7 @@ class Training:
         }
 
     def gradient_of(self, mask: int) -> int | None:
-        """Give the parameter whose gradient the sums of the backward pass in a set make up."""
+        """Return the parameter whose gradient the sums of the backward pass in a set make up."""
         sums = mask & self.flows.backward
         if sums not in self._whose:
             self._whose[sums] = self._gradient_of(sums) if sums else None
@@ -164,7 +164,7 @@ class Training:
     # Parameters that are only applied, as of a frozen model
 
     def _serving(self) -> Iterator[int]:
-        """Give the leaves of pytrees in which one is multiplied as the matrix of a layer is.
+        """Yield the leaves of pytrees in which one is multiplied as the matrix of a layer is.
 
         What else could be meant there? An array that stands alone may be data (`x @ y`), and so may
         one that its product shares a batch with (a cache), that reaches a result (a state), or that
@@ -181,7 +181,7 @@ class Training:
                 yield number
 
     def _products(self) -> Iterator[tuple[Instruction, int, int | None]]:
-        """Give the products that take an argument: its number, and that of the other operand."""
+        """Yield the products that take an argument: its number, and that of the other operand."""
         for node in self.flows.module.of_kind(*PRODUCTS):
             graph = self.flows.module.graph_of(node)
             numbers = [self.flows.part_of(graph, value) for value in graph.operands[node.name][:2]]
@@ -211,14 +211,14 @@ class Training:
         return min(int(turned[dim]) for dim in dims)
 
     def _root(self, number: int) -> str:
-        """Give the pytree that an argument is a leaf of, "" for one that stands alone."""
+        """Return the pytree that an argument is a leaf of, "" for one that stands alone."""
         steps = _STEP.findall(self.name(number))
         return steps[0] if len(steps) > 1 else ""
 
     # Whose gradient a product of the backward pass is
 
     def _transposed(self, mask: int) -> int | None:
-        """Give the argument that the forward pass multiplies with what these products take."""
+        """Return the argument that the forward pass multiplies with what these products take."""
         found = {self._multiplied(node) for node in self.flows.started(mask & self.flows.backward)}
         return found.pop() if len(found) == 1 else None
 
@@ -254,7 +254,7 @@ class Training:
     # JAX returns gradients in the structure of the argument
 
     def _of_one_structure(self, pure: Sequence[int]) -> Iterator[tuple[int, int]]:
-        """Give results and arguments that are the same leaves of two pytrees of one structure."""
+        """Yield results and arguments that are the same leaves of two pytrees of one structure."""
         results = _trees((self._steps(self.outputs, at), at) for at in pure)
         read = [n for n in self.flows.entry.parameters if self._is_read(n) and self._is_float(n)]
         arguments = _trees((tuple(_STEP.findall(self.name(n))), n) for n in read)
@@ -280,7 +280,7 @@ class Training:
 def _trees(
     named: Iterable[tuple[tuple[str, ...], int]],
 ) -> dict[tuple[str, ...], Tree]:
-    """Give by each beginning of the paths the leaves below it, by the rest of their paths."""
+    """Return by each beginning of the paths the leaves below it, by the rest of their paths."""
     found: dict[tuple[str, ...], Tree] = defaultdict(dict)
     for steps, number in named:
         for depth in range(len(steps) + 1):

@@ -45,7 +45,7 @@ class Unpartitioned:
     _texts: dict[tuple[str | None, str], _Placed] = field(default_factory=dict)
 
     def numbers(self, graph: Graph) -> dict[HloValue, HloValue]:
-        """Give for each value the first one that is computed alike."""
+        """Return for each value the first one that is computed alike."""
         if graph.name not in self._numbers:
             self._numbers[graph.name] = self._number(graph)
         return self._numbers[graph.name]
@@ -108,12 +108,12 @@ class Unpartitioned:
         return leaves[index] if len(value.element) == 1 and index < len(leaves) else None
 
     def shard_shapes(self, instruction: Instruction) -> tuple[tuple[int, ...], ...]:
-        """Give the shapes of one device's blocks of an instruction's results."""
+        """Return the shapes of one device's blocks of an instruction's results."""
         return self._place(instruction).blocks
 
 
 def _sharding(attributes: str) -> str | None:
-    """Give the text of a sharding out of an instruction's attributes, None where it has none."""
+    """Return the text of a sharding out of an instruction's attributes, None where it has none."""
     start = attributes.find(", sharding=")
     if start < 0:
         return None

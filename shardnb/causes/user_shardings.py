@@ -26,7 +26,7 @@ def read_user_shardings(jaxpr: Any, *, explicit: bool, results: bool) -> UserSha
 def _operations(
     jaxpr: Any, given: Any = None, around: Any = None
 ) -> Iterator[tuple[str, str, int]]:
-    """Give the operations that were given one: all, where the call `given` of them was.
+    """Yield the operations that were given one: all, where the call `given` of them was.
 
     `around` is the call that they stand in; JAX's own functions have no lines of their own.
     """
@@ -61,18 +61,18 @@ def _is_explicit(equation: Any) -> bool:
 
 
 def _types(variables: Any) -> list[tuple[Any, ...]]:
-    """Give the axis types of the meshes of values."""
+    """Return the axis types of the meshes of values."""
     shardings = (getattr(variable.aval, "sharding", None) for variable in variables)
     return [() if one is None else tuple(one.mesh.axis_types) for one in shardings]
 
 
 def _frame(equation: Any) -> _Frame | None:
-    """Give where an operation is called, outside of JAX."""
+    """Return where an operation is called, outside of JAX."""
     return next((line for line in lines(equation) if not is_jaxs_own(line[0])), None)
 
 
 def _lines(equation: Any, call: Any) -> Iterator[tuple[str, str, int]]:
-    """Give the name of an operation with each line that it was called from."""
+    """Yield the name of an operation with each line that it was called from."""
     stack = str(equation.source_info.name_stack)
     name = f"{stack}/{equation.primitive.name}" if stack else equation.primitive.name
     for file, _, line in lines(call):

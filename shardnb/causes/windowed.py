@@ -70,7 +70,7 @@ class Windowed:
         return Movement(before, gathered, operands[0], products[0].name, sent=made.arrays[0][1])
 
     def sum(self, made: Instruction) -> Movement | None:
-        """Give the move of an all-reduce that adds up what such a loop made, None for another."""
+        """Return the move of an all-reduce that adds up what such a loop made, None for another."""
         graph = self._after.get(made.computation)
         if not self._bodies or graph is None or not reduces(made.opcode):
             return None
@@ -83,7 +83,7 @@ class Windowed:
         return _completed(before, made, products[0]) if products else None
 
     def taken(self, made: Instruction, move: Movement) -> Movement:
-        """Give a move into such a loop as one for its product; another one as it is."""
+        """Return a move into such a loop as one for its product; another one as it is."""
         graph = self._after.get(made.computation)
         if not self._bodies or graph is None or move.producer is None or move.consumer:
             return move
@@ -98,7 +98,7 @@ class Windowed:
         return move
 
     def _loop(self, made: Instruction) -> _StepLoop | None:
-        """Give the loop that a permute stands in, goes into, or comes from."""
+        """Return the loop that a permute stands in, goes into, or comes from."""
         if made.opcode != "collective-permute":
             return None
         if made.computation in self._bodies:
@@ -114,7 +114,7 @@ class Windowed:
         return self._factors.program.module.computations.get(loop.graph.name.partition("_spmd")[0])
 
     def _products(self, before: Graph, loop: _StepLoop) -> list[Instruction]:
-        """Give the product with the loop's name and line; of several those of its operands.
+        """Return the product with the loop's name and line; of several those of its operands.
 
         A loop carries both operands first, one of them as the block at hand. Products that are
         alike in all that tells why they are taken in steps are given together.
@@ -150,7 +150,7 @@ class Windowed:
         return held <= {own.of(before.name, one) for one in before.operands[product.name]}
 
     def _kind(self, before: Graph, product: Instruction) -> tuple[object, ...]:
-        """Give all that tells why a product is taken in steps."""
+        """Return all that tells why a product is taken in steps."""
         values = (product.value, *before.operands[product.name])
         layouts = tuple(self._factors.program.layout(before, value) for value in values)
         shapes = tuple(before.array(value) for value in values)
@@ -159,7 +159,7 @@ class Windowed:
         return shapes, layouts, dims
 
     def _sizes(self, before: Graph, product: Instruction) -> Iterator[int]:
-        """Give the number of elements of each operand on one device."""
+        """Return the number of elements of each operand on one device."""
         return (math.prod(self._block(before, one)) for one in before.operands[product.name])
 
     def _block(self, before: Graph, value: HloValue) -> tuple[int, ...]:
@@ -207,12 +207,12 @@ def _loops(partitioned: Module) -> Iterator[tuple[str, _StepLoop]]:
 
 
 def _bare(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Give a shape without dimensions of size one."""
+    """Return a shape without dimensions of size one."""
     return tuple(size for size in shape if size != 1)
 
 
 def _users(graph: Graph, node: Instruction) -> Iterator[Instruction]:
-    """Give what takes a value, also another view of it."""
+    """Yield what takes a value, also another view of it."""
     for user in graph.users.get(node.value, ()):
         yield user
         if user.opcode in VIEWS:

@@ -32,7 +32,7 @@ Offsets = NDArray[np.int64]
 def on_accelerators(
     collective: Collective, made: Instruction, graph: Graph
 ) -> OnAccelerators | None:
-    """Give what TPU and GPU make of a collective that was `made`; None where they send the same.
+    """Return what TPU and GPU make of a collective that was `made`; None where they send the same.
 
     `graph` is the computation right after partitioning that `made` stands in.
     """
@@ -53,7 +53,7 @@ def on_accelerators(
 
 
 def scattered(graph: Graph, made: Instruction, groups: Groups) -> tuple[int, ...] | None:
-    """Give the shape of the block that each device keeps of a sum; None where it keeps all.
+    """Return the shape of the block that each device keeps of a sum; None where it keeps all.
 
     The first device of each group has to keep the first block, the second the second, and so on.
     """

@@ -73,13 +73,13 @@ def transfers(module: Module, finder: AxisFinder) -> Iterator[Transfer]:
 
 
 def rendezvous(text: str) -> str:
-    """Give the name under which a host sends and receives; "" where there is none."""
+    """Return the name under which a host sends and receives; "" where there is none."""
     named = _RENDEZVOUS.search(text)
     return named[1] if named else ""
 
 
 def _kind_between_slices(send: Instruction) -> Kind | None:
-    """Give the kind of a transfer between slices, None for one that stays with its host."""
+    """Return the kind of a transfer between slices, None for one that stays with its host."""
     if _BETWEEN_SLICES not in send.attributes:
         return None
     stated, named = _TYPE.search(send.attributes), _RENDEZVOUS.search(send.attributes)
@@ -89,7 +89,7 @@ def _kind_between_slices(send: Instruction) -> Kind | None:
 
 
 def _joined(text: str, mesh: Mesh, *, in_pairs: bool) -> Groups:
-    """Give the devices that a transfer joins as positions; none where one is not of the mesh."""
+    """Return the devices that a transfer joins as positions; none where one is not of the mesh."""
     same, listed = _SAME_PLACE.search(text), _LISTED.search(text)
     if same is not None:
         numbers, places = _numbers(same[1]), _numbers(same[2])

@@ -54,7 +54,7 @@ def run(path: Path) -> list[Report]:
 
 
 def _read(path: Path) -> Any:
-    """Give a notebook; raises `CommandError` where there is none."""
+    """Return a notebook; raises `CommandError` where there is none."""
     import nbformat
 
     if not is_file(path):

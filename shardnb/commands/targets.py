@@ -7,7 +7,7 @@ from shardnb.mesh import compilers, gpus, topologies
 
 
 def listing() -> str:
-    """Give the targets as text: those that are there, and how to get the others.
+    """Return the targets as text: those that are there, and how to get the others.
 
     >>> listing().splitlines()[0]
     'cpu       emulated CPU devices, any number'

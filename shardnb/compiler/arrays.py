@@ -63,7 +63,7 @@ def _closed_over(program: Program) -> Iterator[Value]:
 
 
 def constants(program: Program) -> frozenset[str]:
-    """Give the names of the closed-over arrays that `jax.jit` makes constants of each device."""
+    """Return the names of the closed-over arrays that `jax.jit` makes constants of each device."""
     named = zip(program.closed_over, _closed_over(program), strict=True)
     return frozenset(value.name for array, value in named if program.is_constant(array))
 

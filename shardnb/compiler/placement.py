@@ -167,7 +167,7 @@ def on_mesh(leaf: Any) -> bool:
 
 
 def own_sharding(leaf: Any, mesh: jax.sharding.Mesh) -> NamedSharding:
-    """Give an array's own sharding if it is on this mesh, else a replicated one.
+    """Return an array's own sharding if it is on this mesh, else a replicated one.
 
     A mesh of the same axes on devices of another kind is this mesh: the program is compiled for
     hardware that the array is not on.
@@ -206,13 +206,13 @@ def entries(spec: PartitionSpec) -> Iterator[tuple[str, ...]]:
 
 
 def dims_of(spec: PartitionSpec, rank: int) -> Spec:
-    """Give the mesh axes of each dimension of an array of this rank."""
+    """Return the mesh axes of each dimension of an array of this rank."""
     axes = tuple(entries(spec))
     return axes + ((),) * (rank - len(axes))
 
 
 def partition_spec(spec: Spec) -> PartitionSpec:
-    """Give a spec as JAX has it, without the replicated dimensions at its end."""
+    """Return a spec as JAX has it, without the replicated dimensions at its end."""
     parts = [axes[0] if len(axes) == 1 else axes or None for axes in spec]
     while parts and parts[-1] is None:
         parts.pop()
@@ -220,7 +220,7 @@ def partition_spec(spec: Spec) -> PartitionSpec:
 
 
 def specs_like(args: dict[str, Tree], specs: Iterable[Spec]) -> dict[str, Tree]:
-    """Give specs, one for each array, in the structure of the arguments."""
+    """Return specs, one for each array, in the structure of the arguments."""
     each = iter(specs)
 
     def following(_: Any) -> PartitionSpec:

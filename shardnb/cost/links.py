@@ -91,7 +91,7 @@ class Torus:
         return cls(shape, rings(shape, hardware), coords, mesh.slices or (0,) * len(coords))
 
     def slices_of(self, groups: Groups) -> int:
-        """Give over how many slices a group goes at most."""
+        """Return over how many slices a group goes at most."""
         if not self.slices:
             return 1
         return max((len({self.slices[at] for at in group}) for group in groups), default=1)

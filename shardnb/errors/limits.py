@@ -147,7 +147,7 @@ def aborted(evidence: ErrorEvidence, _: re.Match[str]) -> Draft:
 
 
 def _unreduced(jaxpr: Any, evidence: ErrorEvidence) -> Iterator[Location]:
-    """Give the lines whose operations have results that are left as partial sums."""
+    """Yield the lines whose operations have results that are left as partial sums."""
     for equation in equations(jaxpr) if jaxpr is not None else ():
         avals = [getattr(variable.aval, "sharding", None) for variable in equation.outvars]
         if any(sharding is not None and sharding.spec.unreduced for sharding in avals):

@@ -54,7 +54,7 @@ def _only_added_up(reduce: Instruction, graph: Graph) -> bool:
 
 
 def _only_reader(graph: Graph, value: HloValue) -> Instruction | None:
-    """Give the one instruction that reads a value, once, if there is just one."""
+    """Return the one instruction that reads a value, once, if there is just one."""
     readers = graph.users.get(value, [])
     once = len(readers) == 1 and graph.operands[readers[0].name].count(value) == 1
     return readers[0] if once else None

@@ -78,7 +78,7 @@ _NO_CAUSES = "the text does not say who asked for a collective, and why"
 
 
 def report_of_program(program: Program, *, origins: bool | None = None) -> Report:
-    """Give the report of a program that was compiled here, and how long reading it took.
+    """Return the report of a program that was compiled here, and how long reading it took.
 
     `origins` is as for `explain`.
     """
@@ -97,7 +97,7 @@ def report_of_text(
     own: bool = False,
     dumps: Dumps | None = None,
 ) -> Report:
-    """Give the report of an HLO text; the arguments are those of `evidence_of_text`."""
+    """Return the report of an HLO text; the arguments are those of `evidence_of_text`."""
     with collector_paused():
         report = assemble(evidence_of_text(text, mesh, texts, own=own, dumps=dumps))
         return report if own else valid.check(report)
@@ -142,7 +142,7 @@ def assemble(evidence: Evidence) -> Report:
 
 
 def _values(evidence: Evidence) -> Explained:
-    """Give the values of the user's lines, or those whose sharding a text states."""
+    """Return the values of the user's lines, or those whose sharding a text states."""
     if evidence.before is None or not evidence.own:
         return Explained(tuple(evidence.stated_values()))
     return values_of(
@@ -171,7 +171,7 @@ def _memory(evidence: Evidence) -> Memory | None:
 
 
 def _typed(evidence: Evidence) -> tuple[TypedLine, ...]:
-    """Give the typed view where types say placements, and where a reader can still read it."""
+    """Return the typed view where types say placements, and where a reader can still read it."""
     if evidence.jaxpr is None:
         return ()
     found = list(itertools.islice(equations(evidence.jaxpr), _TYPED_LIMIT + 1))
@@ -184,7 +184,7 @@ def _typed(evidence: Evidence) -> tuple[TypedLine, ...]:
 
 
 def _versions(evidence: Evidence) -> dict[str, str]:
-    """Give the versions of what made a program and its report, as far as they are known."""
+    """Return the versions of what made a program and its report, as far as they are known."""
     own = {"shardnb": metadata.version("shardnb")}
     if not evidence.own:
         return own

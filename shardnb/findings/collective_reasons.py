@@ -54,7 +54,7 @@ def _told(one: Collective, mesh: Mesh) -> Iterator[tuple[FindingKind, str]]:
 
 
 def _padding(one: Collective, mesh: Mesh) -> int:
-    """Give the bytes of padding in the array that a collective moves, as far as that is known."""
+    """Return the bytes of padding in the array that a collective moves, as far as that is known."""
     if one.reason != "uneven" or one.producer_shape is None or one.producer_spec is None:
         return 0
     lies = placed_value("", one.dtype, one.producer_shape, one.producer_spec, mesh)

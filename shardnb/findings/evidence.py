@@ -118,6 +118,6 @@ def _is_made(collective: Collective, *, of_jax: bool) -> bool | None:
 
 
 def location_of(collective: Collective) -> Location | None:
-    """Give the line that a collective is shown at: one of the explained text, else any."""
+    """Return the line that a collective is shown at: one of the explained text, else any."""
     frames = collective.frames
     return next((frame for frame in frames if frame.source == 0), frames[0] if frames else None)

@@ -10,7 +10,7 @@ from shardnb.texts.hlo import Module
 
 
 def with_loops(evidence: Evidence) -> Module:
-    """Give the program right after partitioning, where that was kept, else at the end.
+    """Return the program right after partitioning, where that was kept, else at the end.
 
     Optimisations hide some of what can be read here, by fusing; what is still seen holds as well.
     """
@@ -18,7 +18,7 @@ def with_loops(evidence: Evidence) -> Module:
 
 
 def in_loops(evidence: Evidence) -> Mapping[int | None, Collective]:
-    """Give the collectives in loops by their channel, which stays the same after partitioning."""
+    """Return the collectives in loops by their channel, which stays the same after partitioning."""
     return {
         one.channel: one
         for one in evidence.collectives

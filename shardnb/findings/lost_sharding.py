@@ -84,7 +84,7 @@ def _finding(
 
 
 def _edit(batch: BatchDimensions, loss: Loss, lines: Lines) -> str | None:
-    """Give a constraint that keeps the axis for the batch of what the line of a loss assigns."""
+    """Return a constraint that keeps the axis for the batch of what the line of a loss assigns."""
     if phase_of(loss.node.op_name, differentiated=False) != "forward":
         return None
     place, graph = lines.location(loss.node), loss.graph

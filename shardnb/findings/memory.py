@@ -54,7 +54,7 @@ def _read(text: str) -> Iterator[Allocation]:
 
 
 def memory_of_compiled(compiled: Any) -> Memory | None:
-    """Give what one device holds, as the analysis of a compiled stage says; None without one."""
+    """Return what one device holds, as the analysis of a compiled stage says; None without one."""
     stats = compiled.memory_analysis()
     if stats is None:
         return None
@@ -72,7 +72,7 @@ def memory_of_compiled(compiled: Any) -> Memory | None:
 
 
 def with_host(memory: Memory, inputs: Sequence[Value], outputs: Sequence[Value]) -> Memory:
-    """Give what is on the host apart where the compiler counts it with the rest: CPU has one."""
+    """Return what is on the host apart where the compiler counts it with the rest: CPU has one."""
     taken, given = (
         sum(value.shard_bytes for value in values if value.memory and value.details != UNUSED)
         for values in (inputs, outputs)
@@ -84,7 +84,7 @@ def with_host(memory: Memory, inputs: Sequence[Value], outputs: Sequence[Value])
 
 
 def memory_of(allocations: Sequence[Allocation]) -> Memory:
-    """Give what one device holds, as the compiler's analysis of a program does."""
+    """Return what one device holds, as the compiler's analysis of a program does."""
 
     def total(*parts: str) -> int:
         return sum(a.bytes for a in allocations if all(part in a.use for part in parts))

@@ -17,7 +17,7 @@ _STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 
 
 def steps(name: str) -> list[str]:
-    """Give the steps of a path: `opt`, `[0]`, `mu` and `['w']` of `opt[0].mu['w']`."""
+    """Return the steps of a path: `opt`, `[0]`, `mu` and `['w']` of `opt[0].mu['w']`."""
     return _STEP.findall(name) or [name]
 
 

@@ -18,7 +18,7 @@ _READABLE = 2_000_000
 
 
 def evidence_of_program(program: Program, *, origins: bool | None = None) -> Evidence:
-    """Give what is known of a program; `origins` is as for `explain`."""
+    """Return what is known of a program; `origins` is as for `explain`."""
     request = program.request
     mesh, inputs = request.grid.describe(), arrays.inputs(program)
     jaxpr = program.traced.jaxpr if program.traced else None
@@ -54,7 +54,7 @@ def evidence_of_program(program: Program, *, origins: bool | None = None) -> Evi
 
 
 def _texts(program: Program) -> dict[str, str]:
-    """Give the texts of a program at every stage that was kept."""
+    """Return the texts of a program at every stage that was kept."""
     found = {
         "before partitioning": program.dumps.before,
         "after partitioning": program.dumps.partitioned,
@@ -69,7 +69,7 @@ def _texts(program: Program) -> dict[str, str]:
 
 
 def _donated(program: Program, inputs: Sequence[Value]) -> dict[int, Value]:
-    """Give the donated inputs by the number of their parameter in the program."""
+    """Return the donated inputs by the number of their parameter in the program."""
     infos = jax.tree_util.tree_leaves(program.lowered.args_info)
     return {
         parameter: inputs[number]

@@ -74,7 +74,7 @@ def _constants(inputs: Sequence[Value], mesh: Mesh) -> Iterator[Finding]:
 
 
 def _replicated(inputs: Sequence[Value], mesh: Mesh) -> Iterator[_Replicated]:
-    """Give the inputs that an axis does not shard and could, in their order."""
+    """Yield the inputs that an axis does not shard and could, in their order."""
     likes: dict[str, dict[str, Value]] = defaultdict(dict)
     for axis in (axis.name for axis in mesh.axes if axis.size > 1):
         for name, like in _counterparts(inputs, axis).items():

@@ -33,7 +33,7 @@ def is_stablehlo(text: str) -> bool:
 
 
 def report_of_stablehlo(text: str, mesh: Mesh | None = None) -> Report:
-    """Give the report of a StableHLO module with Shardy's shardings.
+    """Return the report of a StableHLO module with Shardy's shardings.
 
     Raises `InvalidInput` where the text cannot be read, and where the mesh has other axes.
     """
@@ -75,7 +75,7 @@ def report_of_stablehlo(text: str, mesh: Mesh | None = None) -> Report:
 def _values(
     mesh: Mesh, name: str, values: Sequence[shardy.Value], specs: Sequence[Spec | None]
 ) -> tuple[Value, ...]:
-    """Give the arrays whose sharding the text states; propagation decides of the others."""
+    """Return the arrays whose sharding the text states; propagation decides of the others."""
     return tuple(
         placed_value(f"{name} {number}", value.dtype, value.shape, spec, mesh)
         for number, (value, spec) in enumerate(zip(values, specs, strict=True))

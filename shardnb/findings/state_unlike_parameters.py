@@ -56,7 +56,7 @@ def find(evidence: Evidence) -> Iterator[Finding]:
 
 
 def unlike(evidence: Evidence) -> Iterator[_Unlike]:
-    """Give the arrays that lack an axis on a dimension on which it shards their parameter."""
+    """Yield the arrays that lack an axis on a dimension on which it shards their parameter."""
     training = evidence.training
     if training is None:
         return

@@ -58,7 +58,7 @@ def evidence_of_text(
     own: bool = False,
     dumps: Dumps | None = None,
 ) -> Evidence:
-    """Give what the text of a program tells, and what else its compile left.
+    """Return what the text of a program tells, and what else its compile left.
 
     Without a mesh, one that the text itself names is taken; else the axes of a collective are not
     known, and its groups speak for it. `texts` are those that the user wrote, `own` says that this
@@ -139,7 +139,7 @@ class _Text:
             raise InvalidInput(_ALL_DEVICES.format(self.module.name))
 
     def _of_shardy(self, devices: int) -> Mesh | None:
-        """Give the one mesh that Shardy's attributes declare."""
+        """Return the one mesh that Shardy's attributes declare."""
         meshes = {
             tuple((name, int(size)) for name, size in _SHARDY_SIZE.findall(declared))
             for declared in _SHARDY_MESH.findall(self.module.header)
@@ -148,7 +148,7 @@ class _Text:
         return named[0] if len(named) == 1 and devices in (1, named[0].size) else None
 
     def _named(self, devices: int) -> Mesh | None:
-        """Give the mesh that shardings and groups name, where they all name the same."""
+        """Return the mesh that shardings and groups name, where they all name the same."""
         attributes = (one.attributes for one in self.module.instructions())
         meshes = {found for text in attributes for found in _MESH.findall(text)}
         axes = {
@@ -196,7 +196,7 @@ class _Text:
             yield _UNSCHEDULED
 
     def donated(self) -> dict[int, Value]:
-        """Give the donated parameters that the compiler found no result for, by their numbers."""
+        """Return the donated parameters that the compiler found no result for, by their numbers."""
         listed = self.module.header.partition("buffer_donor={")[2].partition("entry_computation")[0]
         numbers = set(map(int, _DONOR.findall(listed))) if self.is_scheduled else set()
         return {
@@ -206,20 +206,20 @@ class _Text:
         }
 
     def _parameters(self) -> Iterator[tuple[int, Instruction]]:
-        """Give the parameters that are one array, in their order, each with its number."""
+        """Return the parameters that are one array, in their order, each with its number."""
         entry = self.module.computations[self.module.entry]
         numbered = ((number, entry.node(v)) for number, v in sorted(entry.parameters.items()))
         return ((number, one) for number, one in numbered if not one.is_tuple)
 
     def inputs(self) -> Iterator[Value]:
-        """Give the parameters whose placement is stated."""
+        """Yield the parameters whose placement is stated."""
         for _, one in self._parameters():
             layout = self._layout(one)
             if layout is not None:
                 yield self._value(one.op_name or one.name, one, layout)
 
     def outputs(self) -> Iterator[Value]:
-        """Give the results of a program that is not partitioned, where all are stated."""
+        """Yield the results of a program that is not partitioned, where all are stated."""
         if not self.is_unpartitioned:
             return
         entry = self.module.computations[self.module.entry]
@@ -233,7 +233,7 @@ class _Text:
                 yield self._value(name, one, layout)
 
     def values(self, located: Sources) -> Iterator[Value]:
-        """Give the values inside a program that is not partitioned whose sharding is stated."""
+        """Yield the values inside a program that is not partitioned whose sharding is stated."""
         for one in self.module.instructions() if self.is_unpartitioned else ():
             layout = self._layout(one) if one.opcode not in ("parameter", "tuple") else None
             if layout is not None:
@@ -245,7 +245,7 @@ class _Text:
         return LayoutReader(self.mesh)
 
     def _layout(self, one: Instruction) -> Layout | None:
-        """Give the placement that an array states in mesh axes, None where it states none."""
+        """Return the placement that an array states in mesh axes, None where it states none."""
         text = one.attribute("sharding")
         if text is None or "maximal" in text or not self.mesh.axes:
             return None
@@ -273,13 +273,13 @@ class _Text:
 
 
 def unnamed(devices: int) -> Mesh:
-    """Give a mesh of which only the number of devices is known."""
+    """Return a mesh of which only the number of devices is known."""
     check_devices(devices)
     return Mesh((), tuple(range(devices)), target="unknown", kind="unknown")
 
 
 def of_axes(axes: Sequence[Axis]) -> Mesh:
-    """Give a mesh of which only the axes are known."""
+    """Return a mesh of which only the axes are known."""
     devices = math.prod(axis.size for axis in axes)
     check_devices(devices)
     return Mesh(tuple(axes), tuple(range(devices)), target="unknown", kind="unknown")

@@ -35,7 +35,7 @@ def _once_before(collective: Collective) -> Finding:
 
 
 def _unchanging(graph: Graph) -> Iterator[Instruction]:
-    """Give the collectives of a loop's body whose operands only depend on what is passed on."""
+    """Yield the collectives of a loop's body whose operands only depend on what is passed on."""
     if graph.root.opcode != "tuple":
         return
     carry = graph.parameters.get(0, HloValue(""))

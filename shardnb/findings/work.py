@@ -62,7 +62,7 @@ class _Program:
         return sum(not _KNOWN.search(call.attributes) for call in calls)
 
     def total(self, name: str) -> tuple[float, float]:
-        """Give the operations and the bytes of a computation, loops times their trips."""
+        """Return the operations and the bytes of a computation, loops times their trips."""
         flops, accessed = self._once(name)
         for loop in self._loops(name):
             trips = trip_count(self.module, loop)
@@ -75,7 +75,7 @@ class _Program:
         return flops, accessed
 
     def _loops(self, name: str) -> Iterator[Instruction]:
-        """Give the loops of a computation, and of what it calls."""
+        """Yield the loops of a computation, and of what it calls."""
         for instruction in self.module.body(name):
             if instruction.opcode == "while":
                 yield instruction

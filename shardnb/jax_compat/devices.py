@@ -41,7 +41,7 @@ def _clients_devices(count: int) -> Sequence[jax.Device]:
 
 
 def emulated_devices(count: int) -> Sequence[jax.Device]:
-    """Give the first devices of a CPU client beside the notebook's own backend.
+    """Return the first devices of a CPU client beside the notebook's own backend.
 
     A client has three threads a device, and JAX keeps each mesh, and so its client, for ever: the
     number of devices of a client is a power of two, so that there are at most 12
@@ -74,7 +74,7 @@ def compile_only(device: jax.Device) -> bool:
 
 
 def topology_devices(name: str) -> tuple[Any, ...]:
-    """Give the compile-only devices of a TPU topology.
+    """Return the compile-only devices of a TPU topology.
 
     Raises `RuntimeError` where libtpu is missing or does not know the topology.
     """
@@ -93,7 +93,7 @@ class TpuTopology:
     library: str | None
 
     def devices(self) -> tuple[Any, ...]:
-        """Give its devices, in a process that has none of them yet."""
+        """Return its devices, in a process that has none of them yet."""
         if self.library is not None:
             os.environ[_LIBRARY] = self.library
         return topology_devices(self.name)
@@ -108,7 +108,7 @@ class GpuTopology:
     shape: str
 
     def devices(self) -> tuple[Any, ...]:
-        """Give its devices, in a process that has none of them yet."""
+        """Return its devices, in a process that has none of them yet."""
         return gpu_devices(self.plugin, self.target_config, self.shape)
 
 
@@ -123,12 +123,12 @@ def topology_of(device: Any) -> Topology | None:
 
 
 def laid_on_torus(devices: Sequence[Any], sizes: Sequence[int]) -> Any:
-    """Give devices as an array of shape `sizes`, as `jax.make_mesh` lays them."""
+    """Return devices as an array of shape `sizes`, as `jax.make_mesh` lays them."""
     return parts.DEVICE_MESH.call(tuple(sizes), list(devices), allow_split_physical_axes=True)
 
 
 def gpu_compiler_version() -> str:
-    """Give the version of XLA's GPU compiler that the installed JAX can load: jaxlib's own."""
+    """Return the version of XLA's GPU compiler that the installed JAX can load: jaxlib's own."""
     return metadata.version("jaxlib")
 
 
@@ -136,7 +136,7 @@ _plugins: dict[str, Any] = {}
 
 
 def gpu_devices(plugin: str, target_config: str, shape: str) -> tuple[Any, ...]:
-    """Give the compile-only devices of a GPU cluster of `shape`: slices x hosts x GPUs of each.
+    """Return the compile-only devices of a GPU cluster of `shape`: slices x hosts x GPUs of each.
 
     `plugin` is the path of XLA's GPU compiler, which is loaded once a process and becomes no
     backend. Raises `RuntimeError` where it refuses the configuration.

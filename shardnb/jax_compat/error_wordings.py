@@ -24,11 +24,11 @@ class Wording:
     seen: tuple[str, ...] = _BOTH
 
     def search(self, message: str) -> re.Match[str] | None:
-        """Give the first match in an error's text."""
+        """Return the first match in an error's text."""
         return re.search(self.pattern, message)
 
     def findall(self, message: str) -> list[Any]:
-        """Give what the groups of all matches hold."""
+        """Return what the groups of all matches hold."""
         return re.findall(self.pattern, message)
 
 
@@ -264,12 +264,12 @@ def varying_in_type(kind: str) -> set[str]:
 
 
 def first_sentence(message: str) -> str:
-    """Give what an error says before it shows the types."""
+    """Return what an error says before it shows the types."""
     return message.partition("\n")[0].partition(". Got")[0].partition(" Got ")[0]
 
 
 def compilers_words(error: BaseException) -> str:
-    """Give the first line of an error of XLA's, without its status."""
+    """Return the first line of an error of XLA's, without its status."""
     return str(error).partition("\n")[0].removeprefix("INVALID_ARGUMENT: ").strip()
 
 
@@ -279,7 +279,7 @@ _STACK = re.compile(r"^\s*(?:\*\*\* |@ +0x|#\d+ +0x|PC: @|\[[\w-]+:\d+\])")
 
 
 def last_words(text: str) -> str:
-    """Give what XLA wrote as it ended its process: what failed, without stacks and time stamps.
+    """Return what XLA wrote as it ended its process: what failed, without stacks and time stamps.
 
     >>> last_words("F1201 02:29:17.5 2718 util.cc:771] Check failed: x == y")
     'util.cc:771] Check failed: x == y'

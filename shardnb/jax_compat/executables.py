@@ -80,7 +80,7 @@ class Split:
     compilation: Compilation
 
     def compiled(self, description: Description) -> Any:
-        """Give JAX's compiled stage; one that can run where the executable was serialized."""
+        """Return JAX's compiled stage; one that can run where the executable was serialized."""
 
         def loaded(client: Any, _: Any, **given: Any) -> Any:
             if not description.serialized:
@@ -136,7 +136,7 @@ def _compilation(module: Any, options: Any, devices: Sequence[Any]) -> Compilati
 
 
 def _topology_of(devices: Sequence[Any]) -> Topology | None:
-    """Give the topology of devices, None for CPU devices that another process can emulate."""
+    """Return the topology of devices, None for CPU devices that another process can emulate."""
     first = devices[0]
     if first.platform == CPU and all(device.process_index == 0 for device in devices):
         return None
@@ -250,7 +250,7 @@ def _executable(compilation: Compilation) -> Any:
 
 @cache
 def _devices(topology: Topology | None, count: int) -> Sequence[Any]:
-    """Give the devices of a topology, or `count` emulated ones, in the order of their ids."""
+    """Return the devices of a topology, or `count` emulated ones, in the order of their ids."""
     devices = topology.devices() if topology else emulated_devices(count)
     return sorted(devices, key=lambda device: device.id)
 

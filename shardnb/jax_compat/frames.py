@@ -23,7 +23,7 @@ def is_jaxs_own(file: str) -> bool:
 
 
 def raw_frames(equation: Any) -> list[tuple[CodeType, int]]:
-    """Give the code objects and instruction offsets of the stack that wrote an equation.
+    """Return the code objects and instruction offsets of the stack that wrote an equation.
 
     Innermost first. Raises `NotAvailable`; `lines` is then what is left.
     """
@@ -34,7 +34,7 @@ def raw_frames(equation: Any) -> list[tuple[CodeType, int]]:
 
 
 def lines(equation: Any) -> list[tuple[str, str, int]]:
-    """Give file, function and line of the stack that wrote an equation, innermost first.
+    """Return file, function and line of the stack that wrote an equation, innermost first.
 
     None where JAX does not show it.
     """
@@ -59,7 +59,7 @@ class Locals:
     seen: tuple[str, ...]
 
     def find(self, frames: Iterable[FrameType]) -> dict[str, Any] | None:
-        """Give the locals of the first frame of JAX's that has all of these names."""
+        """Return the locals of the first frame of JAX's that has all of these names."""
         jaxs = (frame for frame in frames if is_jaxs_own(frame.f_code.co_filename))
         local_names = (frame.f_locals for frame in jaxs)
         return next((names for names in local_names if set(self.names) <= set(names)), None)
@@ -79,7 +79,7 @@ PRIMITIVE_OPERANDS = ("avals", "args", "tracers", "in_avals")
 def bound_primitives(
     frames: Iterable[FrameType],
 ) -> Iterable[tuple[Any, Sequence[Any], dict[str, Any]]]:
-    """Give each primitive in the frames' locals that stands beside operands and parameters."""
+    """Yield each primitive in the frames' locals that stands beside operands and parameters."""
     for frame in frames:
         names = frame.f_locals
         primitive = next((value for value in names.values() if is_primitive(value)), None)

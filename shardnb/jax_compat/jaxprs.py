@@ -27,7 +27,7 @@ class PartialJaxpr:
 
 
 def bare(jaxpr: Any) -> Any:
-    """Give the jaxpr itself where its constants are closed over."""
+    """Return the jaxpr itself where its constants are closed over."""
     return getattr(jaxpr, "jaxpr", jaxpr)
 
 
@@ -52,7 +52,7 @@ def is_primitive(value: Any) -> bool:
 
 
 def only_in_jitted(jaxpr: Any) -> frozenset[int]:
-    """Give the ids of closed-over arrays that only jitted functions use, inside themselves.
+    """Return the ids of closed-over arrays that only jitted functions use, inside themselves.
 
     These are called line by line. What such a function takes as an argument is an operand of its
     equation, and a loop that is run by itself takes all that its body closes over as operands.
@@ -66,7 +66,7 @@ def only_in_jitted(jaxpr: Any) -> frozenset[int]:
 
 
 def _held(equation: Any) -> Iterator[int]:
-    """Give the ids of the arrays that stand in the jaxprs of an equation."""
+    """Yield the ids of the arrays that stand in the jaxprs of an equation."""
     for value in equation.params.values():
         for part in value if isinstance(value, list | tuple) else (value,):
             for inner in bare(part).eqns if is_jaxpr(part) else ():
@@ -75,7 +75,7 @@ def _held(equation: Any) -> Iterator[int]:
 
 
 def as_function(jaxpr: Any) -> Callable[..., list[Any]]:
-    """Give a jaxpr with its constants as a function of its inputs."""
+    """Return a jaxpr with its constants as a function of its inputs."""
 
     def run(*args: Any) -> list[Any]:
         with jax.debug_nans(False):  # noqa: FBT003 - what is checked already in the user's trace
@@ -85,7 +85,7 @@ def as_function(jaxpr: Any) -> Callable[..., list[Any]]:
 
 
 def inner(equation: Any) -> Iterator[tuple[str, Any]]:
-    """Give the jaxprs in an equation's parameters, each with the parameter's name."""
+    """Yield the jaxprs in an equation's parameters, each with the parameter's name."""
     for name, value in equation.params.items():
         for part in value if isinstance(value, tuple | list) else (value,):
             if is_jaxpr(part):
@@ -93,7 +93,7 @@ def inner(equation: Any) -> Iterator[tuple[str, Any]]:
 
 
 def equations(jaxpr: Any) -> Iterator[Any]:
-    """Give every equation of a jaxpr, those of its inner jaxprs after their own."""
+    """Yield every equation of a jaxpr, those of its inner jaxprs after their own."""
     for equation in bare(jaxpr).eqns:
         yield equation
         for _, part in inner(equation):

@@ -48,7 +48,7 @@ def is_jitted(fn: object) -> bool:
 
 
 def jitted(fn: Callable[..., Tree]) -> Jitted | None:
-    """Give the options of a function that `jax.jit` made, None for another function.
+    """Return the options of a function that `jax.jit` made, None for another function.
 
     Raises `ValueError` where it was jitted with an option that a report cannot honour.
     """
@@ -113,7 +113,7 @@ class Constant:
 
 
 def inner_jit(closed: Any) -> InnerJit | None:
-    """Give the jitted call that a traced function is, None where it computes anything else.
+    """Return the jitted call that a traced function is, None where it computes anything else.
 
     Wrappers such as `nnx.jit` and `eqx.filter_jit` take their arguments apart, call one jitted
     function and put its results together; the rest of what that returns they keep.
@@ -162,7 +162,7 @@ class JittedUse:
 
 
 def jitted_uses(closed: Any) -> dict[int, JittedUse]:
-    """Give what is said of each input of a traced function that only jitted functions use."""
+    """Return what is said of each input of a traced function that only jitted functions use."""
     jaxpr = bare(closed)
     inputs = {variable: at for at, variable in enumerate(jaxpr.invars)}
     uses_of: dict[int, list[tuple[Sharding | None, bool]]] = defaultdict(list)

@@ -34,7 +34,7 @@ def lower(traced: Any, whole: Any, constants: Container[int] | None = None) -> A
 
 @contextmanager
 def _constants_placed(sharding: Any, ids: Container[int] | None) -> Iterator[None]:
-    """Give closed-over arrays of these ids (None: all) a sharding, in this thread and block."""
+    """Yield closed-over arrays of these ids (None: all) a sharding, in this thread and block."""
     part, thread = parts.CONSTANT_SHARDINGS, threading.get_ident()
     try:
         part.get()
@@ -61,7 +61,7 @@ def _constants_placed(sharding: Any, ids: Container[int] | None) -> Iterator[Non
 
 
 def closed_over(lowered: Any) -> tuple[Any, ...]:
-    """Give the arrays that `lower` made into arguments; they come before all others."""
+    """Return the arrays that `lower` made into arguments; they come before all others."""
     if isinstance(lowered, jax.stages.Compiled):
         return ()
     try:
@@ -71,7 +71,7 @@ def closed_over(lowered: Any) -> tuple[Any, ...]:
 
 
 def kept_arguments(lowered: Any, compiled: Any) -> tuple[int, ...]:
-    """Give the numbers of the arguments that the program uses, closed-over arrays first.
+    """Return the numbers of the arguments that the program uses, closed-over arrays first.
 
     Raises `NotAvailable` where JAX has no list of them and there is no compiled program.
     """

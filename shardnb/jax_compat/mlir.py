@@ -17,7 +17,7 @@ from shardnb.jax_compat import parts
 
 
 def bindings(name: str) -> Any:
-    """Give one of jaxlib's MLIR modules, such as `ir` or `dialects.sdy`; or `NotAvailable`."""
+    """Return one of jaxlib's MLIR modules, such as `ir` or `dialects.sdy`; or `NotAvailable`."""
     return parts.MLIR_BINDINGS[name].get()
 
 
@@ -45,7 +45,7 @@ def _context() -> Any:
 
 
 def from_bytecode(code: bytes) -> Any:
-    """Give a module in bytecode as JAX's clients take it."""
+    """Return a module in bytecode as JAX's clients take it."""
     return bindings("ir").Module.parse(code, _context())
 
 
@@ -81,7 +81,7 @@ class Module:
             return str(self._operation)
 
     def read[T](self, reader: Callable[[Any], T]) -> T:
-        """Give what `reader` makes of the module's operation; that must be plain data."""
+        """Return what `reader` makes of the module's operation; that must be plain data."""
         with self._inside("this jaxlib cannot read the module of Shardy"):
             return reader(self._operation)
 
@@ -134,7 +134,7 @@ class Module:
         attributes["arg_attrs"] = ir.ArrayAttr.get(changed)
 
     def take_rules(self, propagated: Module) -> None:
-        """Give XLA's rules to the ops whose rules only XLA knows.
+        """Return XLA's rules to the ops whose rules only XLA knows.
 
         These are XLA's own ops (`mhlo.topk`) and custom calls; without rules propagation would
         end there. `propagated` is the module after XLA's own propagation.
@@ -150,7 +150,7 @@ _RULE = "sdy.sharding_rule"
 
 
 def _foreign(operation: Any) -> Iterator[Any]:
-    """Give the ops of a module that are XLA's own, and custom calls."""
+    """Yield the ops of a module that are XLA's own, and custom calls."""
     for region in operation.regions:
         for block in region:
             for op in block:
@@ -160,7 +160,7 @@ def _foreign(operation: Any) -> Iterator[Any]:
 
 
 def _foreign_rules(module: Any) -> dict[tuple[str, ...], set[str]]:
-    """Give the rules of those ops by signature, as text: an attribute stays in its context."""
+    """Return the rules of those ops by signature, as text: an attribute stays in its context."""
     rules = defaultdict[tuple[str, ...], set[str]](set)
     for op in _foreign(module):
         if _RULE in op.attributes:
@@ -176,7 +176,7 @@ def _signature(op: Any) -> tuple[str, ...]:
 
 
 def main_function(module: Any) -> Any:
-    """Give the operation of a module's main function."""
+    """Return the operation of a module's main function."""
     for op in module.regions[0].blocks[0]:
         operation = op.operation
         if operation.name == "func.func" and operation.attributes["sym_name"].value == "main":

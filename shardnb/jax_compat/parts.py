@@ -47,7 +47,7 @@ class Part:
     has: tuple[str, ...] = ()
 
     def get(self, owner: Any = None) -> Any:
-        """Give the part, of `owner` where it is an attribute of an object; or `NotAvailable`."""
+        """Return the part, of `owner` where it is an attribute of an object; or `NotAvailable`."""
         try:
             start = importlib.import_module(self.module) if self.module else owner
             part = reduce(getattr, filter(None, self.attribute.split(".")), start)

@@ -66,7 +66,7 @@ def is_of_jax(module: str) -> bool:
 
 
 def trace_state() -> Any:
-    """Give the object with which libraries such as flax remember the trace that runs, or None.
+    """Return the object with which libraries such as flax remember the trace that runs, or None.
 
     Two of them are equal in one trace. What was made in another trace may not be changed.
     """
@@ -77,7 +77,7 @@ def trace_state() -> Any:
 
 
 def trace_of(tracer: Any) -> Any:
-    """Give the trace that a traced value belongs to, or None where JAX does not say."""
+    """Return the trace that a traced value belongs to, or None where JAX does not say."""
     try:
         return parts.TRACE_OF.get(tracer)
     except NotAvailable:

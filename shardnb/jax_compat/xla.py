@@ -14,7 +14,7 @@ _POST_SCHEDULER = 1
 
 
 def hlo_text(proto: bytes) -> str:
-    """Give the text of a serialized HLO module."""
+    """Return the text of a serialized HLO module."""
     text: str = parts.HLO_MODULE.get()(proto).to_string()
     return text
 

@@ -81,7 +81,7 @@ class Binding:
         made([*calls, (self._namespace.update, self._ready)])
 
     def _written(self, contents: Iterable[Held]) -> list[Call]:
-        """Give the calls that write contents, and remember what to write to undo them."""
+        """Return the calls that write contents, and remember what to write to undo them."""
         calls: list[Call] = []
         for held in contents:
             now = content_of(held.holder)

@@ -35,7 +35,7 @@ def names_through(names: Names, namespace: Mapping[str, Any]) -> tuple[Names, Re
 
 @lru_cache(maxsize=1024)
 def globals_of(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Give the global names that a function, and those inside it, read and assign."""
+    """Return the global names that a function, and those inside it, read and assign."""
     loaded: dict[str, None] = {}
     stored: dict[str, None] = {}
     for inner in _nested(code):

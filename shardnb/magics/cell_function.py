@@ -222,7 +222,7 @@ class CellFunction:
         return outputs, recording
 
     def _outputs(self, after: After, given: set[int]) -> dict[str, Tree]:
-        """Give the arrays that the body made, by the names and the objects that hold them."""
+        """Return the arrays that the body made, by the names and the objects that hold them."""
 
         def is_new(leaf: Any) -> bool:
             return is_tracer(leaf) and id(leaf) not in given
@@ -250,7 +250,7 @@ class CellFunction:
     def _pending(
         self, outputs: Mapping[str, Tree], given: set[int]
     ) -> tuple[Pairs, dict[str, Pairs]]:
-        """Give what stands for each traced value until the program has run.
+        """Return what stands for each traced value until the program has run.
 
         Under a name whose placement is stated, that holds for the inputs too.
         """
@@ -299,7 +299,7 @@ def _alive(references: Iterable[weakref.ref[Any]]) -> list[Any]:
 
 
 def _traced_values(trace: Any) -> list[weakref.ref[Any]]:
-    """Give references to all values of a trace that are alive while it ends."""
+    """Return references to all values of a trace that are alive while it ends."""
     kinds: list[type] = [jax.core.Tracer]
     for kind in kinds:
         kinds += kind.__subclasses__()

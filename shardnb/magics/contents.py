@@ -74,7 +74,7 @@ Content = Keyed | list[Any] | State
 
 
 def content_of(holder: Any) -> Content | None:
-    """Give what an object holds and may hold otherwise, or None for what cannot change.
+    """Return what an object holds and may hold otherwise, or None for what cannot change.
 
     The attributes of an object are not in it: its `__dict__` holds them (see `attributes_of`).
     """
@@ -90,7 +90,7 @@ def content_of(holder: Any) -> Content | None:
 
 
 def _in_attributes(holder: Any) -> Keyed | None:
-    """Give what a function, a closure's variable, a class or the slots of an object hold."""
+    """Return what a function, a closure's variable, a class or the slots of an object hold."""
     if isinstance(holder, types.FunctionType):
         return {name: getattr(holder, name) for name in ("__defaults__", "__kwdefaults__")}
     if isinstance(holder, types.CellType):
@@ -147,7 +147,7 @@ def _in_slots(holder: Any) -> Keyed | None:
 
 
 def slots_of(cls: type) -> tuple[str, ...]:
-    """Give the names of the slots of a class and its bases, as they are stored."""
+    """Return the names of the slots of a class and its bases, as they are stored."""
     if cls not in _SLOTS:
         _SLOTS[cls] = tuple(_find_slots(cls))
     return _SLOTS[cls]
@@ -164,7 +164,7 @@ def _find_slots(cls: type) -> Iterator[str]:
 
 
 def attributes_of(holder: Any) -> dict[str, Any] | None:
-    """Give the dictionary of an object's attributes, or None where it has none."""
+    """Return the dictionary of an object's attributes, or None where it has none."""
     if isinstance(holder, type):
         return None
     try:
@@ -180,7 +180,7 @@ def attributes_of(holder: Any) -> dict[str, Any] | None:
 
 
 def module_of(cls: type) -> str:
-    """Give the name of the module of a class; a class of C's may have anything there."""
+    """Return the name of the module of a class; a class of C's may have anything there."""
     module = getattr(cls, "__module__", None)
     return module if isinstance(module, str) else ""
 
@@ -193,7 +193,7 @@ def lasting(content: Content) -> Content:
 
 
 def values_of(content: Content | None) -> Iterable[Any]:
-    """Give the objects of a content."""
+    """Return the objects of a content."""
     if isinstance(content, dict):
         return content.values()
     return content if isinstance(content, list) else ()
@@ -209,7 +209,7 @@ def same(some: Content | None, other: Content | None) -> bool:
 
 
 def writes(holder: Any, now: Content, content: Content) -> Iterator[Call]:
-    """Give the calls after which an object that holds `now` holds `content`."""
+    """Yield the calls after which an object that holds `now` holds `content`."""
     if isinstance(content, State):
         yield _state_written(holder, content.value)
     elif isinstance(holder, dict):

@@ -35,7 +35,7 @@ def refuse_what_does_not_fit(inputs: Mapping[str, Tree]) -> None:
 
 
 def _lost(array: np.ndarray[Any, Any], dtype: Any) -> Any:
-    """Give a value that another dtype cannot hold, or None; rounding does not count."""
+    """Return a value that another dtype cannot hold, or None; rounding does not count."""
     if array.dtype.kind in "iu":
         limits = np.iinfo(dtype)
         extremes = (array.min(initial=0), array.max(initial=0))

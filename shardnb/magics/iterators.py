@@ -25,7 +25,7 @@ class Iterators:
         self._copies = [(text_of(path), holder, _copy(holder)) for path, holder in found]
 
     def pairs(self, *, only_fixed: bool) -> list[tuple[Any, Any]]:
-        """Give for each iterator what a run may read; with `only_fixed` for generators alone.
+        """Return for each iterator what a run may read; with `only_fixed` for generators alone.
 
         In the place of a generator that is what raises `CellError` as soon as it is read.
         """
@@ -45,7 +45,7 @@ def _is_iterator(holder: Any) -> bool:
 
 
 def _copy(iterator: Any) -> Any:
-    """Give an iterator that goes on where this one is, or None where there can be none."""
+    """Return an iterator that goes on where this one is, or None where there can be none."""
     try:
         with warnings.catch_warnings():
             # itertools lets its iterators be taken apart up to Python 3.13, and says so.

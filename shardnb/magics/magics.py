@@ -144,6 +144,8 @@ class ShardMagics(Magics):
             --axes explicit        the type of all mesh axes: auto, explicit or manual
             --on v5e:2x4           the devices: cpu (emulated, any number), attached, or a TPU
                                    topology, for which the cell is compiled and does not run
+            --isolate              compile in another process: an interrupt, or an error that ends
+                                   the compiler, then leaves the kernel alive
             --no-run               only compile and explain: no name changes, and the cell prints
                                    nothing
             --watch                run the cell unchanged, and report each program that its own

@@ -114,7 +114,7 @@ class Reachable:
 
 
 def parts_of(path: Path, holder: Any) -> Iterator[tuple[Path, Any]]:
-    """Give what an object holds that may matter, with the paths that lead there."""
+    """Yield what an object holds that may matter, with the paths that lead there."""
     immutable = isinstance(holder, tuple | frozenset)
     content = list(holder) if immutable else content_of(holder)
     how = _how(path, holder)
@@ -154,7 +154,7 @@ def _further(path: Path, holder: Any) -> Iterator[tuple[Path, Any]]:
 
 
 def inside(holder: Any) -> list[Any]:
-    """Give what an object of C's holds, which can be seen and not be written."""
+    """Return what an object of C's holds, which can be seen and not be written."""
     if isinstance(holder, dict | list | deque | set | tuple | frozenset | type | np.ndarray):
         return []
     if isinstance(holder, types.FunctionType | types.CellType | functools.partial):

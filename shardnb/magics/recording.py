@@ -266,7 +266,7 @@ def _host_arrays(reachable: Reachable, before: list[Held]) -> list[Any]:
 
 
 def names_written(namespace: Namespace, names: Namespace) -> Iterator[Call]:
-    """Give the calls after which a namespace has these names, and no others."""
+    """Yield the calls after which a namespace has these names, and no others."""
     yield from ((dict.__delitem__, namespace, name) for name in namespace if name not in names)
     for name, value in names.items():
         if namespace.get(name, MISSING) is not value:

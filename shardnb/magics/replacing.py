@@ -22,7 +22,7 @@ class Replacing:
             self._new.setdefault(id(old), (old, new))
 
     def __call__(self, value: Any) -> Any:
-        """Give what stands in the place of a value."""
+        """Return what stands in the place of a value."""
         known = self._new.get(id(value))
         if known is not None:
             return known[1]
@@ -35,7 +35,7 @@ class Replacing:
         return new
 
     def content(self, content: Content) -> Content:
-        """Give what an object holds with these in their places; itself where nothing changes."""
+        """Return what an object holds with these in their places; itself where nothing changes."""
         if isinstance(content, State) or SIMPLE.issuperset(map(type, values_of(content))):
             return content
         if isinstance(content, dict):
@@ -46,5 +46,5 @@ class Replacing:
         return content if all(map(operator.is_, values, content)) else values
 
     def back(self) -> Iterable[tuple[Any, Any]]:
-        """Give the pairs that undo this, those of the tuples that were made anew among them."""
+        """Return the pairs that undo this, those of the tuples that were made anew among them."""
         return [(new, old) for old, new in self._new.values() if new is not old]

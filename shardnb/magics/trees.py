@@ -36,7 +36,7 @@ def is_tracer(value: Any) -> bool:
 
 
 def leaves_of(tree: Tree) -> list[Leaf]:
-    """Give the leaves of a pytree; what JAX cannot flatten, such as a loop, is a leaf itself."""
+    """Return the leaves of a pytree; what JAX cannot flatten, such as a loop, is a leaf itself."""
     if isinstance(tree, list | dict):
         values = list(tree.values()) if isinstance(tree, dict) else tree
         if SIMPLE.issuperset(map(type, values)):
@@ -58,6 +58,6 @@ def _flatten(tree: Tree, is_leaf: Callable[[Any], bool] | None = None) -> tuple[
 
 
 def only(tree: Tree, keep: Callable[[Leaf], bool]) -> Tree:
-    """Give a pytree with the leaves that `keep` holds for, and nothing in place of the others."""
+    """Return a pytree with the leaves that `keep` holds for, and nothing in place of the others."""
     leaves, structure = _flatten(tree, lambda leaf: leaf is None)
     return structure.unflatten([leaf if keep(leaf) else () for leaf in leaves])

@@ -38,7 +38,7 @@ class Compiler:
     module: str
 
     def version(self) -> str | None:
-        """Give the version that the installed JAX needs, as pip takes it; None if it says none.
+        """Return the version that the installed JAX needs, as pip takes it; None if it says none.
 
         It may end in `.*`.
         """
@@ -50,11 +50,11 @@ class Compiler:
         return None
 
     def folder(self) -> Path:
-        """Give the private folder of this version."""
+        """Return the private folder of this version."""
         return folder() / f"{self.package}-{(self.version() or '').removesuffix('.*')}"
 
     def installed(self) -> Path | None:
-        """Give the file where the environment itself has the package."""
+        """Return the file where the environment itself has the package."""
         try:
             spec = importlib.util.find_spec(self.module)
         except ModuleNotFoundError:
@@ -65,7 +65,7 @@ class Compiler:
         return None
 
     def path(self) -> Path | None:
-        """Give the file: the environment's own, else the one that was fetched; None without."""
+        """Return the file: the environment's own, else the one that was fetched; None without."""
         fetched = self.folder() / self.file
         return self.installed() or (fetched if fetched.is_file() else None)
 
@@ -83,18 +83,18 @@ COMPILERS = {
 
 
 def folder() -> Path:
-    """Give the folder of the compilers: `SHARDNB_COMPILERS`, else one in the user's data."""
+    """Return the folder of the compilers: `SHARDNB_COMPILERS`, else one in the user's data."""
     named = os.environ.get("SHARDNB_COMPILERS")
     return Path(named) if named else user_data_path("shardnb") / "compilers"
 
 
 def gpu_plugin() -> Path | None:
-    """Give the file of XLA's GPU compiler, None where there is none."""
+    """Return the file of XLA's GPU compiler, None where there is none."""
     return COMPILERS["gpu"].path()
 
 
 def tpu_library() -> Path | None:
-    """Give the file of libtpu, None where there is none."""
+    """Return the file of libtpu, None where there is none."""
     return COMPILERS["tpu"].path()
 
 
@@ -132,7 +132,7 @@ def fetch(compiler: Compiler) -> Path:
 
 
 def _installer() -> Sequence[str]:
-    """Give the command that installs a package into a folder."""
+    """Return the command that installs a package into a folder."""
     options = ("--disable-pip-version-check", "--quiet", "--no-input")
     if importlib.util.find_spec("pip") is not None:
         return (sys.executable, "-m", "pip", "install", *options)

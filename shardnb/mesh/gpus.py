@@ -177,7 +177,7 @@ def parse(text: str) -> Cluster:
 
 
 def laid_out(text: str, sizes: Sequence[int]) -> Devices:
-    """Give a cluster's devices as an array of shape `sizes`, in their order: hosts one by one.
+    """Return a cluster's devices as an array of shape `sizes`, in their order: hosts one by one.
 
     The last mesh axes therefore stay within a host where their sizes allow it. Raises `ValueError`
     where the number of devices is another.
@@ -194,7 +194,7 @@ def laid_out(text: str, sizes: Sequence[int]) -> Devices:
 
 @cache
 def devices_of(text: str) -> tuple[Any, ...]:
-    """Give the compile-only devices of a cluster.
+    """Return the compile-only devices of a cluster.
 
     Raises `ValueError` where the compiler is not there, or refuses.
     """

@@ -49,7 +49,7 @@ class Diff:
         return bool(self.changes)
 
     def __str__(self) -> str:
-        """Give the changes as text for a terminal."""
+        """Return the changes as text for a terminal."""
         text: str = shown.by("diff text", self)
         return text
 

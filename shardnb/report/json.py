@@ -61,7 +61,7 @@ _MOST = 1 << 26
 
 
 def packed(data: dict[str, Any]) -> dict[str, Any]:
-    """Give a report's data as a notebook keeps it: as it is, or deflated where it is large."""
+    """Return a report's data as a notebook keeps it: as it is, or deflated where it is large."""
     written = encoded(data)
     if len(written) <= _PLAIN:
         return data

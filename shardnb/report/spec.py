@@ -121,7 +121,7 @@ def _block(spec: Spec, grid: tuple[int, ...], position: int, mesh: Mesh) -> int:
 
 
 def received_bytes(value: Value, spec: Spec, mesh: Mesh) -> int:
-    """Give the bytes that a device receives, on average, when a value is resharded to a spec.
+    """Return the bytes that a device receives, on average, when a value is resharded to a spec.
 
     What a device holds already, it does not receive.
 
@@ -144,7 +144,7 @@ def received_bytes(value: Value, spec: Spec, mesh: Mesh) -> int:
 
 
 def _interval(value: Value, grid: tuple[int, ...], block: int) -> list[tuple[int, int]]:
-    """Give where a block begins and ends along each dimension."""
+    """Return where a block begins and ends along each dimension."""
     found = []
     for size, length, parts in reversed(
         list(zip(value.shape, value.shard_shape, grid, strict=True))

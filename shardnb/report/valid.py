@@ -31,7 +31,7 @@ _MOST_DIMENSIONS = 64
 
 
 def check(report: Report) -> Report:
-    """Give a report back; raises `InvalidInput` with what does not fit."""
+    """Return a report back; raises `InvalidInput` with what does not fit."""
     with place("its mesh"):
         _mesh(report.mesh)
     checker = _Checker(report)
@@ -201,7 +201,7 @@ class _Checker:
                 self._spec(spec, len(spec if one.producer_shape is None else one.producer_shape))
 
     def _highest(self, one: Collective) -> int:
-        """Give the highest position in a collective's groups; the JSON shares them."""
+        """Return the highest position in a collective's groups; the JSON shares them."""
         known = self._groups.get(id(one.groups))
         if known is None:
             known = one.groups, self._found(one)

@@ -40,7 +40,7 @@ class ClosureEdit:
 
     @property
     def text(self) -> str:
-        """Give the statement that places it, before the function is called.
+        """Return the statement that places it, before the function is called.
 
         Inside of a `jax.jit` it is a constant, and only an argument can be placed.
         """
@@ -112,5 +112,5 @@ def _holds(tree: Any, array: Any) -> bool:
 
 
 def _with_value(tree: Any, array: Any, value: Any) -> Any:
-    """Give a copy of a pytree with `value` for `array`."""
+    """Return a copy of a pytree with `value` for `array`."""
     return jax.tree_util.tree_map(lambda leaf: value if leaf is array else leaf, tree)

@@ -44,7 +44,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 def traced_functions(program: Program) -> dict[str, list[FunctionType]]:
-    """Give the user's functions that were on the stack of an equation, by the file of their code.
+    """Return the user's functions that were on the stack of an equation, by the file of their code.
 
     The callers of shardnb are not part of the program.
     """
@@ -67,7 +67,7 @@ def traced_functions(program: Program) -> dict[str, list[FunctionType]]:
 
 
 def made_by(text: ast.Module, file: str, functions: Sequence[FunctionType]) -> list[FunctionType]:
-    """Give the functions whose code is what a text compiles to."""
+    """Return the functions whose code is what a text compiles to."""
     codes = _codes(text, file, functions)
     return [function for function in functions if codes.get(_key(c := function.__code__)) == c]
 
@@ -105,7 +105,7 @@ def _codes(text: ast.Module, file: str, functions: Sequence[FunctionType]) -> di
 
 
 def _within(code: CodeType) -> dict[_Key, CodeType]:
-    """Give a code object and those in it by their keys; of two with one key, the last."""
+    """Return a code object and those in it by their keys; of two with one key, the last."""
     codes = {_key(code): code}
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -118,7 +118,7 @@ def _key(code: CodeType) -> _Key:
 
 
 def _with_both(text: ast.Module, edited: ast.Module) -> ast.Module:
-    """Give a text whose functions run as edited in an edited trace, else as written.
+    """Return a text whose functions run as edited in an edited trace, else as written.
 
     The edited branch is the last one, so that `_within` gives the functions of it.
     """
@@ -139,7 +139,7 @@ def _with_both(text: ast.Module, edited: ast.Module) -> ast.Module:
 
 
 def _functions(tree: ast.AST) -> Iterator[_Function]:
-    """Give the functions in a text in their order, without the lambdas that `auto_axes` gets."""
+    """Yield the functions in a text in their order, without the lambdas that `auto_axes` gets."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, _Function) and not _is_of_auto_axes(node):
             yield node

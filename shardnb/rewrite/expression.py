@@ -60,7 +60,7 @@ class Expression:
         return self.text_of(self.node)
 
     def text_of(self, node: ast.AST) -> str:
-        """Give the text of a part of it."""
+        """Return the text of a part of it."""
         return self.source.part(self.source.span(node))
 
     @cached_property
@@ -82,7 +82,7 @@ class Expression:
         return ABSENT
 
     def name_of(self, thing: Any, otherwise: str) -> str:
-        """Give the name by which the user's code knows a module or a class."""
+        """Return the name by which the user's code knows a module or a class."""
         return next((name for name, value in self.names.items() if value is thing), otherwise)
 
     def spec_text(self, spec: PartitionSpec) -> str:
@@ -117,7 +117,7 @@ class Expression:
         return isinstance(self.value(node), ModuleType)
 
     def with_out_sharding(self, spec: PartitionSpec) -> tuple[Piece, ...] | None:
-        """Give the edit that states the result's placement, or None where nothing takes one.
+        """Return the edit that states the result's placement, or None where nothing takes one.
 
         `a @ b` becomes `jnp.matmul(a, b, out_sharding=...)`, `t[i]` becomes
         `t.at[i].get(out_sharding=...)`, and a call that takes `out_sharding` gets it.
@@ -134,11 +134,11 @@ class Expression:
         return None
 
     def with_reshard(self, part: ast.expr, spec: PartitionSpec) -> tuple[Piece, ...]:
-        """Give the edit that moves a part, or the whole expression, to a placement."""
+        """Return the edit that moves a part, or the whole expression, to a placement."""
         return self.wrapped(part, "sharding.reshard", self.spec_text(spec))
 
     def wrapped(self, part: ast.AST, function: str, further: str) -> tuple[Piece, ...]:
-        """Give the edit that hands a part to a function of JAX's, with further arguments."""
+        """Return the edit that hands a part to a function of JAX's, with further arguments."""
         owner = self.source.span(part)
         return (
             Piece(owner[0], owner[0], f"{self.name_of(jax, 'jax')}.{function}(", owner),
@@ -146,7 +146,7 @@ class Expression:
         )
 
     def as_reshard(self) -> tuple[Piece, ...] | None:
-        """Give the edit that makes a constraint a reshard, or None if it is not a constraint."""
+        """Return the edit that makes a constraint a reshard, or None if it is not a constraint."""
         if not isinstance(self.node, ast.Call):
             return None
         function = self.value(self.node.func)
@@ -156,7 +156,7 @@ class Expression:
         return (Piece(*owner, f"{self.name_of(jax, 'jax')}.sharding.reshard", owner),)
 
     def alone(self, pieces: Sequence[Piece]) -> Expression | None:
-        """Give the edited expression by itself."""
+        """Return the edited expression by itself."""
         start, end = self.source.span(self.node)
         if not all(start <= piece.start <= piece.end <= end for piece in pieces):
             return None
@@ -169,7 +169,7 @@ class Expression:
         return Expression(text, node, self.names) if node is not None else None
 
     def with_auto_axes(self, spec: PartitionSpec) -> tuple[Piece, ...] | None:
-        """Give the edit that leaves a called function to propagation, with this result.
+        """Return the edit that leaves a called function to propagation, with this result.
 
         Its arrays have to come first; what follows them is written into a function of them.
         """
@@ -212,7 +212,7 @@ class Expression:
         return isinstance(node, ast.Constant)
 
     def as_function(self) -> tuple[list[str], Callable[..., Any]] | None:
-        """Give the expression as a function of the arrays that it names, with their texts.
+        """Return the expression as a function of the arrays that it names, with their texts.
 
         None where it calls anything but JAX, so that no code of the user's runs.
         """
@@ -251,7 +251,7 @@ class Expression:
         return _is_of_jax(value)
 
     def edited(self, pieces: Sequence[Piece]) -> str:
-        """Give the lines of the expression with an edit applied."""
+        """Return the lines of the expression with an edit applied."""
         text = self.source.edited(pieces)
         first = self.source.line_of(self.source.span(self.node)[0]) - self.source.shift
         count = self.text.count("\n") + 1
@@ -339,7 +339,7 @@ def _is_at(node: ast.AST) -> bool:
 
 
 def _updated(node: ast.expr) -> ast.expr:
-    """Give `x` of `x.at[i]`, and any other node as it is."""
+    """Return `x` of `x.at[i]`, and any other node as it is."""
     return node.value.value if _is_at(node) else node  # type: ignore[attr-defined]
 
 

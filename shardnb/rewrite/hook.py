@@ -21,7 +21,7 @@ def call(function: Callable[..., Any], *arguments: ast.expr) -> ast.Call:
 
 
 def apply(number: int, *operands: Any) -> Any:
-    """Give what the handler makes of the value (two: of the product) at a rewrite point.
+    """Return what the handler makes of the value (two: of the product) at a rewrite point.
 
     Without a handler that is the value itself: what a cell defines may be called afterwards.
     """

@@ -43,7 +43,7 @@ class ProductEdit:
 
     @property
     def text(self) -> str:
-        """Give the expression that stands for the product."""
+        """Return the expression that stands for the product."""
         left, right, result = map(spec_text, self.specs)
         axes = repr(self.axes[0] if len(self.axes) == 1 else self.axes)
         body = f"jax.lax.psum_scatter(a @ b, {axes}, scatter_dimension={self.dim}, tiled=True)"
@@ -75,7 +75,7 @@ def scattered_products(
     location: Location | None,
     sizes: Mapping[str, int],
 ) -> Iterator[ProductEdit]:
-    """Give the edits of a product that an all-reduce of partial sums may come from."""
+    """Yield the edits of a product that an all-reduce of partial sums may come from."""
     spec, axes = collective.producer_spec, collective.axes or ()
     ours = collective.kind == "all-reduce" and collective.reason == "partial-sum"
     if not ours or not spec or not axes or not set(axes) <= set(sizes):

@@ -43,7 +43,7 @@ class Edit(Protocol):
         """How many things the user would have to change."""
 
     def lowered(self, program: Program) -> Any:
-        """Give JAX's lowered stage of the changed program; `Inconclusive` where it is refused."""
+        """Return JAX's lowered stage of the changed program; `Inconclusive` where it is refused."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ class InputEdit:
 
     @property
     def text(self) -> str:
-        """Give the specs as `%%shard` takes them."""
+        """Return the specs as `%%shard` takes them."""
         return " ".join(f"{name}={spec_text(spec)}" for name, _, spec in self.specs)
 
     @property
     def size(self) -> int:
-        """Give the number of specs."""
+        """Return the number of specs."""
         return len(self.specs)
 
     def lowered(self, program: Program) -> Any:
@@ -89,7 +89,7 @@ class OutputEdit:
 
     @property
     def text(self) -> str:
-        """Give the spec as `%%shard` takes it."""
+        """Return the spec as `%%shard` takes it."""
         return f"--out {self.name}={spec_text(self.spec)}"
 
     def lowered(self, program: Program) -> Any:
@@ -102,7 +102,7 @@ class OutputEdit:
 
 
 def placement_of_results(program: Program, count: int) -> list[Any]:
-    """Give what was stated for each result, None where nothing was."""
+    """Return what was stated for each result, None where nothing was."""
     if program.request.out_specs is None:
         return [None] * count
     spread = jax.tree_util.tree_map(
@@ -127,7 +127,7 @@ class ConstraintEdit:
 
     @property
     def text(self) -> str:
-        """Give the statement, and where it goes."""
+        """Return the statement, and where it goes."""
         call = "jax.sharding.reshard" if self.explicit else "jax.lax.with_sharding_constraint"
         made = f"{call}({self.point.name}, {spec_text(self.spec)})"
         if self.point.kind == "returned":
@@ -210,6 +210,6 @@ def _with_specs(program: Program, changed: dict[str, Spec]) -> dict[str, Tree]:
 
 
 def _replayed(request: Request, program: Program) -> Request:
-    """Give a request with the traced program, so that nothing of the user's runs again."""
+    """Return a request with the traced program, so that nothing of the user's runs again."""
     result = jax.tree_util.tree_structure(program.lowered.out_info)
     return request.replayed(program.traced.jaxpr, result)

@@ -37,7 +37,7 @@ def points_of(tree: ast.Module, *, top: bool = False) -> list[RewritePoint]:
 
 
 def hooked(tree: ast.Module, only: int | None = None, *, top: bool = False) -> ast.Module:
-    """Give the text with a call of the hook at each point, or at the point with number `only`.
+    """Return the text with a call of the hook at each point, or at the point with number `only`.
 
     The hook gets the value; at a product, which is marked only alone, the two sides.
     Line numbers stay what they are: an added statement stands on the line it follows.
@@ -153,7 +153,7 @@ class _Marker(ast.NodeTransformer):
 
 
 def _last_line(node: ast.stmt, kind: Kind) -> int:
-    """Give the line after which a value is there: an argument's is where the function begins."""
+    """Return the line after which a value is there: an argument's is where the function begins."""
     return node.lineno if kind == "argument" else node.end_lineno or node.lineno
 
 

@@ -13,7 +13,7 @@ from shardnb.sources.source_texts import Sources
 
 
 def users(stack: Sequence[Position], sources: Sources) -> list[Position]:
-    """Give the positions in the user's own code, innermost first."""
+    """Return the positions in the user's own code, innermost first."""
     return [position for position in stack if sources.locate((position.frame,))]
 
 

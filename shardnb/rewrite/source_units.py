@@ -32,7 +32,7 @@ class Editable(Protocol):
     namespace: Mapping[str, Any]
 
     def edited(self, transform: Transform) -> Function:
-        """Give the function that the transformed syntax tree makes."""
+        """Return the function that the transformed syntax tree makes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +61,12 @@ class SourceUnit:
         return self.functions[0].__globals__ if self.cell is None else self.cell.namespace
 
     def line(self, number: int) -> str:
-        """Give a line of the text, without the blanks around it."""
+        """Return a line of the text, without the blanks around it."""
         return self.text.splitlines()[number - 1].strip()
 
     @contextmanager
     def edited(self, fn: Function, transform: Transform) -> Iterator[Function]:
-        """Give the program's function `fn` with the transformed text, to be traced in here."""
+        """Yield the program's function `fn` with the transformed text, to be traced in here."""
         if self.cell is not None:
             yield self.cell.edited(transform)
         else:
@@ -75,7 +75,7 @@ class SourceUnit:
 
 
 def units_of(program: Program, sources: Sequence[Source]) -> list[SourceUnit]:
-    """Give the user's texts that the program came from, as far as they can be edited."""
+    """Return the user's texts that the program came from, as far as they can be edited."""
     cell: Any = program.request.function
     units = [_cell_unit(cell)] if isinstance(cell, Editable) else []
     cells = {unit.file for unit in units}
@@ -112,7 +112,7 @@ def _file_unit(
 
 
 def _texts(file: str, sources: Sequence[Source]) -> Iterator[str]:
-    """Give the texts that may be a file's: as Python knows it, and as the report holds it."""
+    """Yield the texts that may be a file's: as Python knows it, and as the report holds it."""
     if text := "".join(linecache.getlines(file)):
         yield text
     for source in sources:

@@ -61,18 +61,18 @@ class Text:
             return None
 
     def span(self, node: ast.AST) -> Span:
-        """Give the bytes of a node."""
+        """Return the bytes of a node."""
         line, column, end_line, end_column = (
             getattr(node, name) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")
         )
         return self.starts[line - 1] + column, self.starts[end_line - 1] + end_column
 
     def part(self, span: Span) -> str:
-        """Give the text of some bytes."""
+        """Return the text of some bytes."""
         return self.data[slice(*span)].decode()
 
     def at(self, position: Position) -> Span | None:
-        """Give the bytes at a position in the file."""
+        """Return the bytes at a position in the file."""
         if position.column < 0 or position.end_column < 0:
             return None
         line, end_line = position.line - self.shift, position.end_line - self.shift
@@ -83,11 +83,11 @@ class Text:
         ] + position.end_column
 
     def line_of(self, byte: int) -> int:
-        """Give the number of the line, in the file, of a byte."""
+        """Return the number of the line, in the file, of a byte."""
         return sum(start <= byte for start in self.starts) + self.shift
 
     def node(self, span: Span | None) -> ast.AST | None:
-        """Give the outermost node at some bytes; of a statement that is an expression, that."""
+        """Return the outermost node at some bytes; of a statement that is an expression, that."""
         if span is None or self.tree is None:
             return None
         nodes = (n for n in ast.walk(self.tree) if hasattr(n, "lineno"))
@@ -96,11 +96,11 @@ class Text:
         )
 
     def edited(self, pieces: Sequence[Piece]) -> Text:
-        """Give the text with pieces written into it."""
+        """Return the text with pieces written into it."""
         return Text(_apply(self.data, pieces)[0].decode(), self.shift)
 
     def origin(self, span: Span, pieces: Sequence[Piece]) -> Span | None:
-        """Give the bytes of this text that some bytes of the edited one came from."""
+        """Return the bytes of this text that some bytes of the edited one came from."""
         origins = _apply(self.data, pieces)[1][slice(*span)]
         kept = [origin for origin in origins if origin >= 0]
         return (kept[0], kept[-1] + 1) if kept else None

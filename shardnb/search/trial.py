@@ -67,7 +67,7 @@ def compile_trial(lowered: Any, mesh: Mesh, *, whole: bool) -> Outcome:
 
 
 def outcome_of(compiled: Any, mesh: Mesh) -> Outcome:
-    """Give what JAX's compiled stage sends, holds and computes."""
+    """Return what JAX's compiled stage sends, holds and computes."""
     text = compiled.as_text()
     module = hlo.parse(text)
     return Outcome(

@@ -32,7 +32,7 @@ class Position(NamedTuple):
 
 
 def of_equation(equation: Any) -> tuple[Position, ...]:
-    """Give the stack that wrote an equation, innermost first."""
+    """Return the stack that wrote an equation, innermost first."""
     try:
         stack = frames.raw_frames(equation)
     except NotAvailable:
@@ -41,7 +41,7 @@ def of_equation(equation: Any) -> tuple[Position, ...]:
 
 
 def of_exception(error: BaseException) -> tuple[Position, ...]:
-    """Give the stack that raised an exception, innermost first."""
+    """Return the stack that raised an exception, innermost first."""
     positions: list[Position] = []
     tb: TracebackType | None = error.__traceback__
     while tb is not None:
@@ -52,18 +52,18 @@ def of_exception(error: BaseException) -> tuple[Position, ...]:
 
 
 def of_here() -> tuple[Frame, ...]:
-    """Give the lines that are running now, innermost first."""
+    """Return the lines that are running now, innermost first."""
     stack = traceback.walk_stack(None)
     return tuple(Frame(f.f_code.co_filename, line, f.f_code.co_name) for f, line in stack)
 
 
 def lines(positions: Iterable[Position]) -> tuple[Frame, ...]:
-    """Give the lines of a stack, as `shardnb.sources.source_texts` takes them."""
+    """Return the lines of a stack, as `shardnb.sources.source_texts` takes them."""
     return tuple(position.frame for position in positions)
 
 
 def _span(code: Any, at: int) -> tuple[int, int, int, int]:
-    """Give line, column, last line and last column of an instruction."""
+    """Return line, column, last line and last column of an instruction."""
     span = next(itertools.islice(code.co_positions(), at // 2, None), None)
     line, end_line, column, end_column = (-1 if part is None else part for part in span or _NOWHERE)
     return (code.co_firstlineno if line == -1 else line), column, end_line, end_column

@@ -60,11 +60,11 @@ class Sources:
         self._chains: dict[tuple[tuple[Frame, ...], int], tuple[Location, ...]] = {}
 
     def locate(self, frames: tuple[Frame, ...]) -> tuple[Location, ...]:
-        """Give the user's own lines of a stack, innermost first."""
+        """Return the user's own lines of a stack, innermost first."""
         return self._located(frames, _USERS)
 
     def locate_anywhere(self, frames: tuple[Frame, ...]) -> tuple[Location, ...]:
-        """Give the user's own lines of a stack, else those of the libraries that it is in."""
+        """Return the user's own lines of a stack, else those of the libraries that it is in."""
         return (
             self._located(frames, _USERS)
             or self._located(frames, _LIBRARYS)
@@ -138,12 +138,12 @@ class Sources:
 
 
 def whole_file(file: str) -> str:
-    """Give the text of a file or cell as Python knows it, "" where it is gone."""
+    """Return the text of a file or cell as Python knows it, "" where it is gone."""
     return "".join(linecache.getlines(file))
 
 
 def _real(file: str) -> str:
-    """Give a file's path without links; a name that no file can have as it is."""
+    """Return a file's path without links; a name that no file can have as it is."""
     return file if "\0" in file else os.path.realpath(file)
 
 

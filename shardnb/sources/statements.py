@@ -31,7 +31,7 @@ class Statement:
 
 
 def statements(text: str, first_line: int = 1) -> dict[int, Statement]:
-    r"""Give the statement of each line; none at all if the text is not Python.
+    r"""Return the statement of each line; none at all if the text is not Python.
 
     >>> by_line = statements("%%shard\nh = x @ W\nfor i in range(3):\n    h += i\n")
     >>> [(line, statement.name, statement.repeats) for line, statement in by_line.items()]

@@ -102,7 +102,7 @@ _BY_OPCODE: Mapping[str, Kind] = {
 
 
 def kind_of(opcode: str) -> Kind | None:
-    """Give the kind of the collective that an opcode is or starts, None for another.
+    """Return the kind of the collective that an opcode is or starts, None for another.
 
     >>> kind_of("all-gather-start"), kind_of("all-gather-done"), kind_of("dot")
     ('all-gather', None, None)

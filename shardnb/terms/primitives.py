@@ -171,7 +171,7 @@ _BY_NAME: Mapping[str, PrimitiveTerm] = {row.name: row for row in PRIMITIVES.val
 
 
 def primitive_of(name: str) -> PrimitiveTerm | None:
-    """Give the row of a primitive by the name that JAX gives it.
+    """Return the row of a primitive by the name that JAX gives it.
 
     One that ends in `_start` is the same, done in two steps; JAX 0.11 writes the name of some
     with `_p` behind it.

@@ -45,7 +45,7 @@ class RoleTerm:
     typical: Strategy | None = None
 
     def of(self, name: str) -> str:
-        """Give the role in words, with the name of what it is about, "" where it has none.
+        """Return the role in words, with the name of what it is about, "" where it has none.
 
         >>> ROLES["gradient"].of("params['w1']"), ROLES["gradient"].of("")
         ("gradient of params['w1']", 'gradient')

@@ -16,7 +16,7 @@ class Term[Name: str]:
 
 
 def table[Name: str, Row](members: object, row: Callable[[Name], Row]) -> Mapping[Name, Row]:
-    """Give the rows of a vocabulary by name, in its order.
+    """Return the rows of a vocabulary by name, in its order.
 
     `members` is the `Literal`, `row` matches on each of its members and returns in every case:
     mypy reports a missing return where a member has no row.
@@ -25,7 +25,7 @@ def table[Name: str, Row](members: object, row: Callable[[Name], Row]) -> Mappin
 
 
 def terms[Name: str](members: object, prose: Mapping[Name, str]) -> Mapping[Name, Term[Name]]:
-    """Give the terms of a vocabulary by name, in its order; each member of the `Literal` has one.
+    """Return the terms of a vocabulary by name, in its order; each member of the `Literal` has one.
 
     A member that has none stops the import.
     """

@@ -33,7 +33,7 @@ _OPERANDS = {
 
 
 def check(module: Module) -> Module:
-    """Give a module back; raises `InvalidInput` with what cannot be."""
+    """Return a module back; raises `InvalidInput` with what cannot be."""
     with place(f"the header of {module.name}"):
         check_devices(math.prod(int(count) for _, count in _COUNT.findall(module.header)))
     for graph in module.computations.values():

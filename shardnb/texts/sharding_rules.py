@@ -88,7 +88,7 @@ def _plain(
 
 
 def _pad(instruction: Instruction, names: Dims, source: Shape) -> Rule:
-    """Give the rule of a pad, which TPU makes itself: elements of padded dimensions move."""
+    """Return the rule of a pad, which TPU makes itself: elements of padded dimensions move."""
     ends = (instruction.attribute("padding") or "").split("x")
     moved = {name for (name,), end in zip(names, ends, strict=False) if end.strip("_0")}
     sizes = {name: size for (name,), size in zip(names, source, strict=True)}

@@ -150,7 +150,7 @@ class Module:
 
 
 def opcode_of(kind: str) -> str:
-    """Give what HLO calls an op of a kind.
+    """Return what HLO calls an op of a kind.
 
     >>> opcode_of("stablehlo.dot_general")
     'dot'
@@ -190,7 +190,7 @@ class _Reader:
         return self.module
 
     def _noted(self, notes: dict[str, Any]) -> tuple[Sharding | None, dict[str, str]]:
-        """Give the sharding of an input or a result, and the origins of its axes."""
+        """Return the sharding of an input or a result, and the origins of its axes."""
         sharding, origins = notes.get("sdy.sharding"), notes.get("sdy.sharding_origins")
         return (
             None if sharding is None else self.attributes.sharding(sharding),
@@ -273,7 +273,7 @@ class _Reader:
 
 
 def _trips(condition: Any) -> int | None:
-    """Give the constant that a loop's counter is compared with: loops of JAX count from 0."""
+    """Return the constant that a loop's counter is compared with: loops of JAX count from 0."""
     direction = mlir.bindings("dialects.stablehlo").ComparisonDirectionAttr
     for op in condition:
         compared = op.operation
@@ -287,7 +287,7 @@ def _trips(condition: Any) -> int | None:
 
 
 def notes_of(main: Any, name: str, count: int) -> list[dict[str, Any]]:
-    """Give the attributes of each input or result of the main function."""
+    """Return the attributes of each input or result of the main function."""
     noted = main.attributes.get(name)
     if noted is None:
         return [{}] * count

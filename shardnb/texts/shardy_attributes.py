@@ -142,7 +142,7 @@ class Attributes:
         self._types: dict[Any, tuple[str, tuple[int, ...]]] = {}
 
     def type(self, given: Any) -> tuple[str, tuple[int, ...]]:
-        """Give the dtype of a type, as HLO calls it, and the shape."""
+        """Return the dtype of a type, as HLO calls it, and the shape."""
         if given not in self._types:
             ranked = isinstance(given, self._ir.RankedTensorType)
             name = str(given.element_type if ranked else given).lower()
@@ -151,12 +151,12 @@ class Attributes:
         return self._types[given]
 
     def mesh(self, attribute: Any) -> dict[str, int]:
-        """Give the axes of a mesh."""
+        """Return the axes of a mesh."""
         axes = map(self._sdy.MeshAxisAttr, self._sdy.MeshAttr(attribute).axes)
         return {axis.name: axis.size for axis in axes}
 
     def sharding(self, attribute: Any) -> Sharding:
-        """Give the sharding of an array."""
+        """Return the sharding of an array."""
         if attribute not in self._shardings:
             read = self._sdy.TensorShardingAttr(attribute)
             dims = [self._sdy.DimensionShardingAttr(dim) for dim in read.dimension_shardings]
@@ -169,7 +169,7 @@ class Attributes:
         return self._shardings[attribute]
 
     def shardings(self, attribute: Any) -> Iterator[Sharding]:
-        """Give the sharding of each result of an op."""
+        """Return the sharding of each result of an op."""
         return map(self.sharding, self._sdy.TensorShardingPerValueAttr(attribute).shardings)
 
     def _axes(self, axes: Sequence[Any]) -> tuple[str, ...]:
@@ -182,7 +182,7 @@ class Attributes:
         return f"{axis.name}:({part.pre_size}){part.size}"
 
     def rule(self, attribute: Any) -> Rule:
-        """Give a sharding rule; an equal attribute gives the same rule again."""
+        """Return a sharding rule; an equal attribute gives the same rule again."""
         if attribute not in self._rules:
             rule = self._sdy.OpShardingRuleAttr(attribute)
             self._rules[attribute] = Rule(
@@ -200,19 +200,19 @@ class Attributes:
         return tuple(tuple(map(_factor, dim.factor_indices)) for dim in dims)
 
     def origins(self, attribute: Any) -> list[dict[str, str]]:
-        """Give what put each axis on each result of an op, in Shardy's words."""
+        """Return what put each axis on each result of an op, in Shardy's words."""
         each = [attribute] if isinstance(attribute, self._ir.DictAttr) else attribute
         return [{origin.name: origin.attr.value for origin in origins} for origins in each]
 
     @staticmethod
     def axes(kind: str, attributes: Any) -> tuple[str, ...]:
-        """Give the mesh axes that a shard_map or a collective of this kind is over."""
+        """Return the mesh axes that a shard_map or a collective of this kind is over."""
         name = _AXES.get(kind)
         return tuple(map("".join, _AXIS.findall(str(attributes[name])))) if name else ()
 
     @staticmethod
     def numbers(kind: str, attributes: Any, rank: int) -> Numbers:
-        """Give the dimension numbers of an op; `rank` is that of its first operand."""
+        """Return the dimension numbers of an op; `rank` is that of its first operand."""
         if kind in _NUMBERS:
             return tuple(_integers(attributes[name]) for name in _NUMBERS[kind])
         if kind == "stablehlo.dot":
@@ -239,7 +239,7 @@ def _factor(index: int) -> str:
 
 
 def edges(attribute: Any) -> tuple[Edge, ...]:
-    """Give the steps of propagation along an op."""
+    """Return the steps of propagation along an op."""
     found, step = [], 0
     for number, axis, part, kind, index, targets in _EDGE.findall(str(attribute)):
         if number:

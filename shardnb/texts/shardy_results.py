@@ -115,7 +115,7 @@ def _rules(module: Any, attributes: Attributes) -> RulesBySignature:
 
 
 def _ops(block: Any) -> Iterator[Any]:
-    """Give the ops of a block, and those in their bodies."""
+    """Yield the ops of a block, and those in their bodies."""
     for op in block:
         operation = op.operation
         yield operation

@@ -90,7 +90,7 @@ class SpmdMesh:
         return np.array(self.device_ids, dtype=np.int64).reshape(self.mesh_shape)
 
     def sharding(self, spec: Iterable[Entry], *, data_loader: bool = False) -> SpmdSharding:
-        """Give the sharding of a tensor that has as many dimensions as `spec` has entries.
+        """Return the sharding of a tensor that has as many dimensions as `spec` has entries.
 
         Each entry is the index or name of a mesh axis, a tuple of these (the first is the major
         one), or None for a dimension that is not sharded. `data_loader=True` follows
@@ -132,7 +132,7 @@ def _check_mesh(
 
 
 def _axes_of_spec(mesh: SpmdMesh, spec: Iterable[Entry]) -> tuple[tuple[int, ...] | None, ...]:
-    """Give the indices of the mesh axes of each dimension, None where the entry is None."""
+    """Return the indices of the mesh axes of each dimension, None where the entry is None."""
     if isinstance(spec, str | bytes | list):
         hint = "; did you mean a tuple?" if isinstance(spec, list) else ""
         message = (
@@ -322,7 +322,7 @@ class SpmdSharding:
         return f"{{devices=[{_commas(dims)}]<={_iota(self.mesh.mesh_shape, order)}{last}}}"
 
     def shards(self, shape: Sequence[int]) -> tuple[TensorShard, ...]:
-        """Give what each device holds of a tensor of `shape`, in the order of the device ids.
+        """Return what each device holds of a tensor of `shape`, in the order of the device ids.
 
         A dimension that does not divide is padded: the last shards hold less, or nothing.
 
@@ -358,7 +358,7 @@ class SpmdSharding:
         return [sorted(row) for row in rows]
 
     def named_sharding(self, devices: Sequence[jax.Device] | None = None) -> NamedSharding:
-        """Give the same sharding as JAX's; an axis without a name is called by its index.
+        """Return the same sharding as JAX's; an axis without a name is called by its index.
 
         `devices` are listed by their id in the mesh; emulated CPU devices where none are given.
 
@@ -382,7 +382,7 @@ class SpmdSharding:
 
 
 def from_named_sharding(sharding: NamedSharding, rank: int) -> SpmdSharding:
-    """Give JAX's sharding of an array of `rank` dimensions as PyTorch/XLA's.
+    """Return JAX's sharding of an array of `rank` dimensions as PyTorch/XLA's.
 
     Devices are numbered by the order of their ids. Raises ValueError where PyTorch/XLA has nothing
     alike: unconstrained dimensions, unreduced axes, a spec longer than the rank.
@@ -403,7 +403,7 @@ def from_named_sharding(sharding: NamedSharding, rank: int) -> SpmdSharding:
 
 
 def _clipped(number: int, length: int, size: int) -> slice:
-    """Give the block's slice, cut at the end of the dimension."""
+    """Return the block's slice, cut at the end of the dimension."""
     return slice(min(number * length, size), min((number + 1) * length, size))
 
 

@@ -51,7 +51,7 @@ def html_of(diff: Diff) -> str:
 
 
 def mimebundle(diff: Diff) -> dict[str, Any]:
-    """Give a diff as text and as HTML."""
+    """Return a diff as text and as HTML."""
     return {"text/plain": text_of(diff), "text/html": html_of(diff)}
 
 

@@ -41,14 +41,14 @@ class CodePart:
 
 
 def parts_of(report: Report) -> tuple[CodePart, ...]:
-    """Give the explained text first, then the lines of other sources that led to collectives."""
+    """Return the explained text first, then the lines of other sources that led to collectives."""
     led = led_by(report)
     parts = [_part(i, source, led.get(i, {}), report) for i, source in enumerate(report.sources)]
     return tuple(part for part in parts if part.lines)
 
 
 def led_by(report: Report) -> dict[int, Led]:
-    """Give for each source the collectives by line: the innermost line of each source counts.
+    """Return for each source the collectives by line: the innermost line of each source counts.
 
     What stands outside the explained text, such as the call that explains it, led to nothing.
     """

@@ -55,7 +55,7 @@ def html_of(shown: Explained, traceback: str = "") -> str:
 
 
 def mimebundle(shown: Explained) -> dict[str, Any]:
-    """Give it as text and as HTML."""
+    """Return it as text and as HTML."""
     return {"text/plain": text_of(shown), "text/html": html_of(shown)}
 
 
@@ -234,7 +234,7 @@ def _summary(column: Column) -> tuple[str, ...]:
 
 
 def _beside(reports: list[tuple[str, Report]]) -> Block:
-    """Give the lines of the first program's text with what each program sends there."""
+    """Return the lines of the first program's text with what each program sends there."""
     sources = [next(iter(parts_of(report)), CodePart("", ())) for _, report in reports]
     badges = [
         {

@@ -59,7 +59,7 @@ def count(number: int, noun: str) -> str:
 
 
 def plural(noun: str) -> str:
-    """Give the plural of a noun.
+    """Return the plural of a noun.
 
     >>> plural("copy"), plural("array"), plural("all-reduce"), plural("collective-broadcast")
     ('copies', 'arrays', 'all-reduces', 'collective-broadcasts')

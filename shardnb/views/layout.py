@@ -135,7 +135,7 @@ def sheets(grid: Sequence[int], bounds: Bounds) -> tuple[Sheet, ...]:
 
 
 def index_of(grid: Sequence[int], block: int) -> tuple[int, ...]:
-    """Give the place in a grid of a row-major number.
+    """Return the place in a grid of a row-major number.
 
     >>> index_of((4, 2), 3)
     (1, 1)
@@ -161,7 +161,7 @@ def _fit(
 
 
 def _ends(size: int, limit: int) -> tuple[int | None, ...]:
-    """Give the places that are drawn: all, or the first ones, a gap, and the last.
+    """Return the places that are drawn: all, or the first ones, a gap, and the last.
 
     >>> _ends(3, 4), _ends(100, 4)
     ((0, 1, 2), (0, 1, None, 99))

@@ -141,7 +141,7 @@ class Said(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def mimebundle(report: Report, view: View = "full") -> dict[str, Any]:
-    """Give what a notebook keeps, to be shown without a kernel: text, HTML, and the live view.
+    """Return what a notebook keeps, to be shown without a kernel: text, HTML, and the live view.
 
     Of a `brief` one the live view shows the verdict and what to look at, and the rest on demand.
     """
@@ -155,12 +155,12 @@ def mimebundle(report: Report, view: View = "full") -> dict[str, Any]:
 
 
 def to_data(report: Report) -> dict[str, Any]:
-    """Give a report's data, without the programs' texts, with what is said of it."""
+    """Return a report's data, without the programs' texts, with what is said of it."""
     return {**json.to_data(report, texts=False), "said": msgspec.to_builtins(said_of(report))}
 
 
 def to_json(report: Report) -> str:
-    """Give the same as JSON."""
+    """Return the same as JSON."""
     return json.encoded(to_data(report))
 
 
@@ -272,7 +272,7 @@ def _arrays(values: Sequence[Value], report: Report) -> dict[str, Column]:
 
 
 def _history(report: Report) -> tuple[Column | None, list[Value]]:
-    """Give when each value got its axes, and how it lay from each of these steps on."""
+    """Return when each value got its axes, and how it lay from each of these steps on."""
     if not any(origin.steps for value in report.values for origin in value.origins):
         return None, []
     earlier: list[Value] = []
@@ -292,7 +292,7 @@ def _history(report: Report) -> tuple[Column | None, list[Value]]:
 
 
 def _since(value: Value, when: Mapping[str, int | None], step: int, mesh: Mesh) -> Value:
-    """Give a value as it was after a step: with the axes of its spec that had come."""
+    """Return a value as it was after a step: with the axes of its spec that had come."""
     given = value.spec or ()
     spec = tuple(tuple(axis for axis in axes if (when[axis] or 0) <= step) for axes in given)
     placed = placed_value(value.name, value.dtype, value.shape, spec, mesh)
@@ -308,7 +308,7 @@ def _at(collective: Collective, report: Report) -> str:
 
 
 def _home(collective: Collective, report: Report) -> str:
-    """Give the number of the frame that it is told at; `-` where no frame's line is known."""
+    """Return the number of the frame that it is told at; `-` where no frame's line is known."""
     place = words.home(collective, report)
     return "-" if place is None else str(collective.frames.index(place))
 

@@ -38,7 +38,7 @@ class Tint:
 
 
 def tint(rank: int, total: int, down: float = 0, across: float = 0) -> Tint:
-    """Give the tint of one of `total` things that are drawn.
+    """Return the tint of one of `total` things that are drawn.
 
     Up to 32 have a hue, a shade and a border of their own; more shade by their place in the
     drawing, from 0 to 1 down (the hue) and across (how light), so that the pattern shows.

@@ -131,7 +131,7 @@ def _edge(value: Value, mesh: Mesh, grid: Sequence[int], dim: int | None) -> str
 
 
 def _block(block: int, value: Value, layout: Layout, mesh: Mesh) -> tuple[str, str]:
-    """Give the label of a block's tile, and what the pointer shows."""
+    """Return the label of a block's tile, and what the pointer shows."""
     positions = layout.holders.get(block, ())
     holders = [mesh.device_ids[position] for position in positions]
     index = index_of(layout.grid, block)
@@ -234,7 +234,7 @@ def _draw(grid: tuple[int, ...], bounds: Bounds, tiles: _Tiles, picture: Picture
 def _row(
     row: int, sheet: Sheet, tiles: _Tiles, ranks: dict[int, int], which: tuple[int, int]
 ) -> tuple[Tile | None, ...]:
-    """Give the tiles of a row of a sheet, `which` it is of how many."""
+    """Return the tiles of a row of a sheet, `which` it is of how many."""
     blocks, height, total = sheet.rows[row], len(sheet.rows), len(ranks)
     result: list[Tile | None] = []
     for column, block in enumerate(blocks):

@@ -33,7 +33,7 @@ def _summary(plans: Plans) -> str:
 
 
 def _table(plans: Plans) -> list[list[str]]:
-    """Give the heads and a row for each plan; times and meshes where they tell plans apart."""
+    """Return the heads and a row for each plan; times and meshes where they tell plans apart."""
     timed = any(plan.seconds is not None for plan in plans.plans)
     meshes = len({plan.mesh for plan in plans.plans}) > 1
     least = min((plan.flops for plan in plans.plans if plan.flops), default=None)

@@ -48,7 +48,7 @@ class Point:
 
 
 def points_of(report: Report, rows: Sequence[Row]) -> tuple[Point, ...]:
-    """Give all that is worth a look, the costliest first.
+    """Return all that is worth a look, the costliest first.
 
     Bytes that are sent and bytes that are held are compared as they are: both are one device's,
     and nothing in a report exchanges one for the other.
@@ -79,13 +79,13 @@ def _row(row: Row, report: Report) -> Point:
 
 
 def _edits(fixes: Sequence[Fix]) -> tuple[Edit, ...]:
-    """Give the best of the compiled edits: what sends least, then what holds least."""
+    """Return the best of the compiled edits: what sends least, then what holds least."""
     best = sorted(fixes, key=lambda fix: (fix.wire_bytes[1], fix.memory_bytes[1]))
     return tuple(Edit(clean(fix.edit), words.effect(fix)) for fix in best[:_FIXES])
 
 
 def _place(finding: Finding, report: Report, about: Sequence[Row]) -> Location | None:
-    """Give a finding's line; of a line that called the collectives' own one, that."""
+    """Return a finding's line; of a line that called the collectives' own one, that."""
     if about and finding.location in about[0].first.frames:
         return words.innermost(about[0].first, report)
     return finding.location

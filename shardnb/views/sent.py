@@ -81,7 +81,7 @@ def rows_of(collectives: Sequence[Collective], report: Report) -> tuple[Row, ...
 
 
 def weight(collectives: Iterable[Collective]) -> int:
-    """Give the bytes to compare collectives by: of a run, or of one execution."""
+    """Return the bytes to compare collectives by: of a run, or of one execution."""
     return sum(c.total_wire_bytes or c.wire_bytes for c in collectives)
 
 
@@ -132,7 +132,7 @@ def _row(group: tuple[Collective, ...], report: Report, total: int) -> Row:
 
 
 def _seconds(group: Sequence[Collective]) -> str:
-    """Give the seconds per run, "" where those of one of them are not known."""
+    """Return the seconds per run, "" where those of one of them are not known."""
     took = [c.seconds * c.trips for c in group if c.seconds is not None and c.trips is not None]
     return seconds(sum(took)) if len(took) == len(group) else ""
 

@@ -37,6 +37,6 @@ def page(lines: Sequence[TypedLine], sources: Sequence[Source], limit: int = 0) 
 
 
 def source_at(place: Location | None, sources: Sequence[Source]) -> Source | None:
-    """Give the text that a location lies in, where it is known."""
+    """Return the text that a location lies in, where it is known."""
     known = place is not None and 0 <= place.source < len(sources)
     return sources[place.source] if place and known else None

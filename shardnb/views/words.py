@@ -41,7 +41,7 @@ def cause(collective: Collective) -> str:
 
 
 def typical(collective: Collective) -> Strategy | None:
-    """Give the strategy that sends such collectives, None where none is known to."""
+    """Return the strategy that sends such collectives, None where none is known to."""
     return ROLES[collective.role].typical if collective.role else None
 
 
@@ -96,7 +96,7 @@ def unknown(collectives: Sequence[Collective]) -> int:
 
 
 def home(collective: Collective, report: Report) -> Location | None:
-    """Give the line that a collective is told at: the explained text's, else another source's."""
+    """Return the line that a collective is told at: the explained text's, else another source's."""
     frames = [frame for frame in collective.frames if is_shown(frame, report)]
     if _is_file(report.sources):
         # The files of a dump are elsewhere: their lines are known, their texts mostly not.
@@ -113,13 +113,13 @@ def _is_file(sources: Sequence[Source]) -> bool:
 
 
 def innermost(collective: Collective, report: Report) -> Location | None:
-    """Give the line that the reader knows best: the innermost one whose text the report holds."""
+    """Return the line that the reader knows best: the innermost one whose text the report holds."""
     shown = (frame for frame in collective.frames if is_shown(frame, report))
     return next(shown, home(collective, report))
 
 
 def code_at(place: Location | None, report: Report) -> str:
-    """Give the text of a line, "" where it is not known."""
+    """Return the text of a line, "" where it is not known."""
     if place is None or not 0 <= place.source < len(report.sources):
         return ""
     return clean(report.sources[place.source].line(place.line).strip())
@@ -135,7 +135,7 @@ def inside(collectives: Sequence[Collective]) -> str:
 
 
 def module_of(collective: Collective) -> str:
-    """Give the module's path without the scopes that `jnp.einsum` names after its subscripts."""
+    """Return the module's path without the scopes that `jnp.einsum` names after its subscripts."""
     return "/".join(step for step in collective.module.split("/") if "->" not in step)
 
 

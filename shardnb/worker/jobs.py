@@ -21,7 +21,7 @@ class Refusal:
     text: str
 
     def error(self) -> Exception:
-        """Give it as the error to raise here."""
+        """Return it as the error to raise here."""
         if self.kind == "ValueError":
             return ValueError(self.text)
         error: Exception = jax.errors.JaxRuntimeError(self.text)
@@ -58,7 +58,7 @@ Job = Compile | Optimize
 
 
 def answered(work: Callable[[], Description]) -> Answer:
-    """Give what a job answers, or its error."""
+    """Return what a job answers, or its error."""
     try:
         return work()
     # XLA refuses a program with errors of several classes; each goes back to who asked.

@@ -112,7 +112,7 @@ class _Process:
         return self._popen.poll() is None
 
     def words(self) -> str:
-        """Give what it wrote since the last job was sent."""
+        """Return what it wrote since the last job was sent."""
         self.written.seek(0)
         return self.written.read().decode(errors="replace")
 
@@ -148,7 +148,7 @@ class Worker:
         self._cancelled = False
 
     def ask(self, job: Job) -> tuple[Description, str]:
-        """Give what a job answers, and what the compiler wrote to descriptor 2.
+        """Return what a job answers, and what the compiler wrote to descriptor 2.
 
         An interrupt ends the process at once, and the next job starts another. Raises `Refused`
         where the job raised an error, `CompilerAborted` where it ended the process, `NotStarted`,
@@ -225,7 +225,7 @@ os.register_at_fork(after_in_child=WORKER.forget)
 
 
 def _path() -> list[str]:
-    """Give where modules are imported from, but for the folder that the user works in."""
+    """Return where modules are imported from, but for the folder that the user works in."""
     root, here = str(Path(__file__).parents[2]), ""
     with suppress(FileNotFoundError):
         here = str(Path.cwd())

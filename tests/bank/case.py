@@ -88,7 +88,7 @@ def answer(collective: Collective) -> Answer:
 
 
 def compare(expected: Counter[Answer], found: list[Answer]) -> tuple[list[Answer], list[Answer]]:
-    """Give the expected answers that were not found, and what was found beyond them."""
+    """Return the expected answers that were not found, and what was found beyond them."""
     left = list(found)
     missing: list[Answer] = []
     for wanted in sorted(expected.elements(), key=lambda one: "*" in one):

@@ -20,7 +20,7 @@ def collectives(name: str) -> tuple[Collective, ...]:
 
 
 def judged(name: str) -> tuple[list[Answer], list[Answer]]:
-    """Give the answers that are wrong, and those that are unknown where something is expected."""
+    """Return the answers that are wrong, and those that are unknown where something is expected."""
     found = [answer(collective) for collective in collectives(name)]
     missing, beyond = compare(BANK[name].answers, found)
     wrong, unknown = [], []

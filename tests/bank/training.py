@@ -52,7 +52,7 @@ class Model(nnx.Module):
 
 
 def step_and_shapes(layers: int = 1) -> tuple[Callable[..., Any], dict[str, Any], dict[str, Any]]:
-    """Give a training step of (params, moments, tokens, targets), and the shapes of its state."""
+    """Return a training step of (params, moments, tokens, targets), and the shapes of its state."""
     abstract = nnx.eval_shape(lambda: Model(layers, nnx.Rngs(0)))
     graph, state = nnx.split(abstract)
     flat = {"/".join(map(str, path)): leaf for path, leaf in nnx.to_flat_state(state)}

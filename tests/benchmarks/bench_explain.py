@@ -24,7 +24,7 @@ WIDTH, HEADS, BATCH, LENGTH, VOCABULARY = 512, 8, 256, 128, 1024
 
 
 def transformer(layers: int) -> tuple[Callable[..., Any], tuple[Any, ...], tuple[Any, ...]]:
-    """Give an unrolled training step with Adam, its arguments as shapes, and their specs."""
+    """Return an unrolled training step with Adam, its arguments as shapes, and their specs."""
     import jax
     import jax.numpy as jnp
     import optax
@@ -77,7 +77,7 @@ def transformer(layers: int) -> tuple[Callable[..., Any], tuple[Any, ...], tuple
 
 
 def matmul() -> tuple[Callable[..., Any], tuple[Any, ...], tuple[Any, ...]]:
-    """Give a small program, to warm up with."""
+    """Return a small program, to warm up with."""
     import jax
     import jax.numpy as jnp
     from jax.sharding import PartitionSpec as P

@@ -82,7 +82,7 @@ WAY = [(name, option) for option in (2, 1, 4) for name in (*INPUTS, "x")]
 
 
 def measure(page: Page, clicks: int, *, fast: bool) -> list[float]:
-    """Give the milliseconds of each click that was answered by a preview."""
+    """Return the milliseconds of each click that was answered by a preview."""
     found: list[float] = []
     for name, option in WAY[:clicks]:
         taken = page.evaluate(CLICK, [name, option])

@@ -50,7 +50,7 @@ FILTER = """async () => {
 
 
 def measure(browser: Browser, repeat: int) -> dict[str, list[float]]:
-    """Give the measurements by name, one for each repetition."""
+    """Return the measurements by name, one for each repetition."""
     data = spoken(large())
     found: dict[str, list[float]] = {name: [] for name in LIMITS}
     found["JSON, MB"] = [len(json.dumps(data, separators=(",", ":"))) / 1e6]

@@ -30,7 +30,7 @@ POD = "v4:8x8x16"
 
 
 def giant() -> tuple[Callable[..., Any], tuple[Any, ...], tuple[Any, ...]]:
-    """Give the loss and gradient of the giant, its arguments as shapes, and their specs."""
+    """Return the loss and gradient of the giant, its arguments as shapes, and their specs."""
     import jax
     import jax.numpy as jnp
     from jax.sharding import PartitionSpec as P
@@ -228,7 +228,7 @@ def show_growth(repeat: int, plot: str | None) -> None:
 
 
 def slope(at: list[int], seconds: list[float]) -> float:
-    """Give the slope from the second measurement to the last one, in log and log."""
+    """Return the slope from the second measurement to the last one, in log and log."""
     return math.log(seconds[-1] / seconds[1]) / math.log(at[-1] / at[1])
 
 

@@ -37,7 +37,7 @@ def lab(tmp_path_factory):
 
 @pytest.fixture
 def page(browser):
-    """Give a page; an error that it throws fails the test."""
+    """Yield a page; an error that it throws fails the test."""
     page = new_page(browser)
     errors = []
     page.on("pageerror", lambda error: errors.append(str(error)))

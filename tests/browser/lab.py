@@ -92,7 +92,7 @@ def command(page: Page, name: str) -> None:
 
 
 def report_output(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the output of a cell that holds a report."""
+    """Return the output of a cell that holds a report."""
     bundle = {MIME: data, "text/plain": "a report"}
     return nbformat.v4.new_output("display_data", data=bundle)
 
@@ -141,7 +141,7 @@ def _command(app: str, port: int, token: str, notebooks: Path) -> list[str]:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """Give an environment in which this checkout's extension is found and nothing is kept."""
+    """Return an environment in which this checkout's extension is found and nothing is kept."""
     extensions = folder / "share" / "labextensions"
     extensions.mkdir(parents=True)
     (extensions / "shardnb").symlink_to(ROOT / "labextension" / "dist")

@@ -18,7 +18,7 @@ HOSTILE = '<img src=x onerror="window.harmed=1"><script>window.harmed=1</script>
 
 
 def spoken(data: Data) -> Data:
-    """Give a report's data with its words, as a notebook keeps it."""
+    """Return a report's data with its words, as a notebook keeps it."""
     if "said" in data or "deflated" in data:
         return data
     report = Report.from_json(json.dumps(data))
@@ -26,7 +26,7 @@ def spoken(data: Data) -> Data:
 
 
 def sketch(cell: str = CELL) -> Data:
-    """Give a report of two collectives, at the cell's second and third line, on 4 x 2 devices."""
+    """Return a report of two collectives, at the cell's second and third line, on 4 x 2 devices."""
     return {
         "title": "cell",
         "mesh": _mesh(4, 2),
@@ -54,7 +54,7 @@ def sketch(cell: str = CELL) -> Data:
 
 
 def large(rows: int = 128, columns: int = 16, number: int = 5000) -> Data:
-    """Give a report of many collectives on many devices: 2048 and 5,000 of four kinds."""
+    """Return a report of many collectives on many devices: 2048 and 5,000 of four kinds."""
     kinds = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
     lines = [f"step_{i} = f(step_{i - 1})" for i in range(1, 101)]
     shape, shard = (rows * 8, columns * 64), (8, 64)
@@ -96,7 +96,7 @@ def large(rows: int = 128, columns: int = 16, number: int = 5000) -> Data:
 
 
 def hostile() -> Data:
-    """Give a report in which every text would do harm where it were taken for markup."""
+    """Return a report in which every text would do harm where it were taken for markup."""
     data = sketch(f"%%shard\nh = '{HOSTILE}'\ny = h")
     for part in (*data["inputs"], *data["outputs"], *data["values"]):
         part["name"] = HOSTILE

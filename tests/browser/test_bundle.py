@@ -20,7 +20,7 @@ TOOLS = Path(sys.executable).parent
 
 @pytest.fixture(scope="session")
 def labextension():
-    """Give the package's folder with its dependencies installed, as its lock file says."""
+    """Return the package's folder with its dependencies installed, as its lock file says."""
     if shutil.which("node") is None:
         pytest.skip("needs node")
     if not (SOURCES / "node_modules" / ".bin" / "vitest").exists():

@@ -43,7 +43,7 @@ RUN = """async text => {
 
 @pytest.fixture(scope="module")
 def kernel(lab, browser):
-    """Give a notebook whose kernel has the shapes and the function."""
+    """Yield a notebook whose kernel has the shapes and the function."""
     page, errors = new_page(browser), []
     page.on("pageerror", lambda error: errors.append(str(error)))
     lab.open(page, lab.write("explore", [{"source": START}, {"source": "None"}]))

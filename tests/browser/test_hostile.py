@@ -53,7 +53,7 @@ def notebook_app(tmp_path_factory):
 
 
 def outputs(report):
-    """Give what a notebook keeps of a report: all of it, and as an HTML page alone."""
+    """Return what a notebook keeps of a report: all of it, and as an HTML page alone."""
     bundle = report._repr_mimebundle_()
     diff = report.diff(replace(report, collectives=()))
     parts = (bundle, {"text/html": bundle["text/html"]}, {"text/plain": bundle["text/plain"]})
@@ -116,7 +116,7 @@ def test_nothing_runs_in_a_converted_notebook(page, report, tmp_path):
 
 
 def hostile_call():
-    """Give a function, and an argument whose names and axes would do harm."""
+    """Return a function, and an argument whose names and axes would do harm."""
     axis = f"a{SHOWN}<img src=x onerror=window.harmed=1>"
     mesh = jax.sharding.Mesh(make_grid("data=4,model=2").mesh.devices, (axis, "model"))
     params = {f"{SHOWN}\x1b[31m": jax.ShapeDtypeStruct((8, 4), jnp.float32)}

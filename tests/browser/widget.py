@@ -48,7 +48,7 @@ def layer(x, W, V):  # noqa: N803 - as people write it
 
 @cache
 def state(size: str) -> str:
-    """Give the state of an explorer with two pinned plans, on 8 or 2048 devices, as JSON."""
+    """Return the state of an explorer with two pinned plans, on 8 or 2048 devices, as JSON."""
     rows, columns = SIZES[size]
     many = columns // 2
     shapes = [(256 * many, 512 * many), (512 * many, 1024 * many), (1024 * many, 512 * many)]

@@ -40,7 +40,7 @@ def trainer(tx, loss=loss):
 
 
 def state_specs(tx, specs, params=PARAMS):
-    """Give for each array of an optimizer's state the spec of its parameter."""
+    """Return for each array of an optimizer's state the spec of its parameter."""
     shapes = jax.eval_shape(tx.init, params)
     return optax.tree_map_params(
         tx, lambda _, spec: spec, shapes, specs, transform_non_params=lambda _: P()
@@ -48,7 +48,7 @@ def state_specs(tx, specs, params=PARAMS):
 
 
 def roles(fn, *args, mesh=MESH, **options):
-    """Give how many collectives have each role, for what, and along which axes."""
+    """Return how many collectives have each role, for what, and along which axes."""
     report = sn.explain(fn, *args, mesh=mesh, origins=False, **options)
     return Counter((c.role, c.role_of, *(c.axes or ())) for c in report.collectives)
 

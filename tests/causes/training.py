@@ -86,7 +86,7 @@ def spec_of(path, leaf):
 
 
 def training_step(model=Model, layers=2):
-    """Give the step, its arguments (shapes only), their specs and the results' specs."""
+    """Return the step, its arguments (shapes only), their specs and the results' specs."""
     graph, state = nnx.split(nnx.eval_shape(lambda: model(nnx.Rngs(0), layers)))
     shapes = nnx.to_pure_dict(state)
     params = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), shapes)

@@ -29,7 +29,7 @@ def gpus(count, kind="NVIDIA H100 80GB HBM3"):
 
 
 def collective(kind, megabytes, groups, axes=("x",), sent=1, **changes):
-    """Give a collective whose result has so many bytes on a device."""
+    """Return a collective whose result has so many bytes on a device."""
     made = Collective(0, kind, axes, groups, "u8", (megabytes * MB,), sent)
     return replace(made, **changes)
 

@@ -49,7 +49,7 @@ MIME = "application/vnd.shardnb.report.v1+json"
 
 @pytest.fixture(params=list(ENVIRONMENTS), ids=lambda folder: folder or "here")
 def environment(request):
-    """Give the Python of an environment, and which versions it is there for."""
+    """Return the Python of an environment, and which versions it is there for."""
     folder, (version, ipykernel) = request.param, ENVIRONMENTS[request.param]
     python = sys.executable if folder is None else str(ROOT / folder / "bin" / "python")
     if not Path(python).exists():
@@ -84,7 +84,7 @@ def notebook(python, *cells):
 
 
 def sent(outputs):
-    """Give the collectives of the one report among a cell's outputs."""
+    """Return the collectives of the one report among a cell's outputs."""
     (data,) = (one["data"][MIME] for one in outputs if MIME in one.get("data", {}))
     return [(one["kind"], one["axes"]) for one in data["collectives"]]
 

@@ -490,7 +490,7 @@ def test_an_error_inside_a_library_stands_at_the_line_that_calls_it():
 
 
 def texts_of_jax():
-    """Give the texts of every ShardingTypeError in the installed JAX, as far as they are plain."""
+    """Yield the texts of every ShardingTypeError in the installed JAX, as far as they are plain."""
     for file in sorted(Path(jax.__file__).parent.rglob("_src/**/*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("ShardingTypeError"):

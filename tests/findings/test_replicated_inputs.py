@@ -20,7 +20,7 @@ def replicated(fn, *args, mesh="data=8", **options):
 
 
 def parameters(rows=512, columns=512):
-    """Give layers of a matrix of 1 MiB and a bias of 2 KiB."""
+    """Return layers of a matrix of 1 MiB and a bias of 2 KiB."""
     return [{"w": f32(rows, columns), "b": f32(columns)} for _ in range(LAYERS)]
 
 

@@ -30,7 +30,7 @@ def found(fn, *args, mesh="data=8", **options):
 
 
 def kept(params, opt):
-    """Give the options of a step that returns its state as it takes it."""
+    """Return the options of a step that returns its state as it takes it."""
     return {"in_specs": (params, opt, P("data")), "out_specs": (params, opt)}
 
 

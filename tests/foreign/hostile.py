@@ -43,12 +43,12 @@ def hostile_data() -> dict[str, Any]:
 
 
 def hostile_report() -> Report:
-    """Give that report."""
+    """Return that report."""
     return Report.from_json(json.dumps(hostile_data()))
 
 
 def renamed(data: Any) -> Any:
-    """Give data with harmful names of axes, and of what is kept by name."""
+    """Return data with harmful names of axes, and of what is kept by name."""
     if isinstance(data, dict):
         keys = {"jax", "python", "optimized", "backward", "forward"}
         return {
@@ -60,7 +60,7 @@ def renamed(data: Any) -> Any:
 
 
 def texts_of(data: Any) -> Iterator[tuple[Any, Any]]:
-    """Give each text of lists and dicts as its holder and its key."""
+    """Yield each text of lists and dicts as its holder and its key."""
     for key, value in data.items() if isinstance(data, dict) else enumerate(data):
         if isinstance(value, dict | list):
             yield from texts_of(value)

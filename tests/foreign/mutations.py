@@ -184,7 +184,7 @@ def _change(data: Any, random: Random) -> None:
 
 
 def _holders(data: Any) -> list[Any]:
-    """Give the lists and dicts in data that are not empty."""
+    """Return the lists and dicts in data that are not empty."""
     found, left = [], [data]
     while left:
         one = left.pop()

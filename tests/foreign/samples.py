@@ -97,7 +97,7 @@ def step(params, x):
 
 @cache
 def compiled(on: str) -> Report:
-    """Give the report of a small training step on 2 x 2 devices."""
+    """Return the report of a small training step on 2 x 2 devices."""
     params = jax.ShapeDtypeStruct((3, 16, 16), jnp.float32)
     x = jax.ShapeDtypeStruct((8, 16), jnp.float32)
     specs = (P(None, "model"), P("data"))
@@ -105,7 +105,7 @@ def compiled(on: str) -> Report:
 
 
 def hlo_text(name: str) -> str:
-    """Give a program as it is at the end of a compile, or as it is `before` partitioning."""
+    """Return a program as it is at the end of a compile, or as it is `before` partitioning."""
     match name:
         case "before":
             return compiled("cpu").texts["before partitioning"]
@@ -117,13 +117,13 @@ def hlo_text(name: str) -> str:
 
 @cache
 def mlir_texts() -> dict[str, str]:
-    """Give StableHLO before and after propagation, with and without a shard_map."""
+    """Return StableHLO before and after propagation, with and without a shard_map."""
     return {"stablehlo": compiled("cpu").texts["stablehlo"], "manual": manual().texts["stablehlo"]}
 
 
 @cache
 def manual() -> Report:
-    """Give the report of a shard_map that sums over an axis."""
+    """Return the report of a shard_map that sums over an axis."""
 
     def body(x):
         return jax.lax.psum(x * 2, "data")
@@ -157,7 +157,7 @@ def reports() -> tuple[dict[str, Any], ...]:
 
 
 def typed() -> Report:
-    """Give the report of a function with explicit axes, which has a typed view."""
+    """Return the report of a function with explicit axes, which has a typed view."""
     x = jax.ShapeDtypeStruct((8, 16), jnp.float32)
     w = jax.ShapeDtypeStruct((16, 8), jnp.float32)
     specs = (P("data"), P(None, "model"))
@@ -176,7 +176,7 @@ def look_at_figures(report: Report) -> None:
 
 @cache
 def folder() -> dict[str, str]:
-    """Give what XLA leaves in a folder of the program of `compiled`, by the names of `Dumps`."""
+    """Return what XLA leaves in a folder of the program of `compiled`, by the names of `Dumps`."""
     with tempfile.TemporaryDirectory() as name:
         options = {
             "xla_dump_to": name,

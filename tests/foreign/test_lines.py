@@ -60,7 +60,7 @@ def test_mutated_arguments_are_read_or_refused(random):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Give the paths of a module, a dump, two reports, a folder and a broken notebook."""
+    """Return the paths of a module, a dump, two reports, a folder and a broken notebook."""
     folder = tmp_path_factory.mktemp("files")
     (folder / "m.py").write_text("def f(x, n=2):\n    return x * n\n\nobject_ = object()\n")
     (folder / "dump.hlo").write_text(samples.GPU)
@@ -71,7 +71,7 @@ def files(tmp_path_factory):
 
 
 def words(files):
-    """Give the words of command lines that work, and of those that do not."""
+    """Return the words of command lines that work, and of those that do not."""
     return (
         *("explain", "read", "diff", "--json", "--html", "--forbid", "--mesh", "--arg", "--args"),
         *("--in-specs", "--out-specs", "--axes", "--on", "--sources", "--help", "--version", "--"),

@@ -55,7 +55,7 @@ def test_the_reports_themselves_are_shown():
 
 
 def change(data, path, value):
-    """Give a copy with another value at a path such as `mesh.axes.0.size`."""
+    """Return a copy with another value at a path such as `mesh.axes.0.size`."""
     data = json.loads(json.dumps(data))
     *way, last = [int(key) if key.isdigit() else key for key in path.split(".")]
     place = data

@@ -151,7 +151,7 @@ def test_a_long_chain_of_barriers_is_followed():
 
 
 def named(file: str) -> str:
-    """Give a text that says of its collective that it stands in a file."""
+    """Return a text that says of its collective that it stands in a file."""
     metadata = f'metadata={{op_name="a" source_file="{file}" source_line=1}}'
     return DUMP.replace("to_apply=add", f"to_apply=add, {metadata}")
 

@@ -154,7 +154,7 @@ REFUSED = {"variable", "new generator", "cached", "weak values"}
 
 
 def generated(seed):
-    """Give the set-up of a cell, its text, and the kinds of its holders."""
+    """Return the set-up of a cell, its text, and the kinds of its holders."""
     chance = random.Random(seed)  # noqa: S311  the same cells each time
     first = list(HOLDERS)[seed % len(HOLDERS)]
     kinds = [first] if chance.random() < 0.6 else [first, chance.choice(list(HOLDERS))]

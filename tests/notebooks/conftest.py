@@ -17,39 +17,39 @@ class Executed:
     seconds: float = field(default=0.0)
 
     def reports(self, name) -> list:
-        """Give the reports that a cell showed."""
+        """Return the reports that a cell showed."""
         return [report_of(data[MIME]) for data in self._data(name) if MIME in data]
 
     def report(self, name):
-        """Give the report that a cell showed."""
+        """Return the report that a cell showed."""
         (report,) = self.reports(name)
         return report
 
     def shown(self, name) -> str:
-        """Give the plain text of what a cell displayed, or of its value."""
+        """Return the plain text of what a cell displayed, or of its value."""
         return "\n".join(data["text/plain"] for data in self._data(name) if "text/plain" in data)
 
     def html(self, name) -> str:
-        """Give the HTML of what a cell displayed, or of its value."""
+        """Return the HTML of what a cell displayed, or of its value."""
         return "".join(data["text/html"] for data in self._data(name) if "text/html" in data)
 
     def printed(self, name) -> str:
-        """Give what a cell printed."""
+        """Return what a cell printed."""
         streams = [one for one in self.cells[name].outputs if one.output_type == "stream"]
         return "".join(stream["text"] for stream in streams if stream["name"] == "stdout")
 
     def refused(self, name) -> str:
-        """Give the error of one line by which a magic refused a cell."""
+        """Return the error of one line by which a magic refused a cell."""
         texts = [one["text"] for one in self.cells[name].outputs if one.get("name") == "stderr"]
         return next(text for text in texts if text.startswith("UsageError"))
 
     def error(self, name) -> tuple:
-        """Give the class and the text of the error that a cell ended with."""
+        """Return the class and the text of the error that a cell ended with."""
         (error,) = [one for one in self.cells[name].outputs if one.output_type == "error"]
         return error["ename"], error["evalue"]
 
     def table(self, name) -> list:
-        """Give the words of each line that a cell printed."""
+        """Return the words of each line that a cell printed."""
         return [line.split() for line in self.printed(name).splitlines()]
 
     def _data(self, name) -> Iterator:

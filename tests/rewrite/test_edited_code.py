@@ -31,7 +31,7 @@ def module(name, text):
 
 
 def edited(function, text, change):
-    """Give a context in which a function has `change(text)`, for this thread."""
+    """Return a context in which a function has `change(text)`, for this thread."""
     file = function.__code__.co_filename
     return edited_functions([function], file, ast.parse(text), ast.parse(change(text)))
 

@@ -37,7 +37,7 @@ from tests.search.fixing import (
 
 @pytest.fixture(scope="module")
 def case():
-    """Give the program of case 3, its report, and the report with what was found."""
+    """Return the program of case 3, its report, and the report with what was found."""
     program, report = case_3()
     return program, report, find_fixes(program, report, seconds=120)
 

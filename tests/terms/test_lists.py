@@ -16,7 +16,7 @@ FILES = [path for path in ROOT.rglob("*.py") if path.parent != ROOT / "terms"]
 
 
 def strings(node: ast.AST) -> list[str]:
-    """Give the texts that stand in a collection itself; of a dict, its keys and its values."""
+    """Return the texts that stand in a collection itself; of a dict, its keys and its values."""
     if isinstance(node, ast.Dict):
         parts = [*node.keys, *node.values]
     elif isinstance(node, ast.Tuple | ast.List | ast.Set):
@@ -27,7 +27,7 @@ def strings(node: ast.AST) -> list[str]:
 
 
 def listed(source: str) -> Iterator[tuple[int, str, list[str]]]:
-    """Give each collection with three members or more of a vocabulary: line, vocabulary, members.
+    """Yield each collection with three members or more of a vocabulary: line, vocabulary, members.
 
     In a text, such as a pattern, alternatives count like a collection.
     """

@@ -27,13 +27,13 @@ MiB = 1024 * KiB
 
 
 def mesh_of(**sizes: int) -> Mesh:
-    """Give an emulated mesh."""
+    """Return an emulated mesh."""
     axes = tuple(Axis(name, size) for name, size in sizes.items())
     return Mesh(axes, tuple(range(math.prod(sizes.values()))), emulated=True)
 
 
 def sketch() -> Report:
-    """Give the report of the look's sketch: one all-reduce at the first line."""
+    """Return the report of the look's sketch: one all-reduce at the first line."""
     mesh = mesh_of(data=4, model=2)
     return Report(
         title="cell",
@@ -52,7 +52,7 @@ def sketch() -> Report:
 
 
 def all_reduce() -> Collective:
-    """Give the sketch's collective, explained."""
+    """Return the sketch's collective, explained."""
     return Collective(
         id=0,
         kind="all-reduce",
@@ -73,7 +73,7 @@ def all_reduce() -> Collective:
 
 
 def wide(rows: int = 128, columns: int = 16) -> Report:
-    """Give a report on a mesh of 2048 devices."""
+    """Return a report on a mesh of 2048 devices."""
     mesh = mesh_of(data=rows, model=columns)
     groups = tuple(tuple(range(i * columns, (i + 1) * columns)) for i in range(rows))
     shape = (rows * 8, columns * 64)
@@ -92,7 +92,7 @@ def wide(rows: int = 128, columns: int = 16) -> Report:
 
 
 def many(number: int = 5000) -> Report:
-    """Give a report of many collectives on 2048 devices, in a handful of kinds and lines."""
+    """Return a report of many collectives on 2048 devices, in a handful of kinds and lines."""
     report = wide()
     base = report.collectives[0]
     code = "\n".join(f"step_{i} = f(step_{i - 1})" for i in range(1, 101))
@@ -113,12 +113,12 @@ def many(number: int = 5000) -> Report:
 
 
 def finding() -> Finding:
-    """Give a finding with a line and a price."""
+    """Return a finding with a line and a price."""
     return Finding("silent replication", "y is whole on every device", Location(0, 2), MiB)
 
 
 def rich() -> Report:
-    """Give a report with everything that a view has to say: loops, groups, findings, notes."""
+    """Return a report with everything that a view has to say: loops, groups, findings, notes."""
     base = sketch()
     first = base.collectives[0]
     ring = tuple((i, (i + 1) % 8) for i in range(8))
@@ -203,7 +203,7 @@ def rich() -> Report:
 
 
 def hostile() -> Report:
-    """Give a report whose every text tries to break out of where it stands."""
+    """Return a report whose every text tries to break out of where it stands."""
     bad = "</td></pre></details><script>alert(1)</script>'\"<b>&amp;\x1b[31m\u202e\ud800$x_$"
     base = rich()
     text = f"{bad} = 1\n\t{bad}\n"
@@ -237,29 +237,29 @@ def hostile() -> Report:
 
 @pytest.fixture
 def report() -> Report:
-    """Give the report of the look's sketch."""
+    """Return the report of the look's sketch."""
     return sketch()
 
 
 @pytest.fixture
 def rich_report() -> Report:
-    """Give a report with everything that a view has to say."""
+    """Return a report with everything that a view has to say."""
     return rich()
 
 
 @pytest.fixture
 def wide_report() -> Report:
-    """Give a report on 2048 devices."""
+    """Return a report on 2048 devices."""
     return wide()
 
 
 @pytest.fixture
 def many_report() -> Report:
-    """Give a report of 5,000 collectives on 2048 devices."""
+    """Return a report of 5,000 collectives on 2048 devices."""
     return many()
 
 
 @pytest.fixture
 def hostile_report() -> Report:
-    """Give a report whose texts try to break out."""
+    """Return a report whose texts try to break out."""
     return hostile()

@@ -49,7 +49,7 @@ def test_every_slot_of_a_phrase_has_a_name(generate):
 
 
 def literals(text):
-    """Give the texts of a source, without the parts that are filled in."""
+    """Yield the texts of a source, without the parts that are filled in."""
     for match in TOKEN.finditer(text):
         single, double, template = match.groups()
         if template is not None:

@@ -116,7 +116,7 @@ TYPED = (
 
 @pytest.fixture(scope="module")
 def report():
-    """Give a report that has a bit of everything that words are for."""
+    """Return a report that has a bit of everything that words are for."""
     collectives = tuple(
         replace(one, frames=(PLACES[i % 4],) if i != 5 else ()) for i, one in enumerate(COLLECTIVES)
     )
@@ -156,7 +156,7 @@ def told(columns, name, number):
 
 
 def collective_texts(report, said, number):
-    """Give a collective's texts as the front end fills them."""
+    """Return a collective's texts as the front end fills them."""
     one = report.collectives[number]
     fields = {"why": one.why, "producer": one.producer or "", "consumer": one.consumer or ""}
     fields = {name: clean(text.strip()) for name, text in fields.items()}

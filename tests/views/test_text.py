@@ -44,12 +44,12 @@ Outputs   y   f32[8@data]   1 per device   4 B"""
 
 
 def alone(report, **changes):
-    """Give the report with its first collective changed."""
+    """Return the report with its first collective changed."""
     return replace(report, collectives=(replace(report.collectives[0], **changes),))
 
 
 def flat(told):
-    """Give a text without its line breaks."""
+    """Return a text without its line breaks."""
     return " ".join(told.split())
 
 

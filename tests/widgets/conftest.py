@@ -28,7 +28,7 @@ class Front:
         self.number = 0
 
     def plan(self, *, axes=None, **specs):
-        """Give the present plan with other specs, or on another mesh."""
+        """Return the present plan with other specs, or on another mesh."""
         plan = {"axes": self.explorer.plan["axes"], "specs": dict(self.explorer.plan["specs"])}
         plan["specs"] |= specs
         if axes is not None:

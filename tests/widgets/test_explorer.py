@@ -230,7 +230,7 @@ def test_arrays_are_not_kept():
 
 
 def figures(pin, *names):
-    """Give the text and the value of a pin's figures."""
+    """Return the text and the value of a pin's figures."""
     found = {one["name"]: (one["text"], one["value"]) for one in pin["figures"]}
     return [found[name] for name in names]
 

@@ -160,7 +160,7 @@ class _Pass:
         return same_collectives(self.auto_report, report_of_program(program))
 
     def _divergences(self, program: Program) -> Iterator[tuple[str, Span, Spec]]:
-        """Give the expressions whose results are sharded otherwise than propagation chose."""
+        """Yield the expressions whose results are sharded otherwise than propagation chose."""
         results = {}
         for choice in typed(program):
             key = self._key_of(choice, edited=True)
@@ -215,7 +215,7 @@ class _Pass:
         return False
 
     def _edits(self, evidence: ErrorEvidence, key: _Key) -> Iterator[_Edit]:
-        """Give the edits that may do, those first that lead to what propagation chose."""
+        """Yield the edits that may do, those first that lead to what propagation chose."""
         expression = evidence.expression
         if expression is None:
             return
@@ -274,12 +274,12 @@ class _Pass:
         return position.file, span, text, Expression(text, node, evidence.names)
 
     def _at_place(self, key: _Key) -> list[Choice]:
-        """Give the choices of propagation at a place, without those of gradients."""
+        """Return the choices of propagation at a place, without those of gradients."""
         forward = (choice for choice in self.choices if not choice.backward)
         return [choice for choice in forward if self._key_of(choice, edited=False) == key]
 
     def _chosen(self, operation: Operation, key: _Key) -> Spec | None:
-        """Give what propagation chose for an operation at a place, if it always chose the same.
+        """Return what propagation chose for an operation at a place, if it always chose the same.
 
         Where JAX raised before it came to a primitive, the last one there gives the result.
         """

@@ -41,7 +41,7 @@ class Choice:
 
 
 def choices(program: Program, mesh: Mesh) -> list[Choice]:
-    """Give the choices of propagation in a program with Auto axes, in the order of its jaxpr."""
+    """Return the choices of propagation in a program with Auto axes, in the order of its jaxpr."""
     tagged = _Tagger()
     jaxpr = tagged.jaxpr(program.traced.jaxpr, ())
     specs = _specs(_before(program, jaxpr), tagged.equations, mesh)
@@ -49,7 +49,7 @@ def choices(program: Program, mesh: Mesh) -> list[Choice]:
 
 
 def typed(program: Program) -> list[Choice]:
-    """Give the placements in the types of a program with Explicit axes, as choices."""
+    """Return the placements in the types of a program with Explicit axes, as choices."""
     tagged, chosen = _Tagger(), []
     tagged.jaxpr(program.traced.jaxpr, ())
     for equation, stack in tagged.equations:

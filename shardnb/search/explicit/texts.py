@@ -30,15 +30,15 @@ class AnnotatedTexts:
         self._texts = {file: Text.of(unit.text) for file, unit in self._units.items()}
 
     def text(self, file: str) -> Text | None:
-        """Give the text of a file as the user wrote it."""
+        """Return the text of a file as the user wrote it."""
         return self._texts.get(file)
 
     def names(self, file: str) -> dict[str, Any]:
-        """Give the names that the code of a file sees from outside of its functions."""
+        """Return the names that the code of a file sees from outside of its functions."""
         return dict(self._units[file].namespace)
 
     def span(self, position: Position, *, edited: bool) -> Span | None:
-        """Give the bytes, in the text as written, of a position in it or in the edited one."""
+        """Return the bytes, in the text as written, of a position in it or in the edited one."""
         text = self._texts.get(position.file)
         if text is None:
             return None
@@ -49,7 +49,7 @@ class AnnotatedTexts:
         return text.origin(span, pieces) if span else None
 
     def edited(self) -> tuple[Source, ...]:
-        """Give the texts that were edited, with their edits."""
+        """Return the texts that were edited, with their edits."""
         return tuple(
             Source(Path(file).name, self._texts[file].edited(pieces).text)
             for file, pieces in self.pieces.items()
@@ -67,7 +67,7 @@ class AnnotatedTexts:
 
     @contextmanager
     def running(self, fn: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
-        """Give the program's function with the annotations in it, to be traced in here."""
+        """Yield the program's function with the annotations in it, to be traced in here."""
         with ExitStack() as stack:
             for file, pieces in self.pieces.items():
                 if pieces:
@@ -78,5 +78,5 @@ class AnnotatedTexts:
 
 
 def _with_shown_value(edited: ast.Module, tree: ast.Module) -> ast.Module:
-    """Give an edited tree with the statement that the shell may have added to show a value."""
+    """Return an edited tree with the statement that the shell may have added to show a value."""
     return ast.Module([*edited.body, *tree.body[len(edited.body) :]], [])

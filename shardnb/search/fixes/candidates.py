@@ -88,7 +88,7 @@ class Family:
     value: Value
 
     def edit(self, spec: Spec) -> InputEdit:
-        """Give the edit that places every member so."""
+        """Return the edit that places every member so."""
         return InputEdit(((self.label, self.names, spec),))
 
 
@@ -111,7 +111,7 @@ def families(inputs: Sequence[Value]) -> list[Family]:
 
 
 def input_edits(report: Report, collectives: Sequence[Collective]) -> Iterator[Ranked]:
-    """Give other specs of one kind of input: first those that a collective moves."""
+    """Yield other specs of one kind of input: first those that a collective moves."""
     sizes, kinds = report.mesh.shape, families(report.inputs)
     few = len(kinds) <= _MANY_FAMILIES
     for family in kinds:
@@ -157,7 +157,7 @@ def closure_edits(
     collectives: Sequence[Collective],
     units: Sequence[SourceUnit],
 ) -> Iterator[Ranked]:
-    """Give other placements of arrays that functions of the user's close over."""
+    """Yield other placements of arrays that functions of the user's close over."""
     sizes = report.mesh.shape
     functions = tuple(function for unit in units for function in unit.functions)
     closed = [value for value in report.inputs if value.closed_over]
@@ -173,7 +173,7 @@ def closure_edits(
 
 
 def output_edits(report: Report, collectives: Sequence[Collective]) -> Iterator[Ranked]:
-    """Give other specs of a result, where there are few."""
+    """Yield other specs of a result, where there are few."""
     sizes = report.mesh.shape
     if len(report.outputs) > _MANY_FAMILIES:
         return
@@ -235,7 +235,7 @@ def seen_points(program: Program, units: Sequence[SourceUnit]) -> list[Seen]:
 def constraint_edits(
     program: Program, report: Report, collectives: Sequence[Collective], points: Sequence[Seen]
 ) -> Iterator[Ranked]:
-    """Give constraints on named values.
+    """Yield constraints on named values.
 
     First come the specs that collectives start from or need, on the first value of each shape
     and on values at their lines; then those in which an input of the same size is sharded.
@@ -253,7 +253,7 @@ def constraint_edits(
 def product_edits(
     program: Program, report: Report, collectives: Sequence[Collective], units: Sequence[SourceUnit]
 ) -> Iterator[Ranked]:
-    """Give products whose partial sums are scattered, where all mesh axes are Auto."""
+    """Yield products whose partial sums are scattered, where all mesh axes are Auto."""
     if set(program.mesh.axis_types) != {AxisType.Auto}:
         return
     for unit in units:
@@ -282,7 +282,7 @@ class _Chooser:
                     votes[spec] += 1 + (c.total_wire_bytes or 0)
 
     def choose(self, seen: Seen, location: Location | None) -> Iterator[tuple[int, Spec]]:
-        """Give the specs for a value, each with its wave."""
+        """Yield the specs for a value, each with its wave."""
         shape, first = seen.shape, seen.shape not in self._shapes
         self._shapes.add(shape)
         near = {

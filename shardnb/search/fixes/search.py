@@ -240,7 +240,7 @@ class Search:
         return outcome.work.flops - before <= max(_MORE_WORK * before, _WORK_PER_BYTE * saved)
 
     def fixes(self) -> dict[int, tuple[Fix, ...]]:
-        """Give for each collective that was searched the best edits that change it."""
+        """Return for each collective that was searched the best edits that change it."""
         good = self._good()
         before = Counter(map(_signature, self.before.collectives))
         gone = [before - Counter(map(_signature, trial.outcome.collectives)) for trial in good]

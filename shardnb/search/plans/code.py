@@ -15,7 +15,7 @@ from shardnb.search.plans.patterns import STAR, path_pattern
 
 Tree = Any
 _FIND = '''def find(specs):
-    """Give the spec whose pattern an array's path matches."""
+    """Return the spec whose pattern matches an array's path."""
     def of(path, _):
         name = jax.tree_util.keystr(path)
         return next(spec for pattern, spec in specs.items() if re.fullmatch(pattern, name))

@@ -103,11 +103,11 @@ class _Counter:
         return Estimate(held, sent, sum(self._products()), found)
 
     def _bytes(self, value: shardy.Value, spec: Spec | None) -> int:
-        """Give the bytes of a value on one device."""
+        """Return the bytes of a value on one device."""
         return size_in_bytes(value.dtype, value.shape) // self._parts(spec)
 
     def _parts(self, spec: Spec | None) -> int:
-        """Give the number of blocks that a value is split into."""
+        """Return the number of blocks that a value is split into."""
         return math.prod(axis_size(axis, self.sizes) for axes in spec or () for axis in axes)
 
     def _collectives(self) -> Iterator[Collective]:
@@ -126,7 +126,7 @@ class _Counter:
         return Collective(0, kind, axes or None, groups, "u8", (size,), sent, _trips(op))
 
     def _products(self) -> Iterator[float]:
-        """Give the operations of each matrix product on one device."""
+        """Yield the operations of each matrix product on one device."""
         for op in self.module.ops:
             if op.opcode != "dot":
                 continue
@@ -143,7 +143,7 @@ class _Counter:
 
 
 def _trips(op: shardy.Op) -> int:
-    """Give how often an op runs; a loop counts once where its trips are not known."""
+    """Return how often an op runs; a loop counts once where its trips are not known."""
     return math.prod(parent.trips or 1 for parent in op.parents)
 
 

@@ -12,7 +12,7 @@ _FLOOR = 1e-3
 
 
 def front[T](items: Iterable[T], point: Callable[[T], Point]) -> list[T]:
-    """Give the items that none beats in both numbers, by the first; one of each point.
+    """Return the items that none beats in both numbers, by the first; one of each point.
 
     >>> front([(2, 2), (1, 3), (3, 3), (3, 1)], lambda pair: pair)
     [(1, 3), (2, 2), (3, 1)]
@@ -52,7 +52,7 @@ def gain(known: Sequence[Point], fresh: Point, worst: Point) -> float:
 
 
 def crowding(points: Sequence[Point]) -> list[float]:
-    """Give for each point of a front how far its neighbours are from each other.
+    """Return for each point of a front how far its neighbours are from each other.
 
     >>> crowding([(1, 4), (2, 3), (8, 0)])[1] > crowding([(1, 4), (2, 3), (3, 2)])[1]
     True

@@ -119,5 +119,5 @@ def path_pattern(path: tuple[Any, ...]) -> str:
 
 
 def _tail(path: str) -> str:
-    """Give the end of a path that a parameter shares with an optimizer's moments of it."""
+    """Return the end of a path that a parameter shares with an optimizer's moments of it."""
     return path[path.find("['") :] if "['" in path else path

@@ -118,7 +118,7 @@ def read_size(text: int | str) -> int:
 
 
 def _grids(mesh: Any, on: str | None, args: Any) -> tuple[list[Grid], list[str]]:
-    """Give the meshes to plan for, and what is to be said of those that cannot be laid."""
+    """Return the meshes to plan for, and what is to be said of those that cannot be laid."""
     number = str(mesh).strip() if isinstance(mesh, int | str) else ""
     if number.isdigit():
         return _shapes(int(number), on)
@@ -161,7 +161,7 @@ def _field(request: Request, hardware: str | None) -> Field:
 
 
 def trees(args: Mapping[str, Tree], patterns: Sequence[Pattern], state: State) -> dict[str, Tree]:
-    """Give a state as specs in the arguments' own structure."""
+    """Return a state as specs in the arguments' own structure."""
     by_number = {
         member: spec
         for pattern, spec in zip(patterns, state, strict=True)
@@ -178,7 +178,7 @@ class _PlannedRequest:
     fields: list[Field]
 
     def plans(self, search: PlanSearch) -> Plans:
-        """Give the front of what was compiled, within the memory that is allowed."""
+        """Return the front of what was compiled, within the memory that is allowed."""
         compiled = list(search.plans.values())
         fitting = [p for p in compiled if search.limit is None or p.memory <= search.limit]
         least = min(compiled, key=lambda p: (p.memory, p.value), default=None)
@@ -203,19 +203,19 @@ class _PlannedRequest:
         )
 
     def trees(self, plan: Plan) -> dict[str, Tree]:
-        """Give a plan's specs by argument."""
+        """Return a plan's specs by argument."""
         patterns = self._field(plan).space.patterns
         return trees(self.request.arguments, patterns, tuple(plan.specs.values()))
 
     def explain(self, plan: Plan) -> Report:
-        """Give a plan's report."""
+        """Return a plan's report."""
         field = self._field(plan)
         request = replace(field.program.request, in_specs=self.trees(plan), apart=True)
         report = report_of_program(build(request))
         return report.on_hardware(field.hardware) if field.hardware else report
 
     def written(self, plan: Plan) -> str:
-        """Give a plan's code."""
+        """Return a plan's code."""
         return written(self.request.arguments, self.trees(plan), plan.mesh)
 
     def _field(self, plan: Plan) -> Field:

@@ -69,7 +69,7 @@ class Field:
                 yield member, spec
 
     def cost(self, report: Report) -> Cost | None:
-        """Give the seconds of a report's work and collectives, where a hardware is known."""
+        """Return the seconds of a report's work and collectives, where a hardware is known."""
         return (on_hardware(report, self.hardware) if self.hardware else priced(report)).cost
 
     def next(self, random_of: random.Random) -> State | None:
@@ -88,7 +88,7 @@ class Field:
         return None
 
     def _order(self, best: list[State], random_of: random.Random) -> list[State]:
-        """Give the states to go on from: the newest first, or those far from their neighbours."""
+        """Return the states to go on from: the newest first, or those far from their neighbours."""
         if random_of.random() < _NEWEST:
             order = {state: number for number, state in enumerate(self.seen)}
             return sorted(best, key=lambda state: -order[state])
@@ -97,7 +97,7 @@ class Field:
         return sorted(best, key=lambda state: -drawn[state])
 
     def _step(self, state: State, random_of: random.Random) -> State | None:
-        """Give a step from a state that was not taken, first those that Shardy carries on."""
+        """Return a step from a state that was not taken, first those that Shardy carries on."""
         if state not in self._ahead:
             near: list[Any] = list(dict.fromkeys(self.space.moves(state)))
             far: list[Any] = [*dict.fromkeys(self.space.swaps(state)), *self.space.seeds(state)]
@@ -142,7 +142,7 @@ class Field:
         return self.plan(compile_trial(lowered, self.mesh, whole=True), state)
 
     def plan(self, outcome: Outcome, state: State) -> Plan:
-        """Give a state that was compiled as a plan."""
+        """Return a state that was compiled as a plan."""
         collectives, work = outcome.collectives, outcome.work
         report = Report("", self.mesh, collectives=collectives, work=work)
         return Plan(
@@ -165,7 +165,7 @@ class Field:
 
 
 def value_of(wire_bytes: int, cost: Cost | None) -> float:
-    """Give what a plan costs: seconds to compute and to communicate, else the bytes it sends."""
+    """Return what a plan costs: seconds to compute and to communicate, else the bytes it sends."""
     if cost is None:
         return float(wire_bytes)
     return cost.communication_seconds + (cost.compute_seconds or 0.0)

@@ -39,7 +39,7 @@ class Space:
         return all(size % n == 0 for size, n in zip(pattern.shape, parts, strict=True))
 
     def moves(self, state: State) -> Iterator[State]:
-        """Give the states with one axis put elsewhere, on one pattern or on its like."""
+        """Yield the states with one axis put elsewhere, on one pattern or on its like."""
         for number, pattern in enumerate(self.patterns):
             if not pattern.free:
                 continue
@@ -50,14 +50,14 @@ class Space:
                     yield self.canonical(_with(state, alike, spec))
 
     def swaps(self, state: State) -> Iterator[State]:
-        """Give the states where an axis leaves, or goes where another is, or both trade."""
+        """Yield the states where an axis leaves, or goes where another is, or both trade."""
         for axis, other in itertools.product(self._split, self._split):
             yield self.canonical(tuple(self._followed(state, axis, other)))
             if axis < other:
                 yield self.canonical(tuple(self._exchanged(state, axis, other)))
 
     def seeds(self, state: State) -> Iterator[tuple[str, State]]:
-        """Give an axis, and the state with that axis put on another dimension of one pattern."""
+        """Yield an axis, and the state with that axis put on another dimension of one pattern."""
         for number, pattern in enumerate(self.patterns):
             if pattern.free:
                 for axis, spec in self._specs(pattern, state[number]):
@@ -78,7 +78,7 @@ class Space:
         return self.canonical(tuple(specs))
 
     def _specs(self, pattern: Pattern, spec: Spec) -> Iterator[tuple[str, Spec]]:
-        """Give a spec with one axis taken away or put on another dimension, and the axis."""
+        """Yield a spec with one axis taken away or put on another dimension, and the axis."""
         for axis in self._split:
             without = _without(spec, axis)
             for dim in range(-1, len(spec)):
@@ -136,7 +136,7 @@ class Space:
             yield self.canonical(tuple(specs))
 
     def canonical(self, state: State) -> State:
-        """Give the one of the states that differ in the names of like axes only."""
+        """Return the one of the states that differ in the names of like axes only."""
         renamings = self._renamings if self.symmetric else ()
         states = (tuple(self._renamed(spec, names) for spec in state) for names in renamings)
         return min(states, default=state)
@@ -167,7 +167,7 @@ def _with(state: State, numbers: Sequence[int], spec: Spec) -> State:
 
 
 def factorisations(count: int, axes: int = 3) -> list[tuple[int, ...]]:
-    """Give the shapes of a mesh of `count` devices with up to `axes` axes, longest axis first.
+    """Return the shapes of a mesh of `count` devices with up to `axes` axes, longest axis first.
 
     >>> factorisations(8)
     [(8,), (4, 2), (2, 2, 2)]
