@@ -17,7 +17,7 @@ class InvalidInput(ValueError):
     """Text or data that is malformed, or larger than anything that a program can be.
 
     The message says where: the file, the line or the thing; what was expected, and what is there.
-    `sn.explain_hlo` and `Report.from_json` raise it; so does what reads a mesh or a target. The
+    `sn.explain_hlo` raises it, as do `Report.from_json` and whatever reads a mesh or a target. The
     command line prints it and exits with status 2.
 
     >>> from shardnb.report import InvalidInput, Report
