@@ -95,8 +95,10 @@ def of_notebook(text):
 
 def of_typescript(text):
     """Comments and strings with a blank."""
-    for match in re.finditer(r"/\*.*?\*/|(?<![:\w])//[^\n]*|'[^'\n]* [^'\n]*'", text, re.DOTALL):
-        yield text[: match.start()].count("\n") + 1, match[0]
+    parts = r"/\*.*?\*/|(?<![:\w])//[^\n]*|'(?:[^'\\\n]|\\.)*'|`[^`]*`|\"(?:[^\"\\\n]|\\.)*\""
+    for match in re.finditer(parts, text, re.DOTALL):
+        if " " in match[0] and match[0][0] != "`":
+            yield text[: match.start()].count("\n") + 1, match[0]
 
 
 def of_text(text):
