@@ -11,7 +11,7 @@ from shardnb.terms.table import Term, table, terms
 AskedBy = Literal["called", "requested", "inferred"]
 
 Unknown = Literal["made by the partitioner", "asker unknown"]
-"""What is said where nobody knows who asked."""
+"""The words for an unknown origin."""
 
 Asker = Literal[AskedBy, Unknown]
 

@@ -30,7 +30,7 @@ class CollectiveKind:
     """A kind of collective.
 
     `ring` is the formula of the bytes sent. `on_torus` and `on_switch` say the formula of the
-    seconds, for chips with links and for GPUs behind a switch. `reduces` says that it combines
+    seconds, for chips with links and for GPUs on a switch. `reduces` says that it combines
     the devices' values, `in_pairs` that HLO states (source, target) pairs and not groups,
     `to_neighbours` that a device need only ever send to the next one of its group,
     `numbers_devices` that its groups may do so in HLO (`use_global_device_ids`).

@@ -174,7 +174,7 @@ def primitive_of(name: str) -> PrimitiveTerm | None:
     """Return the row of a primitive by the name that JAX gives it.
 
     One that ends in `_start` is the same, done in two steps; JAX 0.11 writes the name of some
-    with `_p` behind it.
+    with `_p` after it.
 
     >>> primitive_of("all_gather_start").kind, primitive_of("dot_general")
     ('all-gather', None)

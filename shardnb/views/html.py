@@ -42,7 +42,7 @@ _PAGE_TEXT = 1_000_000
 # Parts of so few lines, or pictures, are open at once.
 _OPEN_LINES = 6
 _OPEN = 4
-# Rows that are shown before the rest, and that are told at all.
+# Rows that are shown before the rest, and that are shown at all.
 _ROWS = 8
 _TOLD = 40
 _ARRAYS = 16

@@ -1,4 +1,4 @@
-"""How an array lies on a mesh: its blocks, who holds each, and how to draw them in a plane."""
+"""The layout of an array on a mesh: its blocks, who holds each, and how to draw them in a plane."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ class Layout:
     """The blocks of an array on a mesh.
 
     `grid` is the number of blocks along each dimension. `holders` gives for a block, by its
-    row-major number, the positions of the mesh that hold it; a block that nobody holds is absent.
+    row-major number, the positions of the mesh that hold it; a block that no device holds is
+    absent.
     """
 
     grid: tuple[int, ...]
@@ -29,7 +30,7 @@ class Layout:
 
 
 def layout_of(value: Value, mesh: Mesh) -> Layout | None:
-    """Lay a value out on the mesh, or give None where the report does not know how it lies."""
+    """Lay a value out on the mesh, or give None where the report does not know its sharding."""
     if value.spec is None and (value.grid is None or value.blocks is None):
         return None
     holders: dict[int, list[int]] = {}
@@ -71,7 +72,7 @@ def _free(value: Value, mesh: Mesh) -> list[str]:
 
 
 def plane(grid: Sequence[int]) -> tuple[int | None, int | None]:
-    """Choose the dimensions that run down and across a drawing: the last two that are split.
+    """Choose the dimensions that run down and across a drawing: the last two that are sharded.
 
     >>> plane(()), plane((4,)), plane((4, 2)), plane((4, 1, 2, 1))
     ((None, None), (None, 0), (0, 1), (0, 2))

@@ -33,7 +33,7 @@ View = Literal["full", "brief"]
 
 # A shorter text than its reference is kept as it is.
 _REFERRED = 5
-# Badges behind a line: in the report, and in the editor, where there is less room.
+# Badges after a line: in the report, and in the editor, where there is less room.
 _BADGES = 4
 _MARKS = 2
 
@@ -50,7 +50,7 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Badge(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What stands behind a line: the collectives with these `ids`, with spaces between.
+    """The badges after a line: the collectives with these `ids`, with spaces between.
 
     `head` and `sends` are its texts in the report, `mark` the short one in the editor.
     """
@@ -308,7 +308,7 @@ def _at(collective: Collective, report: Report) -> str:
 
 
 def _home(collective: Collective, report: Report) -> str:
-    """Return the number of the frame that it is told at; `-` where no frame's line is known."""
+    """Return the number of the frame that it is shown at; `-` where no frame's line is known."""
     place = words.home(collective, report)
     return "-" if place is None else str(collective.frames.index(place))
 

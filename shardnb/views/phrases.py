@@ -1,4 +1,4 @@
-"""The words of the front end that no report makes: headings, buttons, what the pointer is told.
+"""The words of the front end that no report makes: headings, buttons, tooltips.
 
 `labextension/generate.py` writes them into the front end, which fills in the slots and says
 nothing of its own. A pair is for one thing and for another number of them.
@@ -24,7 +24,7 @@ LEGEND: Mapping[Tone, str] = {
 }
 PASSED: Mapping[bool | None, str] = {True: "passed", False: "failed", None: "not known"}
 INSERTED = "inserted by JAX"
-# Before an edit and behind it: what was not compiled is a suggestion.
+# Before an edit and after it: what was not compiled is a suggestion.
 FIX, TRY = "Fix:", "Try:"
 COMPILED, NOT_COMPILED = "[compiled]", "[not compiled]"
 
@@ -133,7 +133,7 @@ REPORT: dict[str, Phrase] = {
     "toOther": " (to its other operand)",
     "stepAt": " at line {line}",
     "stepAtIn": " at line {line} of {source}",
-    # pictures, and what the pointer is told
+    # pictures, and tooltips
     "arrowKeys": "{title}. Arrow keys move between tiles.",
     "blocks": "{array}: {number} blocks",
     "dim": "dim {dim}: {place}",

@@ -155,7 +155,7 @@ def _slice(place: int, dim: int, value: Value) -> str:
 
 
 def groups_picture(collective: Collective, mesh: Mesh, bounds: Bounds) -> Picture:
-    """Draw the mesh with a letter and a tint for each group of devices that exchange."""
+    """Draw the mesh with a letter and a tint for each group of devices that communicate."""
     title = clean(f"{collective.kind}{words.over(collective)}")
     along = f" along {', '.join(collective.axes)}" if collective.axes else ""
     grouping = clean(f"{words.grouping(collective)}{along}.")
@@ -198,7 +198,7 @@ class _Tiles:
     """What is drawn at a place of a grid.
 
     `key` says which things share a tint (None: nothing is there), `words` the label and what the
-    pointer shows, `part` names a place along a dimension. `spread` things lie each in one place,
+    pointer shows, `part` names a place along a dimension. `spread` things are each in one place,
     and where they are many their tint tells where.
     """
 

@@ -33,7 +33,7 @@ class Point:
     """Something to look at: a headline, what it costs, one sentence of cause, what fixes it.
 
     `collectives` are the ids of those that it is about. `finding` is the place of its finding in
-    the report, whose arrays are drawn beside it; -1 where it is none.
+    the report, whose arrays are drawn beside it; -1 if there is none.
     """
 
     head: str
@@ -51,7 +51,7 @@ def points_of(report: Report, rows: Sequence[Row]) -> tuple[Point, ...]:
     """Return all that is worth a look, the costliest first.
 
     Bytes that are sent and bytes that are held are compared as they are: both are one device's,
-    and nothing in a report exchanges one for the other.
+    and nothing in a report converts one to the other.
     """
     by_id = {c.id: row for row in rows for c in row.members}
     points: list[Point] = []

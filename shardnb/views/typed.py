@@ -17,7 +17,7 @@ _MARK = f"    # {INSERTED}"
 def page(lines: Sequence[TypedLine], sources: Sequence[Source], limit: int = 0) -> list[Block]:
     """Give the lines of a typed program beside the user's; the first `limit` where there are more.
 
-    Lines that nobody is known to have written stand under the ones before them.
+    Lines of unknown origin stand under the ones before them.
     """
     if not lines:
         return [Say("No type has a sharding: every axis is Auto.")]
@@ -37,6 +37,6 @@ def page(lines: Sequence[TypedLine], sources: Sequence[Source], limit: int = 0) 
 
 
 def source_at(place: Location | None, sources: Sequence[Source]) -> Source | None:
-    """Return the text that a location lies in, where it is known."""
+    """Return the text of a location, if it is known."""
     known = place is not None and 0 <= place.source < len(sources)
     return sources[place.source] if place and known else None

@@ -46,14 +46,14 @@ def typical(collective: Collective) -> Strategy | None:
 
 
 def over(collective: Collective) -> str:
-    """Say along which mesh axes the devices exchange, or in what groups where no axes say it."""
+    """Say along which mesh axes the devices communicate, or in what groups where no axes say it."""
     if collective.axes:
         return clean(f"[{', '.join(collective.axes)}]")
     return "" if collective.axes == () else f"[{grouping(collective)}]"
 
 
 def grouping(collective: Collective) -> str:
-    """Say how many groups exchange: `4 groups of 2`, `8 pairs`, `2 groups of 1 to 3`."""
+    """Say how many groups communicate: `4 groups of 2`, `8 pairs`, `2 groups of 1 to 3`."""
     groups = collective.groups
     if KINDS[collective.kind].in_pairs:
         return count(len(groups), "pair")
@@ -91,12 +91,12 @@ def sent(collectives: Sequence[Collective]) -> str:
 
 
 def unknown(collectives: Sequence[Collective]) -> int:
-    """Count those of which nobody knows how often they run."""
+    """Count those whose trips are unknown."""
     return sum(c.trips is None for c in collectives)
 
 
 def home(collective: Collective, report: Report) -> Location | None:
-    """Return the line that a collective is told at: the explained text's, else another source's."""
+    """Return the line of a collective: in the explained text, else in another source."""
     frames = [frame for frame in collective.frames if is_shown(frame, report)]
     if _is_file(report.sources):
         # The files of a dump are elsewhere: their lines are known, their texts mostly not.
@@ -140,12 +140,12 @@ def module_of(collective: Collective) -> str:
 
 
 def like_module(collective: Collective) -> str:
-    """Give a module's path with a star for each number: the layers of a model are told together."""
+    """Give a module's path with a star for each number, so that a model's layers are one."""
     return re.sub(r"\d+", "*", module_of(collective))
 
 
 def is_shown(place: Location, report: Report) -> bool:
-    """Whether a location lies in a text that the report holds, not in a library."""
+    """Whether a location is in a text that the report holds, not in a library."""
     if not 0 <= place.source < len(report.sources):
         return place.source == 0
     return place.source == 0 or bool(report.sources[place.source].text)
@@ -211,9 +211,9 @@ def made(collective: Collective) -> str:
 
 
 def used(collective: Collective) -> str:
-    """Say who uses it, and with which sharding: `y needs it as P()`; "" where nobody is known."""
+    """Say who uses it, and with which sharding: `y needs it as P()`; "" if none is known."""
     consumer, needed = collective.consumer, collective.needed_spec
-    # A partial sum is the operation's own result: nobody has used it yet.
+    # A partial sum is the operation's own result: nothing has used it yet.
     own = (collective.producer or "").startswith(f"result of {consumer}")
     if not consumer or (needed is None and own):
         return ""
@@ -223,7 +223,7 @@ def used(collective: Collective) -> str:
 def further(collective: Collective) -> tuple[str, ...]:
     """Say what else is known: who asked, the loop, the company, the estimated time."""
     asker = asked(collective)
-    # What a derivative calls, nobody wrote as it is.
+    # A derivative calls what is not in the source.
     derived = asker == "called" and collective.phase == "backward"
     asker_sentence = DERIVED if derived else ASKERS[asker].sentence
     said = [] if because(collective).endswith(asker_sentence) else [asker_sentence]
