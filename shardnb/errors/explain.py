@@ -16,45 +16,45 @@ from shardnb.mesh import Grid
 from shardnb.report.types import ErrorReport
 from shardnb.worker.process import CompilerAborted
 
-_ANY = re.compile("")
+_ANY = re.compile("").search
 # For an error of which class, with which words of JAX's, what explains it: the first that does.
 _EXPLAINERS: tuple[
     tuple[
         str,
-        wordings.Wording | re.Pattern[str],
+        Callable[[str], re.Match[str] | None],
         Callable[[ErrorEvidence, re.Match[str]], Draft | None],
     ],
     ...,
 ] = (
     (wordings.SHARDING_TYPE_ERROR, _ANY, sharding.explain),
     (wordings.INDIVISIBLE_ERROR, _ANY, uneven.uneven),
-    ("ValueError", wordings.SHARD_MAP_UNEVEN, uneven.mapped),
+    ("ValueError", wordings.SHARD_MAP_UNEVEN.search, uneven.mapped),
     ("ValueError", _ANY, uneven.uneven),
-    ("AssertionError", wordings.CONSTRAINT_ASSERTS, placing.constraint),
-    (wordings.DUPLICATE_SPEC_ERROR, wordings.AXIS_TWICE, placing.twice),
-    ("ValueError", wordings.NOT_IN_SHARDINGS, placing.committed),
-    ("ValueError", wordings.OTHER_DEVICES, placing.devices),
+    ("AssertionError", wordings.CONSTRAINT_ASSERTS.search, placing.constraint),
+    (wordings.DUPLICATE_SPEC_ERROR, wordings.AXIS_TWICE.search, placing.twice),
+    ("ValueError", wordings.NOT_IN_SHARDINGS.search, placing.committed),
+    ("ValueError", wordings.OTHER_DEVICES.search, placing.devices),
     (CompilerAborted.__name__, _ANY, limits.aborted),
     ("ValueError", _ANY, placing.too_large),
     ("RuntimeError", _ANY, placing.too_large),
-    ("ValueError", wordings.AXIS_NOT_IN_MESH, placing.unknown_axis),
-    ("ValueError", wordings.AXIS_NOT_MANUAL, placing.unknown_axis),
-    ("ValueError", wordings.SPEC_TOO_LONG, placing.too_long),
-    ("ValueError", wordings.SHARD_MAP_SPEC_TOO_LONG, placing.too_long),
-    ("ValueError", wordings.OTHER_TYPE_THAN_IN_SPECS, placing.arguments),
-    ("ValueError", wordings.SHARDINGS_DO_NOT_MEET, sharding.explain),
-    ("NotImplementedError", wordings.SHARDINGS_DO_NOT_MEET, sharding.explain),
+    ("ValueError", wordings.AXIS_NOT_IN_MESH.search, placing.unknown_axis),
+    ("ValueError", wordings.AXIS_NOT_MANUAL.search, placing.unknown_axis),
+    ("ValueError", wordings.SPEC_TOO_LONG.search, placing.too_long),
+    ("ValueError", wordings.SHARD_MAP_SPEC_TOO_LONG.search, placing.too_long),
+    ("ValueError", wordings.OTHER_TYPE_THAN_IN_SPECS.search, placing.arguments),
+    ("ValueError", wordings.SHARDINGS_DO_NOT_MEET.search, sharding.explain),
+    ("NotImplementedError", wordings.SHARDINGS_DO_NOT_MEET.search, sharding.explain),
     ("ValueError", _ANY, manual.unproven),
-    ("TypeError", wordings.CARRY_CHANGES_TYPE, manual.carry),
-    ("TypeError", wordings.BRANCHES_DIFFER, manual.branches),
+    ("TypeError", wordings.CARRY_CHANGES_TYPE.search, manual.carry),
+    ("TypeError", wordings.BRANCHES_DIFFER.search, manual.branches),
     ("NameError", _ANY, manual.unbound),
     ("AssertionError", _ANY, manual.unbound),
-    ("ValueError", wordings.NOT_VARYING, manual.not_varying),
-    ("ValueError", wordings.OTHER_UNREDUCED, manual.unreduced_out),
-    ("ValueError", wordings.OTHER_MEMORY, limits.memories),
-    ("ValueError", wordings.LOOP_OVER_SHARDED, limits.loop),
-    ("ValueError", wordings.BODY_UNDER_OUTER_MESH, limits.rewritten_body),
-    ("RuntimeError", wordings.SHARDING_NOT_COMPILED, limits.annotation_left),
+    ("ValueError", wordings.NOT_VARYING.search, manual.not_varying),
+    ("ValueError", wordings.OTHER_UNREDUCED.search, manual.unreduced_out),
+    ("ValueError", wordings.OTHER_MEMORY.search, limits.memories),
+    ("ValueError", wordings.LOOP_OVER_SHARDED.search, limits.loop),
+    ("ValueError", wordings.BODY_UNDER_OUTER_MESH.search, limits.rewritten_body),
+    ("RuntimeError", wordings.SHARDING_NOT_COMPILED.search, limits.annotation_left),
 )
 
 
@@ -99,8 +99,8 @@ def explain_error(
 
 def _draft(evidence: ErrorEvidence) -> Draft | None:
     classes = {kind.__name__ for kind in type(evidence.error).__mro__}
-    for error, wording, explain in _EXPLAINERS:
-        found = wording.search(evidence.message) if error in classes else None
+    for error, search, explain in _EXPLAINERS:
+        found = search(evidence.message) if error in classes else None
         if found is not None and (draft := explain(evidence, found)) is not None:
             return draft
     return None

@@ -93,6 +93,10 @@ class Recording:
     reachable: Reachable = field(default_factory=Reachable)
 
 
+# What NumPy says of a write into an array that is read-only, in `a[0] = 1` and in `out=a`.
+_READ_ONLY = (("assignment destination is read-only",), ("output array is read-only",))
+
+
 class Body:
     """One run of a cell's body on the user's own objects."""
 
@@ -220,7 +224,7 @@ class Body:
 
     def explain(self, error: Exception) -> None:
         """Add to NumPy's error for a write into a protected array why it is protected."""
-        if self._protected and isinstance(error, ValueError) and "read-only" in str(error):
+        if self._protected and isinstance(error, ValueError) and error.args[:1] in _READ_ONLY:
             size = MOST_HOST_BYTES >> 20
             error.add_note(
                 f"%%shard can undo changes of NumPy arrays up to {size} MiB in all, so larger ones "
