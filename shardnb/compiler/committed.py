@@ -35,6 +35,38 @@ def committed(request: Request) -> Iterator[SpecProblem]:
             yield _elsewhere(one, own, wanted)
 
 
+def left_behind(request: Request) -> Iterator[str]:
+    """Say which arrays are sharded over axes that this mesh does not have, so that they are not.
+
+    Such an array is on other devices than the program's: there it is replicated.
+    """
+    mesh, names, axes = request.mesh, [], ""
+    for name, leaf, spec in placement.stated(request.arguments, request.in_specs):
+        own = getattr(leaf, "sharding", None)
+        if spec is not None or not isinstance(own, NamedSharding) or not any(own.spec):
+            continue
+        if own.mesh.shape != mesh.shape and not _shares_devices(own.mesh, mesh):
+            names.append(name)
+            axes = axes or _axes_text(own.mesh)
+    if names:
+        more = f" and {len(names) - 1} more are" if names[1:] else " is"
+        yield (
+            f"{names[0]}{more} sharded over a mesh {axes}, but the program's mesh is "
+            f"{_axes_text(mesh)}, so {'they are' if names[1:] else 'it is'} replicated here; give "
+            "in_specs to shard over this mesh"
+        )
+
+
+def _shares_devices(own: Any, mesh: jax.sharding.Mesh) -> bool:
+    if isinstance(own, jax.sharding.AbstractMesh):
+        return False
+    return not set(own.devices.flat).isdisjoint(mesh.devices.flat)
+
+
+def _axes_text(mesh: Any) -> str:
+    return ",".join(f"{name}={size}" for name, size in mesh.shape.items())
+
+
 def bare_spec(spec: Any, mesh: jax.sharding.Mesh) -> Any:
     """Return the spec of a sharding on this mesh, and any other sharding as it is."""
     on_this = isinstance(spec, NamedSharding) and spec.mesh.shape == mesh.shape

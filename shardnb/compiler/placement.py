@@ -169,8 +169,8 @@ def on_mesh(leaf: Any) -> bool:
 def own_sharding(leaf: Any, mesh: jax.sharding.Mesh) -> NamedSharding:
     """Return an array's own sharding if it is on this mesh, else a replicated one.
 
-    A mesh of the same axes on devices of another kind is this mesh: the program is compiled for
-    hardware that the array is not on.
+    A mesh of the same axes on other devices is this mesh: the program is compiled for emulated
+    devices, or for hardware, that the array is not on.
     """
     own = getattr(leaf, "sharding", None)
     spec = PartitionSpec()
@@ -188,7 +188,7 @@ def memory_kind(sharding: Any) -> str | None:
 def _stands_for(own: Any, mesh: jax.sharding.Mesh) -> bool:
     if isinstance(own, jax.sharding.AbstractMesh) or same_devices(own, mesh):
         return True
-    return bool(own.devices.flat[0].platform != mesh.devices.flat[0].platform)
+    return set(own.devices.flat).isdisjoint(mesh.devices.flat)
 
 
 def same_devices(one: jax.sharding.Mesh, other: jax.sharding.Mesh) -> bool:

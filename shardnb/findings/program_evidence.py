@@ -8,7 +8,7 @@ import jax
 
 from shardnb.causes import read_user_shardings
 from shardnb.compiler import Program, arrays
-from shardnb.compiler.committed import committed
+from shardnb.compiler.committed import committed, left_behind
 from shardnb.findings.evidence import Evidence
 from shardnb.report.model import Run, Value
 
@@ -43,6 +43,7 @@ def evidence_of_program(program: Program, *, origins: bool | None = None) -> Evi
             results=program.out_specs is not None,
         ),
         moved=tuple(committed(request)),
+        notes=tuple(left_behind(request)),
         jaxpr=jaxpr,
         constants=arrays.constants(program),
         compiled=program.compiled,

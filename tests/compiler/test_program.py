@@ -13,6 +13,7 @@ from flax import nnx
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
+import shardnb as sn
 from shardnb.compiler import Request, build
 from shardnb.compiler.dumps import captured_fd2, recording
 from shardnb.jax_compat.compilation_cache import without_compilation_cache
@@ -296,3 +297,32 @@ def test_many_devices_that_exchange_nothing_run():
     x = np.ones(512, np.float32)
     program = built(lambda x: x * 2, {"x": x}, grid, in_specs={"x": P("data")})
     np.testing.assert_array_equal(program.run(), x * 2)
+
+
+def on_kernels_mesh(spec, axes=("data",)):
+    """An array on the one CPU device of the kernel: a mesh whose axes have size 1."""
+    mesh = jax.sharding.Mesh(np.array(jax.devices("cpu")[:1]).reshape((1,) * len(axes)), axes)
+    return jax.device_put(jnp.zeros((16, 8)), NamedSharding(mesh, spec))
+
+
+def test_an_array_keeps_its_own_sharding_on_emulated_devices():
+    """The kernel's mesh and the emulated one have the same axes, but not the same devices."""
+    report = sn.explain(lambda x: x * 2, on_kernels_mesh(P("data")), mesh="data=1")
+    assert report.inputs[0].spec == (("data",), ())
+    assert not [note for note in report.notes if "in_specs" in note]
+
+
+def test_axes_that_the_mesh_does_not_have_are_named():
+    x = on_kernels_mesh(P("data"))
+    report = sn.explain(lambda x: x.sum(), x, mesh="rows=8")
+    assert report.inputs[0].spec == ((), ())
+    (note,) = [note for note in report.notes if "in_specs" in note]
+    assert note == (
+        "x is sharded over a mesh data=1, but the program's mesh is rows=8, so it is replicated "
+        "here; give in_specs to shard over this mesh"
+    )
+    report = sn.explain(lambda x, y: x + y, x, x + 0, mesh="rows=8")
+    assert any(note.startswith("x and 1 more are sharded") for note in report.notes)
+    specs = (P("rows"), P())
+    report = sn.explain(lambda x, y: x + y, x, x + 0, mesh="rows=8", in_specs=specs)
+    assert not [note for note in report.notes if "in_specs" in note]
