@@ -33,6 +33,7 @@ _EXPLAINERS: tuple[
     ("AssertionError", wordings.CONSTRAINT_ASSERTS.search, placing.constraint),
     (wordings.DUPLICATE_SPEC_ERROR, wordings.AXIS_TWICE.search, placing.twice),
     ("ValueError", wordings.NOT_IN_SHARDINGS.search, placing.committed),
+    ("ValueError", wordings.OTHER_MESH_IN_SHARD_MAP.search, placing.other_mesh),
     ("ValueError", wordings.OTHER_DEVICES.search, placing.devices),
     (CompilerAborted.__name__, _ANY, limits.aborted),
     ("ValueError", _ANY, placing.too_large),

@@ -83,6 +83,19 @@ def committed(evidence: ErrorEvidence, _: re.Match[str]) -> Draft | None:
     )
 
 
+def other_mesh(*_: object) -> Draft:
+    """A shard_map on a mesh of its own, in a program for another one."""
+    return Draft(
+        kind="devices",
+        sentence="shard_map has a mesh of its own, but the program is compiled for another mesh",
+        cause="A program runs on one mesh, with one type for each axis.",
+        fixes=(
+            "jax.shard_map(f, in_specs=..., out_specs=...) without mesh: it takes the program's",
+            "or mesh=YOUR_MESH in place of a text such as 'data=8'",
+        ),
+    )
+
+
 def devices(evidence: ErrorEvidence, _: re.Match[str]) -> Draft:
     """Arguments on different devices, or on the same in another order."""
     lists = [numbers(text) for text in wordings.DEVICE_IDS.findall(evidence.message)]

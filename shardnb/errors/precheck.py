@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import jax
+import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from shardnb.bugs import Inconclusive, refusable
@@ -90,6 +91,7 @@ def _traced(request: Request, specs: dict[str, Any], sources: Sources) -> list[S
         )
         for in_specs, values, stack in calls
         for number, (spec, value) in enumerate(zip(in_specs, values, strict=True))
+        if isinstance(value, jax.Array | np.ndarray)  # a Python number has no dimension to shard
     ]
     if traced is None:
         return met

@@ -180,6 +180,11 @@ BODY_UNDER_OUTER_MESH = Wording(
     "For primitive broadcast_in_dim, context mesh AbstractMesh('d': 4, axis_types=(Auto,)) should "
     "match the aval mesh AbstractMesh('d': 4, axis_types=(Manual,)) for shape bool[]{V:d}.",
 )
+OTHER_MESH_IN_SHARD_MAP = Wording(
+    "context mesh .* should match the mesh passed to shard_map",
+    "The context mesh AbstractMesh('d': 8, axis_types=(Auto,)) should match the mesh passed to "
+    "shard_map Mesh('d': 8, axis_types=(Explicit,))",
+)
 CARRY_CHANGES_TYPE = Wording(
     r"The input carry (?:component )?(.+?) has type (\S+) but the corresponding output carry "
     r"component has type ([^\s,]+(?:,[^\s,]+)*)",

@@ -144,3 +144,21 @@ def test_a_shard_map_in_its_place_compiles_as_it_is_proposed():
     x = jax.ShapeDtypeStruct((64, 32), jnp.float32)
     options = {"mesh": "data=4", "in_specs": P("data"), "axes": "explicit"}
     assert sn.explain(mapped(lambda x: x * 2), x, **options).collectives == ()
+
+
+def test_a_shard_map_on_a_mesh_of_its_own_says_which_mesh_to_give():
+    mesh = jax.make_mesh((1,), ("data",), devices=jax.devices("cpu")[:1])
+
+    x = jax.ShapeDtypeStruct((16, 8), jnp.float32)
+
+    def total(x, **options):
+        f = jax.shard_map(
+            lambda x: jax.lax.psum(x.sum(), "data"), in_specs=P("data"), out_specs=P(), **options
+        )
+        return f(x)
+
+    with pytest.raises(ValueError, match="should match the mesh") as raised:
+        sn.explain(lambda x: total(x, mesh=mesh), x, mesh="data=8")
+    assert any("without mesh: it takes the program's" in note for note in raised.value.__notes__)
+    report = sn.explain(total, x, mesh="data=8", in_specs=(P("data"),))
+    assert [c.kind for c in report.collectives] == ["all-reduce"]

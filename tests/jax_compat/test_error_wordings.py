@@ -44,6 +44,7 @@ KINDS = {
     "OTHER_MEMORY": (ValueError, "memory-kind"),
     "LOOP_OVER_SHARDED": (ValueError, "loop-over-sharded"),
     "BODY_UNDER_OUTER_MESH": (ValueError, "rewritten-body"),
+    "OTHER_MESH_IN_SHARD_MAP": (ValueError, "devices"),
     "SHARDING_NOT_COMPILED": (RuntimeError, "custom-partitioning"),
 }
 
