@@ -10,7 +10,7 @@ import { ICommandPalette, WidgetTracker } from '@jupyterlab/apputils';
 import { ICodeCellModel } from '@jupyterlab/cells';
 import { EditorExtensionRegistry, IEditorExtensionRegistry } from '@jupyterlab/codemirror';
 import { ILauncher } from '@jupyterlab/launcher';
-import { INotebookTracker } from '@jupyterlab/notebook';
+import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 
 import { EDITOR } from './generated/vocabulary';
@@ -55,6 +55,11 @@ function activate(
   const panel = new PanelKeeper(app, tracker, reports, lab);
   tracker.forEach(found => void reports.adopt(found));
   tracker.widgetAdded.connect((_, found) => void reports.adopt(found));
+  NotebookActions.executionScheduled.connect((_, { notebook, cell }) => {
+    if (notebook.model) {
+      reports.of(notebook.model.sharedModel).runs(cell.model.id);
+    }
+  });
   if (registry) {
     settings.follow(registry, ID).catch(error => console.error(EDITOR.noSettings, error));
   }

@@ -3,20 +3,22 @@ import { EditorView } from '@codemirror/view';
 import { Signal } from '@lumino/signaling';
 import { afterEach, describe, expect, it } from 'vitest';
 
-import { Mark, Note, Shown, behind, explainedCell, notesOf, runsAsBefore } from '../src/lab/notes';
+import { Mark, Note, behind, notesOf, shift } from '../src/lab/notes';
 import { feed, field } from '../src/lab/badges';
 import { readReport } from '../src/view';
 import { allReduce, array, sketch, spoken } from './samples';
 
 function notes(data: object, cell = 'here'): Map<string, Note[]> {
-  return notesOf({ cell, output: 0, report: readReport(spoken(data)) });
+  const report = readReport(spoken(data));
+  const texts = new Map(report.sources.map(({ cell_id, text }) => [cell_id ?? cell, text]));
+  return notesOf({ cell, output: 0, report }, id => texts.get(id));
 }
 
 describe('the notes of a report', () => {
   it('stand at the lines of the cell that it says', () => {
     const found = notes(sketch());
     expect([...found.keys()]).toEqual(['cell-a']);
-    expect(found.get('cell-a')![0]).toMatchObject({ line: 1, code: 'h = x @ W' });
+    expect(found.get('cell-a')![0]).toMatchObject({ line: 1 });
     expect(found.get('cell-a')![0].marks[0]).toMatchObject({
       text: 'mark of 0',
       title: 'head of 0, sends of 0: cause of 0',
@@ -68,41 +70,67 @@ describe('the notes of a report', () => {
 });
 
 describe('a report of a %%shard cell', () => {
-  const shown = (text: string, cell_id?: string): Shown => {
-    const sources = [{ name: 'cell', text, ...(cell_id && { cell_id }) }];
-    return { cell: 'here', output: 0, report: readReport(spoken({ ...sketch(), sources })) };
-  };
-  const CELL = "%%shard x=P('data')\nh = x @ W";
+  const CELL = "%%shard x=P('data')\nh = f(x)\ny = h";
+  const DEFINES = 'def f(x):\n    return x @ W';
+
+  /** The cells that have notes, and their lines, while the cells' texts are these. */
+  function about(calling: string | undefined, defining: string | undefined): object {
+    const sources = [
+      { name: 'Cell In[2]', text: CELL, cell_id: 'calls' },
+      { name: 'Cell In[1]', text: DEFINES, cell_id: 'defines' }
+    ];
+    const badges = [{ ids: '0', head: 'h', sends: 's', mark: 'm' }];
+    const said = { lines: [[{ line: 2, badges }], [{ line: 2, badges }]] };
+    const report = readReport(spoken({ ...sketch(), sources, said, values: [], outputs: [] }));
+    const texts: Record<string, string | undefined> = { calls: calling, defines: defining };
+    const found = notesOf({ cell: 'calls', output: 0, report }, id => texts[id]);
+    return Object.fromEntries([...found].map(([cell, all]) => [cell, all.map(note => note.line)]));
+  }
+
+  it('speaks of its cell and of the one that defines what it calls', () => {
+    expect(about(CELL, DEFINES)).toEqual({ calls: [2], defines: [2] });
+  });
 
   it.each([
-    ['as it ran', CELL, true],
-    ['with another line of code', "%%shard x=P('data')\ng = 1\nh = x @ W", true],
-    ['with other spaces, which say nothing', "\n%%shard  x=P('data') \nh = x @ W", true],
-    ['with another spec', "%%shard x=P('model')\nh = x @ W", false],
-    ['without its magic', 'h = x @ W', false],
-    ['with its magic switched off', "# %%shard x=P('data')\nh = x @ W", false],
-    ['with another magic before it', "%%time\n%%shard x=P('data')\nh = x @ W", false],
-    ['emptied', '', false]
-  ])('holds for the cell %s: %#', (_, code, holds) => {
-    expect(runsAsBefore(shown(CELL), code)).toBe(holds);
+    ['another line of code', `${CELL}\ng = 1`],
+    ['a line less', CELL.slice(0, -6)],
+    ['another spec', CELL.replace('data', 'model')],
+    ['other spaces', CELL.replace('h =', 'h  =')],
+    ['no magic', CELL.slice(20)],
+    ['its magic switched off', `# ${CELL}`],
+    ['another magic before it', `%%time\n${CELL}`],
+    ['nothing', '']
+  ])('says nothing of any cell once its cell has %s', (_, code) => {
+    expect(about(code, DEFINES)).toEqual({});
   });
 
-  it('counts every magic that the cell began with', () => {
-    const timed = shown(`%%time\n${CELL}`);
-    expect(runsAsBefore(timed, `%%time\n${CELL}`)).toBe(true);
-    expect(runsAsBefore(timed, CELL)).toBe(false);
+  it.each([
+    ['has another line', `${DEFINES}\n`.replace('return', 'pass\n    return')],
+    ['is empty', ''],
+    ['was deleted', undefined]
+  ])('says nothing of the cell with the function alone once that %s', (_, code) => {
+    expect(about(CELL, code)).toEqual({ calls: [2] });
   });
 
-  it('holds for any text where it came of a function, without a magic', () => {
-    expect(runsAsBefore(shown('def f(x):\n    return x @ W'), '')).toBe(true);
+  it('does not mind empty lines around a text, and moves with those above', () => {
+    expect(about(`${CELL}\n`, `\n\n${DEFINES}\n\n`)).toEqual({ calls: [2], defines: [4] });
   });
 
-  it('explains the cell that it says, or the one that has it as output', () => {
-    expect(explainedCell(shown(CELL, 'other'))).toBe('other');
-    expect(explainedCell(shown(CELL))).toBe('here');
-    const { report } = shown(CELL);
-    expect(explainedCell({ cell: 'here', output: 0, report: { ...report, sources: [] } })).toBeNull();
+  it('speaks of the cell with the function where its cell was deleted', () => {
+    expect(about(undefined, DEFINES)).toEqual({ defines: [2] });
   });
+});
+
+describe('the source of an explained function', () => {
+  const source = { name: 'f', text: 'def f(x):\n    return x @ W', first_line: 3, cell_id: null };
+
+  it.each([
+    ['stands where it stood', 'a = 1\n\ndef f(x):\n    return x @ W\nexplain(f, x)', 0],
+    ['stands there in a cell that differs elsewhere', 'b\nc\ndef f(x):\n    return x @ W', 0],
+    ['is a line further up', '\ndef f(x):\n    return x @ W', null],
+    ['is another', 'a = 1\n\ndef f(x):\n    return x @ V', null],
+    ['is not in the cell', 'explain(f, x)', null]
+  ])('%s', (_, code, moved) => expect(shift(source, code)).toBe(moved));
 });
 
 describe('the place of a type', () => {
@@ -126,18 +154,15 @@ describe('the badges of an editor', () => {
 
   const CODE = '%%shard\nh = x @ W\ny = h';
   const mark: Mark = { text: 'a badge', title: 't', tone: 'neutral' as const, cell: 'c', output: 0, ids: [7] };
-  const report = readReport(spoken({ ...sketch(), sources: [{ name: 'cell', text: CODE }] }));
   const note: Note = {
-    shown: { cell: 'c', output: 0, report },
     line: 2,
-    code: 'h = x @ W',
     marks: [mark],
     types: [{ name: 'h', text: 'f32[4]' }]
   };
 
   async function editor(wish = {}): Promise<{ view: EditorView; opened: Mark[]; source: any }> {
     const opened: Mark[] = [];
-    const source: any = { about: () => [note], holds: () => true };
+    const source: any = { about: () => [note] };
     source.changed = new Signal<object, void>(source);
     const wishes: any = { badges: true, types: true, ...wish };
     wishes.changed = new Signal<object, void>(wishes);
@@ -158,47 +183,16 @@ describe('the badges of an editor', () => {
     expect(lines(view)).toEqual(['%%shard', 'h: f32[4] = x @ Wa badge', 'y = h']);
   });
 
-  it('follow their line when others come before it', async () => {
+  it('keep their place in an edit that no report has answered yet', async () => {
     const { view } = await editor();
-    view.dispatch({ changes: { from: 8, insert: 'new\nlines\n' } });
-    expect(lines(view)[3]).toBe('h: f32[4] = x @ Wa badge');
-  });
-
-  it('vanish when their line changes, and come back when it is undone', async () => {
-    const { view } = await editor();
-    view.dispatch({ changes: { from: 8, insert: 'g' } });
-    expect(lines(view)[1]).toBe('gh = x @ W');
-    view.dispatch({ changes: { from: 8, to: 9 } });
-    expect(lines(view)[1]).toBe('h: f32[4] = x @ Wa badge');
-  });
-
-  it('vanish with their line', async () => {
-    const { view } = await editor();
-    view.dispatch({ changes: { from: 8, to: 18 } });
-    expect(lines(view)).toEqual(['%%shard', 'y = h']);
+    view.dispatch({ changes: { from: 8, insert: '\n' } });
+    expect(lines(view)[2]).toBe('h: f32[4] = x @ Wa badge');
   });
 
   it('open the collective', async () => {
     const { view, opened } = await editor();
     view.dom.querySelector('button')!.click();
     expect(opened).toEqual([mark]);
-  });
-
-  it('stay with their line when another report comes', async () => {
-    const { view, source } = await editor();
-    view.dispatch({ changes: { from: 8, insert: 'new\n' } });
-    source.changed.emit();
-    await Promise.resolve();
-    expect(lines(view)[2]).toBe('h: f32[4] = x @ Wa badge');
-  });
-
-  it('stay away from a line that was deleted when another report comes', async () => {
-    const { view, source } = await editor();
-    view.dispatch({ changes: { from: 8, to: 18 } });
-    view.dispatch({ changes: { from: 8, insert: 'h = x @ W\n' } });
-    source.changed.emit();
-    await Promise.resolve();
-    expect(lines(view)[1]).toBe('h = x @ W');
   });
 
   it('come and go with the reports', async () => {
@@ -209,17 +203,12 @@ describe('the badges of an editor', () => {
     expect(lines(view)[1]).toBe('h = x @ W');
   });
 
-  it('vanish while their report does not hold, and come back to where their line is', async () => {
+  it('are not shown at a line that the cell does not have', async () => {
     const { view, source } = await editor();
-    view.dispatch({ changes: { from: 8, insert: 'new\n' } });
-    source.holds = () => false;
+    source.about = () => [{ ...note, line: 4 }];
     source.changed.emit();
     await Promise.resolve();
-    expect(lines(view)).toEqual(['%%shard', 'new', 'h = x @ W', 'y = h']);
-    source.holds = () => true;
-    source.changed.emit();
-    await Promise.resolve();
-    expect(lines(view)[2]).toBe('h: f32[4] = x @ Wa badge');
+    expect(lines(view)).toEqual(['%%shard', 'h = x @ W', 'y = h']);
   });
 
   it('show no types where they are switched off', async () => {

@@ -64,3 +64,21 @@ def test_running_again_renews_the_badges(lab, page):
     )
     run_all(page)
     page.wait_for_selector(".shardnb-mark", state="detached")
+
+
+def test_the_cell_that_defines_a_called_function_has_badges_until_it_runs_again(lab, page):
+    defines = "def f(x):\n    return x @ W"
+    calls = "%%shard x=P('data', 'model') W=P('model')\ny = f(x)"
+    name = lab.write("called", [{"source": START}, {"source": defines}, {"source": calls}])
+    lab.open(page, name)
+    run_all(page)
+    page.wait_for_selector(".jp-Cell >> nth=1 >> .shardnb-mark:has-text('all-reduce')")
+    assert "    return x @ Wall-reduce 256 KiB model" in "\n".join(page.evaluate(LINES))
+    run_again = """async () => {
+      const { content } = window.jupyterapp.shell.currentWidget;
+      content.activeCellIndex = 1;
+      await window.jupyterapp.commands.execute('notebook:run-cell');
+    }"""
+    page.evaluate(run_again)
+    page.wait_for_selector(".shardnb-mark", state="detached")
+    assert page.locator(".shardnb-type").count() == 0

@@ -1,6 +1,6 @@
 /** Badges at the ends of an editor's lines, and types behind its names. */
 
-import { Extension, MapMode, Range, StateEffect, StateField, Text } from '@codemirror/state';
+import { Extension, Range, StateEffect, StateField, Text } from '@codemirror/state';
 import { Decoration, DecorationSet, EditorView, ViewPlugin, WidgetType } from '@codemirror/view';
 import { ICodeCellModel } from '@jupyterlab/cells';
 import { ISignal } from '@lumino/signaling';
@@ -21,21 +21,12 @@ export interface Wishes {
 /** Shows a collective in its report. */
 export type Open = (mark: Mark) => void;
 
-/** A note where its line begins now, or null once its line is deleted. */
-interface PlacedNote {
-  at: number | null;
-  note: Note;
+/** What is shown, and where. */
+interface Shows extends Pick<Wishes, 'badges' | 'types'> {
+  notes: readonly Note[];
 }
 
-interface Placed {
-  notes: readonly PlacedNote[];
-  decorations: DecorationSet;
-}
-
-/** What is shown: nothing of `stale` notes, whose cell would no longer run as it ran. */
-type Showing = Pick<Wishes, 'badges' | 'types'> & { stale: ReadonlySet<Note> };
-
-const renew = StateEffect.define<{ notes: readonly Note[]; showing: Showing }>();
+const renew = StateEffect.define<Shows>();
 
 /** Give the editor of a code cell its badges. */
 export function cellBadges(
@@ -53,7 +44,6 @@ export function cellBadges(
 
 interface Source {
   about: (cell: string) => readonly Note[];
-  holds: (note: Note) => boolean;
   changed: ISignal<unknown, void>;
 }
 
@@ -70,9 +60,7 @@ export function feed(cell: string, source: Source, wishes: Wishes): Extension {
           due = false;
           if (alive) {
             const { badges, types } = wishes;
-            const notes = source.about(cell);
-            const stale = new Set(notes.filter(note => !source.holds(note)));
-            view.dispatch({ effects: renew.of({ notes, showing: { badges, types, stale } }) });
+            view.dispatch({ effects: renew.of({ notes: source.about(cell), badges, types }) });
           }
         });
       }
@@ -90,71 +78,35 @@ export function feed(cell: string, source: Source, wishes: Wishes): Extension {
   });
 }
 
-/** Keep the notes at their lines through edits; a line that is no longer the same shows none. */
+/** Show what came last; an edit that matters brings something else before the page is painted. */
 export function field(open: Open): Extension {
-  let showing: Showing = { badges: true, types: true, stale: new Set() };
-  const draw = (notes: readonly PlacedNote[], doc: Text): Placed => ({
-    notes,
-    decorations: Decoration.set(notes.flatMap(placed => ranges(placed, doc, showing, open)), true)
-  });
-  return StateField.define<Placed>({
-    create: () => ({ notes: [], decorations: Decoration.none }),
-    update: (placed, transaction) => {
-      const { newDoc: doc, changes } = transaction;
-      for (const effect of transaction.effects) {
-        if (effect.is(renew)) {
-          showing = effect.value.showing;
-          return draw(placing(effect.value.notes, doc, placed.notes), doc);
-        }
-      }
-      if (!transaction.docChanged) {
-        return placed;
-      }
-      const moved = placed.notes.map(({ at, note }) => ({
-        at: at === null ? null : changes.mapPos(at, 1, MapMode.TrackDel),
-        note
-      }));
-      return draw(moved, doc);
+  return StateField.define<DecorationSet>({
+    create: () => Decoration.none,
+    update: (decorations, { newDoc, changes, effects }) => {
+      const last = effects.filter(effect => effect.is(renew)).at(-1);
+      return last ? draw(last.value, newDoc, open) : decorations.map(changes);
     },
-    provide: found => EditorView.decorations.from(found, placed => placed.decorations)
+    provide: found => EditorView.decorations.from(found)
   });
 }
 
-/** Place notes by their line numbers; those that were placed before stay where edits took them. */
-function placing(
-  notes: readonly Note[],
-  doc: Text,
-  before: readonly PlacedNote[]
-): readonly PlacedNote[] {
-  const known = new Map(before.map(placed => [placed.note, placed]));
-  return notes
-    .filter(note => note.line >= 1 && (known.has(note) || note.line <= doc.lines))
-    .map(note => known.get(note) ?? { at: doc.line(note.line).from, note });
-}
-
-function ranges(
-  { at, note }: PlacedNote,
-  doc: Text,
-  showing: Showing,
-  open: Open
-): Range<Decoration>[] {
-  const line = at === null || showing.stale.has(note) ? null : doc.lineAt(at);
-  if (line === null || line.text.trimEnd() !== note.code.trimEnd()) {
-    return [];
-  }
-  const found: Range<Decoration>[] = [];
-  for (const type of showing.types ? note.types : []) {
-    const place = behind(type.name, line.text);
-    if (place !== null) {
-      const widget = new TypeWidget(type.text);
-      found.push(Decoration.widget({ widget, side: 1 }).range(line.from + place));
+function draw({ notes, badges, types }: Shows, doc: Text, open: Open): DecorationSet {
+  const ranges: Range<Decoration>[] = [];
+  for (const note of notes.filter(({ line }) => line >= 1 && line <= doc.lines)) {
+    const line = doc.line(note.line);
+    for (const type of types ? note.types : []) {
+      const place = behind(type.name, line.text);
+      if (place !== null) {
+        const widget = new TypeWidget(type.text);
+        ranges.push(Decoration.widget({ widget, side: 1 }).range(line.from + place));
+      }
+    }
+    if (badges && note.marks.length) {
+      const widget = new BadgeWidget(note.marks, open);
+      ranges.push(Decoration.widget({ widget, side: 2 }).range(line.to));
     }
   }
-  if (showing.badges && note.marks.length) {
-    const widget = new BadgeWidget(note.marks, open);
-    found.push(Decoration.widget({ widget, side: 2 }).range(line.to));
-  }
-  return found;
+  return Decoration.set(ranges, true);
 }
 
 class BadgeWidget extends WidgetType {

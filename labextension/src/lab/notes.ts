@@ -1,6 +1,6 @@
 /** What a report says at the lines of a notebook's cells. */
 
-import type { Badge, LedLine, Tone } from '../generated/report';
+import type { Badge, LedLine, Source, Tone } from '../generated/report';
 import { EDITOR } from '../generated/vocabulary';
 import { Report, Value, numbers } from '../view/report';
 import { fill } from '../view/slots';
@@ -22,11 +22,9 @@ export interface Type {
   text: string;
 }
 
-/** What a report says at a line; `code` is the line's text as it was when it ran. */
+/** What a report says at a line of a cell. */
 export interface Note {
-  shown: Shown;
   line: number;
-  code: string;
   marks: readonly Mark[];
   types: readonly Type[];
 }
@@ -38,54 +36,79 @@ export interface Shown {
   report: Report;
 }
 
+/** The text of a cell as it is now; undefined where the notebook does not have the cell. */
+export type TextOf = (cell: string) => string | undefined;
+
 /**
- * Give what a report says of cells, by cell id: the explained text is the cell that has the
- * output, unless the report says another; library files are no cells.
+ * Return what a report says about cells, by cell id. A report says nothing once the cell that it
+ * explains differs from what was compiled: another line, or another `%%shard` line, can change
+ * what every line sends. About a cell that defines called functions it says nothing once that
+ * cell differs.
  */
-export function notesOf(shown: Shown): Map<string, Note[]> {
-  const { report, cell } = shown;
+export function notesOf(shown: Shown, textOf: TextOf): Map<string, Note[]> {
   const notes = new Map<string, Note[]>();
-  report.sources.forEach((source, i) => {
-    const home = source.cell_id ?? (i === 0 ? cell : null);
-    if (home === null || !source.text) {
-      return;
+  for (const [i, source] of shown.report.sources.entries()) {
+    const cell = cellOf(shown, i);
+    const now = cell === null || !source.text ? undefined : textOf(cell);
+    const moved = now === undefined ? null : shift(source, now);
+    if (i === 0 && now !== undefined && moved === null) {
+      break;
     }
-    const codes = source.text.split('\n');
-    const types = typesAt(report, i);
-    const led = new Map((report.said.lines[i] ?? []).map(one => [one.line, one]));
-    const lines = new Set([...led.keys(), ...types.keys()]);
-    const found = [...lines]
-      .filter(line => codes[line - source.first_line] !== undefined)
-      .map(line => ({
-        shown,
-        line,
-        code: codes[line - source.first_line],
-        marks: badges(led.get(line)).map(badge => mark(badge, shown)),
-        types: types.get(line) ?? []
-      }));
-    notes.set(home, [...(notes.get(home) ?? []), ...found]);
-  });
+    if (cell !== null && moved !== null) {
+      const here = notesAt(shown, i).map(note => ({ ...note, line: note.line + moved }));
+      notes.set(cell, [...(notes.get(cell) ?? []), ...here]);
+    }
+  }
   return notes;
 }
 
-/** Give the cell whose text a report explains; null where it is no cell's. */
-export function explainedCell({ report, cell }: Shown): string | null {
-  return report.sources.length ? (report.sources[0].cell_id ?? cell) : null;
+/** Return the cell that a source of a report is; null for a file. */
+export function cellOf({ report, cell }: Shown, source: number): string | null {
+  return report.sources[source]?.cell_id ?? (source === 0 ? cell : null);
 }
 
 /**
- * Whether a cell would run as it ran for a report: its `%%shard` line says how all arrays are
- * sharded, so that with another one, or none, no line sends what it sent.
+ * Return how many lines further down a source's lines are in a cell's text, or null where the
+ * text differs from what was compiled. Empty lines at the top of a cell are not always counted by
+ * IPython, so only they can move the others. The source of an explained function is the function
+ * alone: it has no cell id, and the rest of the cell does not matter.
  */
-export function runsAsBefore({ report }: Shown, code: string): boolean {
-  const before = magics(report.sources[0]?.text ?? '');
-  return !before || magics(code) === before;
+export function shift(source: Source, code: string): number | null {
+  const compiled = source.text.trimEnd().split('\n');
+  const now = code.trimEnd().split('\n');
+  if (source.cell_id === null && !/^\s*%%/.test(source.text)) {
+    const first = source.first_line - 1;
+    return same(compiled, now.slice(first, first + compiled.length)) ? 0 : null;
+  }
+  const [before, after] = [compiled, now].map(lines => lines.findIndex(line => line !== ''));
+  return same(compiled.slice(before), now.slice(after)) ? after - before : null;
 }
 
-/** Give the cell magics that a text begins with. */
-export function magics(code: string): string {
-  const found = /^\s*(?:%%.*(?:\s+|$))*/.exec(code)?.[0] ?? '';
-  return found.split(/\s+/).join(' ').trim();
+function same(some: readonly string[], others: readonly string[]): boolean {
+  return some.join('\n') === others.join('\n');
+}
+
+// Most changes leave most reports as they are.
+const known = new WeakMap<Report, Map<string, Note[]>>();
+
+function notesAt(shown: Shown, source: number): Note[] {
+  const { report, cell, output } = shown;
+  const key = `${cell} ${output} ${source}`;
+  const all = known.get(report) ?? new Map<string, Note[]>();
+  known.set(report, all);
+  const notes = all.get(key) ?? read(shown, source);
+  all.set(key, notes);
+  return notes;
+}
+
+function read(shown: Shown, source: number): Note[] {
+  const types = typesAt(shown.report, source);
+  const led = new Map((shown.report.said.lines[source] ?? []).map(one => [one.line, one]));
+  return [...new Set([...led.keys(), ...types.keys()])].map(line => ({
+    line,
+    marks: badges(led.get(line)).map(badge => mark(badge, shown)),
+    types: types.get(line) ?? []
+  }));
 }
 
 /** Give the badges of a line in the editor. */

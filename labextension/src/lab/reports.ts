@@ -6,7 +6,7 @@ import { IOutputModel } from '@jupyterlab/rendermime';
 import { ISignal, Signal } from '@lumino/signaling';
 
 import { MIME_TYPE, Report, isPacked, readReport, unpacked } from '../view';
-import { Note, Shown, explainedCell, magics, notesOf, runsAsBefore } from './notes';
+import { Note, Shown, cellOf, notesOf, shift } from './notes';
 
 /** The reports of one notebook. */
 export class NotebookReports {
@@ -22,16 +22,23 @@ export class NotebookReports {
     return (newest?.length ? newest : filled.at(-1))?.at(-1) ?? null;
   }
 
-  /** What all reports say of a cell. */
+  /** What the reports say about a cell, as long as it is what they were made of. */
   about(cell: string): readonly Note[] {
-    this._notes ??= gather([...this._shown.values()].flat());
+    this._notes ??= this._gather();
     return this._notes.get(cell) ?? [];
   }
 
-  /** Whether the cell that a note's report explains would still run as it ran. */
-  holds({ shown }: Note): boolean {
-    const cell = this._models.get(explainedCell(shown) ?? '');
-    return !cell || runsAsBefore(shown, cell.sharedModel.getSource());
+  /**
+   * Learn that a cell is about to run. It may define its functions anew, so the reports that name
+   * it so far are about a program that is no longer there.
+   */
+  runs(cell: string): void {
+    const before = this._all().filter(shown => !this._outdated.has(shown.report));
+    const past = before.filter(shown => shown.report.sources.some((_, i) => cellOf(shown, i) === cell));
+    past.forEach(shown => this._outdated.add(shown.report));
+    if (past.length) {
+      this._tell();
+    }
   }
 
   /** The reports of a cell. */
@@ -87,24 +94,51 @@ export class NotebookReports {
     }
   }
 
-  /** Tell that a cell's magics are others: reports of it may hold no more, or again. */
-  private _edited({ id, sharedModel }: ICellModel): void {
-    const found = magics(sharedModel.getSource());
-    if (found !== this._magics.get(id)) {
-      this._magics.set(id, found);
-      this._changed.emit();
+  /** Tell that reports of a cell's earlier text no longer fit it, or fit it again. */
+  private _edited({ id }: ICellModel): void {
+    const now = this._fits(id);
+    if (now !== (this._fit.get(id) ?? '')) {
+      this._tell();
+      this._fit.set(id, now);
     }
+  }
+
+  /** Return which reports fit a cell's text, and from which line on; "" where none names it. */
+  private _fits(cell: string): string {
+    const code = this._textOf(cell) ?? '';
+    return this._all()
+      .flatMap(shown => shown.report.sources.filter((_, i) => cellOf(shown, i) === cell))
+      .map(source => `${shift(source, code)}`)
+      .join(' ');
+  }
+
+  private _gather(): Map<string, Note[]> {
+    const all = new Map<string, Note[]>();
+    for (const shown of this._all().filter(({ report }) => !this._outdated.has(report))) {
+      for (const [cell, notes] of notesOf(shown, this._textOf)) {
+        all.set(cell, [...(all.get(cell) ?? []), ...notes]);
+      }
+    }
+    return all;
+  }
+
+  private _all(): Shown[] {
+    return [...this._shown.values()].flat();
   }
 
   private _tell(): void {
     this._notes = null;
+    this._fit.clear();
     this._changed.emit();
   }
 
+  private readonly _textOf = (cell: string): string | undefined =>
+    this._shown.has(cell) ? this._models.get(cell)?.sharedModel.getSource() : undefined;
   private readonly _again = (): void => this._refresh();
   private readonly _changed = new Signal<this, void>(this);
   private readonly _models = new Map<string, ICodeCellModel>();
-  private readonly _magics = new Map<string, string>();
+  private readonly _fit = new Map<string, string>();
+  private readonly _outdated = new WeakSet<Report>();
   private _shown = new Map<string, Shown[]>();
   private _notes: Map<string, Note[]> | null = null;
   private _newest: string | null = null;
@@ -136,7 +170,6 @@ export class Reports {
 
 // By output, since to ask one for its data copies it all.
 const parsed = new WeakMap<object, Report | null>();
-const told = new WeakMap<Shown, Map<string, Note[]>>();
 
 function reportsOf(cell: ICodeCellModel, again: () => void): Shown[] {
   const shown: Shown[] = [];
@@ -170,16 +203,3 @@ function read(output: IOutputModel, again: () => void): Report | null {
   }
   return parsed.get(output) ?? null;
 }
-
-function gather(shown: readonly Shown[]): Map<string, Note[]> {
-  const all = new Map<string, Note[]>();
-  for (const one of shown) {
-    const said = told.get(one) ?? notesOf(one);
-    told.set(one, said);
-    for (const [cell, notes] of said) {
-      all.set(cell, [...(all.get(cell) ?? []), ...notes]);
-    }
-  }
-  return all;
-}
-
