@@ -74,13 +74,15 @@ class Causes:
     """Collectives with their causes; counts along the way; warnings that are not about them.
 
     `dataflow` is what the program trains and what its collectives move, None where the compiler's
-    texts do not tell.
+    texts do not tell. `made` is, by the ids of collectives, the instruction that each was right
+    after partitioning, where that is known.
     """
 
     collectives: tuple[Collective, ...]
     counts: Counts | None = None
     warnings_left: str = ""
     dataflow: Dataflow | None = None
+    made: Mapping[int, Instruction] = field(default_factory=dict)
 
 
 def explain_causes(
@@ -134,7 +136,7 @@ def explain_causes(
         matched = matcher.match(collectives)
         found = tuple(explainer.explained(one, matched.get(one.id)) for one in collectives)
         counts = _counts(matcher, collectives, matched)
-        return Causes(found, counts, warnings.left, explainer.roles.dataflow)
+        return Causes(found, counts, warnings.left, explainer.roles.dataflow, matched)
     return unexplained
 
 

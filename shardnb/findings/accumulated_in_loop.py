@@ -14,33 +14,43 @@ from shardnb.texts.opcodes import VIEWS
 
 
 def find(evidence: Evidence) -> Iterator[Finding]:
-    """Find all-reduces in a loop whose results are only added up: one after the loop would do."""
-    by_channel, module = in_loops(evidence), with_loops(evidence)
-    for reduce in module.of_kind("all-reduce"):
-        found = by_channel.get(reduce.channel) if not reduce.is_tuple else None
+    """Find all-reduces in a loop whose results are only added up: one after the loop would do.
+
+    Those of one line and one loop are one finding.
+    """
+    module = with_loops(evidence)
+    alike: dict[tuple[object, ...], list[Collective]] = {}
+    for one, reduce in in_loops(evidence):
+        single = reduce.opcode.removesuffix("-start") == "all-reduce" and not reduce.is_tuple
         # The maximum of partial maxima, added up, is not the sum of maxima.
-        summed = reduction_of(module, reduce) == "add"
-        if found is not None and summed and _only_added_up(reduce, module.graph_of(reduce)):
-            yield _accumulation(found)
+        summed = single and reduction_of(module, reduce) == "add"
+        if summed and _only_added_up(reduce, module.graph_of(reduce)):
+            alike.setdefault((location_of(one), one.trips, reduce.computation), []).append(one)
+    yield from map(_accumulation, alike.values())
 
 
-def _accumulation(collective: Collective) -> Finding:
-    trips = collective.trips
-    saved = None if trips is None else collective.wire_bytes * (trips - 1)
+def _accumulation(members: list[Collective]) -> Finding:
+    trips = members[0].trips
+    kind, one = ("all-reduce", "one") if len(members) == 1 else ("all-reduces", "one of each")
+    saved = None if trips is None else sum(one.wire_bytes for one in members) * (trips - 1)
     return Finding(
         "accumulation",
-        f"all-reduce in a loop whose results are only added up: "
-        f"{trips or 'an unknown number'} are sent, and one after the loop would do "
+        f"{kind} in a loop whose results are only added up: "
+        f"{trips or 'an unknown number'} are sent, and {one} after the loop would do "
         "(accumulate the partial sums unreduced)",
-        location_of(collective),
+        location_of(members[0]),
         wasted_bytes=saved,
+        collectives=tuple(one.id for one in members),
     )
 
 
 def _only_added_up(reduce: Instruction, graph: Graph) -> bool:
-    """Whether a value flows only into `carry + value`, the next value of that same carry."""
+    """Whether a value flows only into `carry + value`, the next value of that same carry.
+
+    On the way it may be scaled: a mean is a sum that is divided by the number of its elements.
+    """
     value, reader = reduce.value, _only_reader(graph, reduce.value)
-    while reader is not None and reader.opcode in VIEWS | {"all-reduce"}:
+    while reader is not None and _keeps_sums(reader, value, graph):
         value, reader = reader.value, _only_reader(graph, reader.value)
     if reader is None or reader.opcode != "add":
         return False
@@ -51,6 +61,16 @@ def _only_added_up(reduce: Instruction, graph: Graph) -> bool:
     index, carry = graph.results.index(reader.value), graph.maker(carries[0])
     same = carry is not None and carry.opcode == "parameter" and carries[0].element == (index,)
     return same and _only_reader(graph, carries[0]) is not None
+
+
+def _keeps_sums(reader: Instruction, value: HloValue, graph: Graph) -> bool:
+    """Whether an operation on a sum is the sum of that operation on the summands."""
+    if reader.opcode not in ("divide", "multiply"):
+        return reader.opcode in VIEWS | {"all-reduce", "negate"}
+    left, right = graph.operands[reader.name]
+    scale = graph.maker(graph.source(left if right == value else right, VIEWS | {"broadcast"}))
+    scaled = reader.opcode == "multiply" or left == value
+    return scaled and scale is not None and scale.opcode == "constant"
 
 
 def _only_reader(graph: Graph, value: HloValue) -> Instruction | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 
 from shardnb.findings.evidence import Evidence
 from shardnb.report.model import Collective
 from shardnb.texts.hlo import Module
+from shardnb.texts.instruction import Instruction
 
 
 def with_loops(evidence: Evidence) -> Module:
@@ -17,10 +18,17 @@ def with_loops(evidence: Evidence) -> Module:
     return evidence.partitioned or evidence.module
 
 
-def in_loops(evidence: Evidence) -> Mapping[int | None, Collective]:
-    """Return the collectives in loops by their channel, which stays the same after partitioning."""
-    return {
-        one.channel: one
-        for one in evidence.collectives
-        if "while" in one.within and one.channel is not None
-    }
+def in_loops(evidence: Evidence) -> Iterator[tuple[Collective, Instruction]]:
+    """Yield the collectives in loops, each with its instruction in that program.
+
+    Collectives that are sent together share one channel in the end, so a channel alone names none
+    of them.
+    """
+    made = evidence.causes.made
+    by_channel = {one.channel: one for one in with_loops(evidence).collectives if one.channel}
+    for one in evidence.collectives:
+        if "while" in one.within:
+            alone = None if one.combined_with else by_channel.get(one.channel or 0)
+            instruction = made.get(one.id, alone)
+            if instruction is not None:
+                yield one, instruction

@@ -14,13 +14,13 @@ from shardnb.texts.opcodes import CONSTANTS, EFFECTS
 
 def find(evidence: Evidence) -> Iterator[Finding]:
     """Find collectives in a loop of arrays that are the same in every step of it."""
-    by_channel, module = in_loops(evidence), with_loops(evidence)
-    ones = [one for one in module.collectives if one.channel in by_channel]
-    for name in dict.fromkeys(one.computation for one in ones):
-        for one in _unchanging(module.computations[name]):
-            found = by_channel.get(one.channel)
-            if found is not None and found.trips != 1:
-                yield _once_before(found)
+    module, unchanging = with_loops(evidence), dict[str, set[str]]()
+    for one, instruction in in_loops(evidence):
+        body = instruction.computation
+        if body not in unchanging:
+            unchanging[body] = {found.name for found in _unchanging(module.computations[body])}
+        if instruction.name in unchanging[body] and one.trips != 1:
+            yield _once_before(one)
 
 
 def _once_before(collective: Collective) -> Finding:

@@ -51,6 +51,60 @@ def test_a_sum_that_each_step_reads_is_no_accumulation():
     )
 
 
+def accumulated(step, *start):
+    """Return the findings of a scan over 5 batches of 16 rows that starts with a carry."""
+
+    def accumulate(w, xs):
+        return lax.scan(lambda carry, x: step(carry, x, w), start, xs)
+
+    specs, arguments = (P(), P(None, "data")), (f32(16, 8), f32(5, 16, 16))
+    return findings(accumulate, *arguments, kind="accumulation", in_specs=specs, out_specs=P())
+
+
+def loss(w, x):
+    return jnp.mean(jnp.cosh(x @ w))
+
+
+# 16x8 floats in an all-reduce over 8 devices: each sends 2 * 512 * 7/8 bytes, and a number 7 bytes.
+OF_A_GRADIENT, OF_A_LOSS = 896, 7
+
+
+def test_a_stacked_loss_that_is_sent_with_the_gradient_is_not_added_up():
+    def step(carry, x, w):
+        value, gradient = jax.value_and_grad(loss)(w, x)
+        return (carry[0] + gradient,), value
+
+    (finding,) = accumulated(step, jnp.zeros((16, 8)))
+    assert finding.wasted_bytes == 4 * OF_A_GRADIENT
+    assert len(finding.collectives) == 1
+
+
+def test_a_mean_that_is_added_up_counts_with_the_gradient():
+    def step(carry, x, w):
+        value, gradient = jax.value_and_grad(loss)(w, x)
+        return (carry[0] + gradient, carry[1] + value), None
+
+    told = accumulated(step, jnp.zeros((16, 8)), jnp.zeros(()))
+    assert sum(finding.wasted_bytes for finding in told) == 4 * (OF_A_GRADIENT + OF_A_LOSS)
+
+
+def test_the_gradients_of_two_parameters_are_one_finding_with_the_bytes_of_both():
+    def step(carry, x, w):
+        gradients = jax.grad(lambda both: jnp.mean((jnp.tanh(x @ both[0]) @ both[1]) ** 2))
+        return jax.tree.map(jnp.add, carry, gradients((w, w.T))), None
+
+    (finding,) = accumulated(step, jnp.zeros((16, 8)), jnp.zeros((8, 16)))
+    assert finding.wasted_bytes == 4 * 2 * OF_A_GRADIENT
+    assert "one of each after the loop" in finding.message
+
+
+def test_the_inverse_of_a_sum_is_no_sum_of_inverses():
+    def step(carry, x, w):
+        return (carry[0] + 2 / loss(w, x),), None
+
+    assert accumulated(step, jnp.zeros(())) == []
+
+
 def test_a_collective_in_a_loop_condition():
     def until_small(x):
         return lax.while_loop(lambda x: x.sum() > 1, lambda x: x / 2, x)
