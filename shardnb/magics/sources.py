@@ -73,11 +73,12 @@ class Cells:
         raw = info.raw_cell
         transformed = getattr(info, "transformed_cell", None) or self._shell.transform_cell(raw)
         file: str = self._shell.compile.get_code_name(raw, transformed, number)
-        text = raw.lstrip("\n")
-        known = self._by_file.get(file)
-        if known is None or known.text.lstrip("\n") != text:
-            cell_id = getattr(info, "cell_id", None)
-            self._by_file[file] = Source(f"Cell In[{number}]", text, 1, cell_id)
+        text, known = raw.lstrip("\n"), self._by_file.get(file)
+        if known is not None and known.text.lstrip("\n") == text:
+            # The line numbers of a `%%shard` cell count the empty lines at its top.
+            text = known.text
+        cell_id = getattr(info, "cell_id", None)
+        self._by_file[file] = Source(f"Cell In[{number}]", text, 1, cell_id)
         return file
 
     @property

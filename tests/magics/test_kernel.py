@@ -109,6 +109,16 @@ def test_lines_and_cell_ids_are_those_of_the_notebook(kernel):
     assert report["sources"][1]["text"].splitlines()[line - 1] == "    return v @ W"
 
 
+def test_a_text_that_ran_in_two_cells_is_the_last_one_s(kernel):
+    text = "def twice(v):\n    return v @ W @ W.T"
+    kernel.run(text, "cell-first")
+    number = int(kernel.value("len(In)"))
+    kernel.run(text, "cell-copy")
+    report = kernel.report("%%shard x=P('data', 'model')\ny = twice(x)", "cell-with-shard")
+    sources = [(source["name"], source["cell_id"]) for source in report["sources"]]
+    assert sources[1:] == [(f"Cell In[{number}]", "cell-copy")]
+
+
 def test_a_source_has_the_name_that_the_notebook_shows(kernel):
     number = int(kernel.value("len(In)"))
     report = kernel.report("%%shard\ny = x * 2")
