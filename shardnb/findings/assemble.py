@@ -47,7 +47,7 @@ from shardnb.propagation.typed_view import typed_program, with_varying
 from shardnb.report import valid
 from shardnb.report.model import Finding, Memory, Mesh, Report
 from shardnb.report.typed import TypedLine
-from shardnb.views.formatting import size
+from shardnb.views.formatting import count, size
 
 Find = Callable[[Evidence], Iterable[Finding]]
 
@@ -212,8 +212,8 @@ def _of_causes(evidence: Evidence) -> Iterator[str]:
 
 def _of_hosts(evidence: Evidence) -> Iterator[str]:
     """Say what devices transfer to and from their hosts: callbacks, feeds, copies of arrays."""
-    if count := host_transfers(evidence.module):
-        yield f"{count} transfers between a device and its host are not among the collectives"
+    if transfers := host_transfers(evidence.module):
+        yield f"{transfers} transfers between a device and its host are not among the collectives"
     copies = host_copies(evidence.module)
     if any(copies):
         yield (
@@ -227,15 +227,15 @@ def _on_the_way(counts: Counts) -> Iterator[str]:
     if not (counts.differ or counts.combined or counts.moved):
         return
     called, made, left = (sum(n.values()) for n in (counts.called, counts.made, counts.left))
+    asked = [f"you called {count(called, 'collective')}"] if called else []
+    asked += [f"the partitioner inserted {count(made, 'collective')}"] if made else []
     changes = (
-        (counts.combined, "are sent together with others"),
-        (counts.gone, "were merged with an equal one or simplified away"),
-        (counts.copied, "come from the same one as another"),
-        (counts.added, "were added by the compiler after partitioning"),
-        (counts.moved, "left the loop that they were made in"),
+        (counts.combined, "is sent together with others", "are sent together with others"),
+        (counts.gone, *2 * ("merged with an equal one or simplified away",)),
+        (counts.copied, "is a copy of another", "are copies of others"),
+        (counts.added, *2 * ("added by the compiler after partitioning",)),
+        (counts.moved, *2 * ("moved out of the loop that needs it",)),
     )
-    said = [f"{number} {what}" for number, what in changes if number]
-    numbers = (
-        f"collectives: {called} called, {made} made by the partitioner, {left} left at the end"
-    )
-    yield "; ".join((numbers, *said))
+    told = [f"{number} {one if number == 1 else many}" for number, one, many in changes if number]
+    before = f"{' and '.join(asked)}, and " if asked else ""
+    yield f"{before}the compiled program has {count(left, 'collective')}: {', '.join(told)}"

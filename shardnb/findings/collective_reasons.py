@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from shardnb.findings import state_unlike_parameters
 from shardnb.findings.evidence import Evidence, location_of
 from shardnb.report.model import Collective, Finding, Location, Mesh
 from shardnb.report.spec import grid_of, padding_bytes, placed_value, spec_text
@@ -12,12 +13,18 @@ from shardnb.terms.roles import ROLES
 
 
 def find(evidence: Evidence) -> Iterator[Finding]:
-    """Find what the reasons and places of collectives say, once for each line."""
+    """Find what the reasons and places of collectives say, once for each line.
+
+    Why state is resharded as the specs say, the finding about that state tells.
+    """
     mesh = evidence.mesh
+    of_state = {i for told in state_unlike_parameters.find(evidence) for i in told.collectives}
     alike: dict[tuple[FindingKind, str | None, Location | None], list[Collective]] = {}
     messages: dict[tuple[FindingKind, str | None, Location | None], str] = {}
     for one in evidence.collectives:
         for kind, message in _told(one, mesh):
+            if kind == "output spec" and one.id in of_state:
+                continue
             key = kind, one.producer, location_of(one)
             alike.setdefault(key, []).append(one)
             messages.setdefault(key, message)

@@ -23,4 +23,5 @@ def find(evidence: Evidence) -> Iterator[Finding]:
                 f"{value.name} was donated and no result reuses its memory: "
                 "none has its shape, type and placement",
                 wasted_bytes=value.shard_bytes,
+                subject=value.name,
             )

@@ -10,7 +10,9 @@ from shardnb.causes.dataflow import Dataflow
 from shardnb.causes.phase import phase_of
 from shardnb.causes.stated_shardings import primitive
 from shardnb.findings.evidence import Evidence
+from shardnb.findings.spec_edits import constraint_text
 from shardnb.propagation.named import Lines, named_values
+from shardnb.report.edits import NewSpec, ProposedEdit
 from shardnb.report.model import Collective, Finding
 from shardnb.report.spec import spec_text
 from shardnb.views.formatting import count
@@ -79,14 +81,14 @@ def _finding(
         locations=tuple(dict.fromkeys(places)),
         wire_bytes=sum(one.least_wire_bytes for one in due),
         collectives=tuple(one.id for one in due),
-        edit=_edit(dataflow.batch, loss, lines) or "",
+        edits=tuple(_edits(dataflow.batch, loss, lines)),
     )
 
 
-def _edit(batch: BatchDimensions, loss: Loss, lines: Lines) -> str | None:
-    """Return a constraint that keeps the axis for the batch of what the line of a loss assigns."""
+def _edits(batch: BatchDimensions, loss: Loss, lines: Lines) -> Iterator[ProposedEdit]:
+    """Yield a constraint that keeps the axis for the batch of what the line of a loss assigns."""
     if phase_of(loss.node.op_name, differentiated=False) != "forward":
-        return None
+        return
     place, graph = lines.location(loss.node), loss.graph
     for value in named_values(lines):
         maker = value.instruction
@@ -97,8 +99,8 @@ def _edit(batch: BatchDimensions, loss: Loss, lines: Lines) -> str | None:
         spec = [
             [axis for axis in held if axis not in axes] for held in batch.spec(graph, maker.value)
         ]
-        for dim, kept in known.items():
-            spec[dim] = [axis for axis in batch.order if axis in kept]
-        text = spec_text(tuple(map(tuple, spec)))
-        return f"{value.name} = jax.lax.with_sharding_constraint({value.name}, {text})"
-    return None
+        for dim, axes_of in known.items():
+            spec[dim] = [axis for axis in batch.order if axis in axes_of]
+        kept = NewSpec("value", value.name, tuple(map(tuple, spec)))
+        yield ProposedEdit(constraint_text(kept.name, kept.spec), (kept,))
+        return

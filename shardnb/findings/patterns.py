@@ -21,6 +21,12 @@ def steps(name: str) -> list[str]:
     return _STEP.findall(name) or [name]
 
 
+def prefix(name: str, depth: int) -> str:
+    """Return the first steps of a path: `opt[0]`, the first 2 of `opt[0].mu['w']`."""
+    ends = [match.end() for match in _STEP.finditer(name)]
+    return name[: ends[min(depth, len(ends)) - 1]] if ends else name
+
+
 def subject(values: Sequence[Value]) -> str:
     """Name arrays by what their paths have in common: `24 arrays of opt[0]`."""
     largest = max(values, key=lambda value: value.shard_bytes)
@@ -28,11 +34,10 @@ def subject(values: Sequence[Value]) -> str:
         return largest.name
     depths = zip(*(steps(value.name) for value in values), strict=False)
     shared = len(list(takewhile(lambda at_depth: len(set(at_depth)) == 1, depths)))
-    ends = [match.end() for match in _STEP.finditer(largest.name)]
     if not shared:
         roots = dict.fromkeys(steps(value.name)[0] for value in values)
         return f"{count(len(values), 'array')} of {' and '.join(roots)}"
-    return f"{count(len(values), 'array')} of {largest.name[: ends[shared - 1]]}"
+    return f"{count(len(values), 'array')} of {prefix(largest.name, shared)}"
 
 
 def by_pattern(values: Sequence[Value]) -> Iterator[str]:

@@ -6,7 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from shardnb.findings.evidence import Evidence, location_of
+from shardnb.findings.spec_edits import constraint_text
+from shardnb.report.edits import NewSpec, ProposedEdit
 from shardnb.report.model import Collective, Finding
+from shardnb.report.spec import axes_in
 from shardnb.texts.opcodes import VIEWS
 from shardnb.views.formatting import size
 
@@ -26,10 +29,10 @@ def find(evidence: Evidence) -> Iterator[Finding]:
             groups[moved.graph.name, source, one.axes, one.role_of].append(one)
     for members in groups.values():
         if len(members) > 1:
-            yield _finding(members)
+            yield _finding(evidence, members)
 
 
-def _finding(members: list[Collective]) -> Finding:
+def _finding(evidence: Evidence, members: list[Collective]) -> Finding:
     sent = [one.least_wire_bytes for one in members]
     of, axes = members[0].role_of, members[0].axes or ()
     dtypes = dict.fromkeys(one.dtype for one in members)
@@ -44,4 +47,18 @@ def _finding(members: list[Collective]) -> Finding:
         wasted_bytes=sum(sent) - max(sent),
         wire_bytes=sum(sent),
         collectives=tuple(one.id for one in members),
+        edits=tuple(_edits(evidence, members)),
     )
+
+
+def _edits(evidence: Evidence, members: list[Collective]) -> Iterator[ProposedEdit]:
+    """Yield the constraint that gathers an argument once, where the function begins."""
+    name, gathered = members[0].role_of, set(members[0].axes or ())
+    value = next((value for value in evidence.inputs if value.name == name), None)
+    if value is None or value.spec is None or any(a.type != "auto" for a in evidence.mesh.axes):
+        return
+    if value.closed_over or not gathered <= axes_in(value.spec):
+        return
+    spec = tuple(tuple(axis for axis in held if axis not in gathered) for held in value.spec)
+    text = f"where the function begins: {constraint_text(name, spec)}"
+    yield ProposedEdit(text, (NewSpec("argument", name, spec),))

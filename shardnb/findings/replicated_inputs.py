@@ -54,6 +54,7 @@ def find(evidence: Evidence) -> Iterator[Finding]:
                 "replicated",
                 _message(members, axes, before, after),
                 wasted_bytes=before - after,
+                subject=subject([found.value for found in members]),
                 details="\n".join(by_pattern([found.value for found in members])),
             )
     constants = [value for value in inputs if value.name in evidence.constants]
@@ -70,6 +71,7 @@ def _constants(inputs: Sequence[Value], mesh: Mesh) -> Iterator[Finding]:
                 "constant of an array that the function closes over: pass it as an argument, with "
                 "a spec",
                 wasted_bytes=value.shard_bytes - value.shard_bytes // mesh.size,
+                subject=value.name,
             )
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from shardnb.findings.evidence import Evidence
 from shardnb.findings.patterns import by_pattern, subject
+from shardnb.findings.spec_edits import spec_edit
+from shardnb.report.edits import ProposedEdit
 from shardnb.report.model import Finding, Value
 from shardnb.report.spec import received_bytes, spec_text
 
@@ -46,13 +48,27 @@ def _finding(evidence: Evidence, pairs: list[Pair]) -> Finding:
     received = sum(
         received_bytes(after, before.spec or (), evidence.mesh) for before, after in pairs
     )
+    subject_of = subject(values)
     before, after = max(pairs, key=lambda pair: pair[0].bytes)
     comes, they, go = ("comes", "it", "goes") if len(pairs) == 1 else ("come", "they", "go")
     return Finding(
         "returned otherwise",
-        f"{subject(values)} {comes} out with another sharding than {they} {go} in with: "
+        f"{subject_of} {comes} out with another sharding than {they} {go} in with: "
         f"{before.name} goes in as {spec_text(before.spec)} and comes out as "
         f"{spec_text(after.spec)}, so the next call has to reshard or to compile again",
         wire_bytes=received or None,
         details="\n".join(by_pattern(values)),
+        subject=subject_of,
+        edits=tuple(_edits(evidence, pairs, subject_of)),
     )
+
+
+def _edits(evidence: Evidence, pairs: list[Pair], subject_of: str) -> Iterator[ProposedEdit]:
+    """Yield both ways to have the specs alike: results as the inputs, and inputs as the results."""
+    if any(axis.type == "manual" for axis in evidence.mesh.axes):
+        return
+    results = {after.name: before.spec or () for before, after in pairs}
+    inputs = {before.name: after.spec or () for before, after in pairs}
+    same = f"the specs of {subject_of} in in_specs and out_specs"
+    yield spec_edit(evidence, {}, results, f"{same}: those of in_specs")
+    yield spec_edit(evidence, inputs, {}, f"{same}: those of out_specs")

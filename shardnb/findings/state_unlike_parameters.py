@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from shardnb.findings.evidence import Evidence
-from shardnb.findings.patterns import by_pattern, subject
+from shardnb.findings.patterns import by_pattern, steps, subject
+from shardnb.findings.spec_edits import spec_edit
+from shardnb.report.edits import ProposedEdit
 from shardnb.report.model import Collective, Finding, Mesh, Value
 from shardnb.report.spec import axes_in, placed_value, spec_text
 from shardnb.views.formatting import size
@@ -50,9 +52,12 @@ def find(evidence: Evidence) -> Iterator[Finding]:
         saved = sum(found.saved(evidence.mesh) for found in members)
         due = [one for one in evidence.collectives if _is_due(one, members)]
         if members[0].elsewhere and due:
-            yield _elsewhere(members, due)
+            finding = _elsewhere(members, due)
         elif saved >= max(1, _LEAST_SHARE * total):
-            yield _replicated(members, due, saved)
+            finding = _replicated(members, due, saved)
+        else:
+            continue
+        yield replace(finding, edits=tuple(_edits(evidence, members)))
 
 
 def unlike(evidence: Evidence) -> Iterator[_Unlike]:
@@ -111,10 +116,31 @@ def _elsewhere(members: list[_Unlike], due: list[Collective]) -> Finding:
     return _with_bytes(message, values, due)
 
 
+def _edits(evidence: Evidence, members: list[_Unlike]) -> Iterator[ProposedEdit]:
+    """Yield the edit that gives arrays, and the results that renew them, the parameters' specs."""
+    training = evidence.training
+    if training is None or any(axis.type == "manual" for axis in evidence.mesh.axes):
+        return
+    specs = {found.value.name: found.parameter.spec or () for found in members}
+    of = f"give {subject([m.value for m in members])} the specs of "
+    in_words = of + steps(members[0].parameter.name)[0]
+    if members[0].noun == "gradients":
+        yield spec_edit(evidence, {}, specs, in_words)
+        return
+    results = {}
+    if len(evidence.outputs) == len(training.flows.results):
+        for at, number in training.renewed.items():
+            spec = specs.get(training.name(number))
+            if spec is not None and evidence.outputs[at].spec != spec:
+                results[evidence.outputs[at].name] = spec
+    yield spec_edit(evidence, specs, results, in_words)
+
+
 def _with_bytes(message: str, values: list[Value], due: list[Collective]) -> Finding:
     return Finding(
         "state unlike parameters",
         message,
+        subject=subject(values),
         details="\n".join(by_pattern(values)),
         wire_bytes=sum(one.least_wire_bytes for one in due) or None,
         collectives=tuple(one.id for one in due),

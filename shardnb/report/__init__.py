@@ -1,13 +1,13 @@
 """The report as plain data, and its JSON; needs no JAX."""
 
 from shardnb.report.cost import Cost, Work
+from shardnb.report.edits import Fix, NewSpec, ProposedEdit
 from shardnb.report.invalid_input import InvalidInput
 from shardnb.report.model import (
     Axis,
     Blocked,
     Collective,
     Finding,
-    Fix,
     Location,
     Memory,
     Mesh,
@@ -31,8 +31,10 @@ __all__ = [
     "Location",
     "Memory",
     "Mesh",
+    "NewSpec",
     "Origin",
     "Overlap",
+    "ProposedEdit",
     "Report",
     "Run",
     "Source",

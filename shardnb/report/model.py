@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from shardnb.report import dtypes, places, shown
 from shardnb.report.changes import Diff, Outcome
 from shardnb.report.cost import Cost, Work
+from shardnb.report.edits import Fix, ProposedEdit
 from shardnb.report.typed import TypedLine
 from shardnb.terms.axis_types import AxisType
 from shardnb.terms.causes import AskedBy, Phase, Reason
@@ -172,17 +173,6 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Fix:
-    """An edit that was compiled, and its effect: before and after, per device."""
-
-    edit: str
-    collectives: tuple[int, int]
-    wire_bytes: tuple[int, int]
-    memory_bytes: tuple[int, int]
-    location: Location | None = None
-
-
-@dataclass(frozen=True)
 class Overlap:
     """What a device computes between the start and the end of an asynchronous collective.
 
@@ -301,7 +291,8 @@ class Finding:
     the arrays that it is about, to be drawn: for a full rematerialization the array with the
     sharding that it has, and with the one that is needed. `wire_bytes` are what one device sends in
     a run because of it, by `collectives`, their ids. `locations` are its lines, where there are
-    several, `edit` fixes it but is not compiled yet.
+    several; one without a line names its arrays in `subject`. Each of `edits` may fix it and is not
+    compiled yet, each of `fixes` was compiled (None: no fixes were sought).
     """
 
     kind: FindingKind
@@ -313,7 +304,9 @@ class Finding:
     wire_bytes: int | None = None
     collectives: tuple[int, ...] = ()
     locations: tuple[Location, ...] = ()
-    edit: str = ""
+    subject: str = ""
+    edits: tuple[ProposedEdit, ...] = ()
+    fixes: tuple[Fix, ...] | None = None
 
 
 @dataclass(frozen=True)

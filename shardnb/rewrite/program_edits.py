@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
@@ -69,12 +69,7 @@ class InputEdit:
     def lowered(self, program: Program) -> Any:
         """Lower with the other specs; in Auto mode no Python of the user's runs again."""
         changed = {name: spec for _, names, spec in self.specs for name in names}
-        request = replace(program.request, in_specs=_with_specs(program, changed))
-        # Without types that hold shardings, other input specs change nothing in what is traced.
-        if program.manual or AxisType.Explicit in program.mesh.axis_types:
-            with quiet_retrace():
-                return lowered(request)
-        return lowered(_replayed(request, program))
+        return with_specs(program, changed, {})
 
 
 @dataclass(frozen=True)
@@ -94,11 +89,74 @@ class OutputEdit:
 
     def lowered(self, program: Program) -> Any:
         """Lower with the other spec; no Python of the user's runs again."""
-        leaves, result = jax.tree_util.tree_flatten(program.lowered.out_info)
+        return with_specs(program, {}, {self.number: self.spec})
+
+
+@dataclass(frozen=True)
+class SpecsEdit:
+    """Other specs of inputs, by their names, and of results, by their numbers, at once."""
+
+    text: str
+    inputs: Mapping[str, Spec]
+    results: Mapping[int, Spec]
+    location: Location | None = None
+
+    @property
+    def size(self) -> int:
+        """Return the number of specs."""
+        return len(self.inputs) + len(self.results)
+
+    def lowered(self, program: Program) -> Any:
+        """Lower with the other specs; in Auto mode no Python of the user's runs again."""
+        return with_specs(program, self.inputs, self.results)
+
+
+def with_specs(program: Program, inputs: Mapping[str, Spec], results: Mapping[int, Spec]) -> Any:
+    """Lower with other specs; in Auto mode no Python of the user's runs again."""
+    request = program.request
+    if inputs:
+        request = replace(request, in_specs=_with_specs(program, inputs))
+    if results:
+        leaves, structure = jax.tree_util.tree_flatten(program.lowered.out_info)
         specs = placement_of_results(program, len(leaves))
-        specs[self.number] = partition_spec(self.spec)
-        out_specs = jax.tree_util.tree_unflatten(result, specs)
-        return lowered(_replayed(replace(program.request, out_specs=out_specs), program))
+        for number, spec in results.items():
+            specs[number] = partition_spec(spec)
+        request = replace(request, out_specs=jax.tree_util.tree_unflatten(structure, specs))
+    # Without types that hold shardings, other input specs change nothing in what is traced.
+    if inputs and (program.manual or AxisType.Explicit in program.mesh.axis_types):
+        with quiet_retrace():
+            return lowered(request)
+    return lowered(_replayed(request, program))
+
+
+@dataclass(frozen=True)
+class ArgumentEdit:
+    """Constraints on arrays of the arguments, by their names, where the function begins."""
+
+    text: str
+    specs: Mapping[str, Spec]
+    location: Location | None = None
+
+    @property
+    def size(self) -> int:
+        """Return the number of constraints."""
+        return len(self.specs)
+
+    def lowered(self, program: Program) -> Any:
+        """Lower with the constraints; no Python of the user's runs again."""
+        request = _replayed(program.request, program)
+        names = [name for name, _ in named_leaves(program.request.arguments)]
+
+        def call(*args: Tree) -> Tree:
+            leaves, structure = jax.tree_util.tree_flatten(args)
+            for at, name in enumerate(names):
+                if name in self.specs:
+                    spec = partition_spec(self.specs[name])
+                    leaves[at] = jax.lax.with_sharding_constraint(leaves[at], spec)
+            return request.function(*jax.tree_util.tree_unflatten(structure, leaves))
+
+        call.__name__ = getattr(request.function, "__name__", "program")
+        return lowered(replace(request, function=call))
 
 
 def placement_of_results(program: Program, count: int) -> list[Any]:
@@ -196,7 +254,7 @@ def lowered(request: Request) -> Any:
         return request.lower(request.trace())
 
 
-def _with_specs(program: Program, changed: dict[str, Spec]) -> dict[str, Tree]:
+def _with_specs(program: Program, changed: Mapping[str, Spec]) -> dict[str, Tree]:
     leaves, structure = jax.tree_util.tree_flatten(program.shardings)
     # tree_flatten sorts the arguments' names, and so the names of their arrays.
     arguments = {key: program.arguments[key] for key in sorted(program.arguments)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from shardnb.report import Finding, Fix, Location, Report
@@ -78,10 +78,18 @@ def _row(row: Row, report: Report) -> Point:
     return Point(head, cost, row.because, row.tone, row.weight, _edits(row.fixes), ids)
 
 
-def _edits(fixes: Sequence[Fix]) -> tuple[Edit, ...]:
+def _edits(fixes: Iterable[Fix]) -> tuple[Edit, ...]:
     """Return the best of the compiled edits: what sends least, then what holds least."""
     best = sorted(fixes, key=lambda fix: (fix.wire_bytes[1], fix.memory_bytes[1]))
     return tuple(Edit(clean(fix.edit), words.effect(fix)) for fix in best[:_FIXES])
+
+
+def _edits_of(finding: Finding, about: Sequence[Row]) -> tuple[Edit, ...]:
+    """Return the finding's own edits, then those of the collectives that it is about."""
+    compiled = _edits(finding.fixes or ())
+    compiled += _edits({fix.edit: fix for row in about for fix in row.fixes}.values())
+    proposed = (Edit(clean(edit.text), "", compiled=False) for edit in finding.edits)
+    return tuple({edit.code: edit for edit in (*compiled, *proposed)}.values())[:_FIXES]
 
 
 def _place(finding: Finding, report: Report, about: Sequence[Row]) -> Location | None:
@@ -96,11 +104,8 @@ def _finding(number: int, report: Report, about: Sequence[Row]) -> Point:
     place, headline = _place(finding, report, about), FINDINGS.get(finding.kind)
     prose = headline.prose if headline else clean(finding.kind)
     code = short(words.code_at(place, report))
-    at = f" {words.at(place, report)}{f': {code}' if code else ''}" if place else ""
-    fixes = _edits([fix for row in about for fix in row.fixes])
-    known = {fix.code for fix in fixes}
-    if finding.edit and clean(finding.edit) not in known:
-        fixes = (*fixes, Edit(clean(finding.edit), "", compiled=False))
+    at = f": {clean(finding.subject)}" if finding.subject else ""
+    at = f" {words.at(place, report)}{f': {code}' if code else ''}" if place else at
     sent = finding.wire_bytes
     if sent is None and finding.wasted_bytes is None and finding.collectives:
         ids = set(finding.collectives)
@@ -113,7 +118,7 @@ def _finding(number: int, report: Report, about: Sequence[Row]) -> Point:
         cause=words.sentence(clean(finding.message)),
         tone="red" if finding.kind in _FATAL or any(r.tone == "red" for r in about) else "amber",
         weight=1 << 62 if finding.kind in _FATAL else sent or held or 0,
-        edits=fixes[:_FIXES],
+        edits=_edits_of(finding, about),
         collectives=finding.collectives,
         finding=number,
         details=clean_lines(finding.details),

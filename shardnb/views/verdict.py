@@ -95,7 +95,8 @@ def _unsure(report: Report) -> str:
 
 def _avoidable(report: Report) -> str:
     """Say what the best compiled edit avoids; only what was compiled is known to be avoidable."""
-    tried = [c.fixes for c in report.collectives if c.fixes is not None]
+    sought = [c.fixes for c in report.collectives] + [f.fixes for f in report.findings]
+    tried = [fixes for fixes in sought if fixes is not None]
     if not tried:
         return ""
     best = min((fix.wire_bytes[::-1] for fixes in tried for fix in fixes), default=(1, 1))

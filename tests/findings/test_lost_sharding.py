@@ -68,7 +68,9 @@ def test_the_batch_loses_its_axis_to_the_features_of_an_embedding():
     assert "before gather and not after it: params['table'] has fsdp for dimension 2" in (
         finding.message
     )
-    assert finding.edit == "x = jax.lax.with_sharding_constraint(x, P('fsdp'))"
+    assert [edit.text for edit in finding.edits] == [
+        "x = jax.lax.with_sharding_constraint(x, P('fsdp'))"
+    ]
     due = [one for one in report.collectives if one.id in finding.collectives]
     assert finding.wire_bytes == sum(one.wire_bytes for one in due) > 0
     assert {one.axes for one in due} == {("fsdp",)}

@@ -50,4 +50,6 @@ def test_fsdp_and_megatron_without_a_constraint_lose_the_batch_at_the_embedding(
     (finding,) = [one for one in explained("fsdp and megatron").findings if one.kind in MISTAKES]
     assert finding.kind == "lost sharding"
     assert "params['embed/embedding'] has data for dimension 2" in finding.message
-    assert finding.edit == "x = jax.lax.with_sharding_constraint(x, P('data'))"
+    assert [edit.text for edit in finding.edits] == [
+        "x = jax.lax.with_sharding_constraint(x, P('data'))"
+    ]

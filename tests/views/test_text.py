@@ -5,7 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from shardnb.report import Axis, Finding, Fix, Location, Memory, Mesh, Report, Source, Value
+from shardnb.report import (
+    Axis,
+    Finding,
+    Fix,
+    Location,
+    Memory,
+    Mesh,
+    ProposedEdit,
+    Report,
+    Source,
+    Value,
+)
 from shardnb.report.changes import Outcome
 from shardnb.report.cost import Cost
 from shardnb.views import text
@@ -146,7 +157,9 @@ def test_only_a_compiled_fix_shows_what_is_avoidable(report):
 
 
 def test_an_edit_that_was_not_compiled_is_called_so(report):
-    found = Finding("lost sharding", "x loses data", Location(0, 1), edit="x = f(x)")
+    found = Finding(
+        "lost sharding", "x loses data", Location(0, 1), edits=(ProposedEdit("x = f(x)"),)
+    )
     told = text.render(replace(report, collectives=(), findings=(found,)))
     assert "   Try: x = f(x)\n        [not compiled]" in told
 

@@ -123,7 +123,9 @@ export interface Finding {
   wire_bytes: number | null;
   collectives: readonly number[];
   locations: readonly Location[];
-  edit: string;
+  subject: string;
+  edits: readonly ProposedEdit[];
+  fixes: readonly Fix[] | null;
 }
 
 export interface Fix {
@@ -175,6 +177,12 @@ export interface Mesh {
   slices: readonly number[] | null;
 }
 
+export interface NewSpec {
+  of: "argument" | "input" | "result" | "value";
+  name: string;
+  spec: readonly (readonly string[])[];
+}
+
 export interface OnAccelerators {
   kind: Kind;
   dtype: string;
@@ -201,6 +209,11 @@ export interface Overlap {
   ops: number;
   names: readonly string[];
   cycles: number | null;
+}
+
+export interface ProposedEdit {
+  text: string;
+  specs: readonly NewSpec[];
 }
 
 export interface Report {

@@ -183,12 +183,16 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "wire_bytes": null,
       "collectives": [],
       "locations": [],
-      "edit": ""
+      "subject": "",
+      "edits": [],
+      "fixes": null
     },
     "parts": {
       "location": "Location",
       "values": "Value",
-      "locations": "Location"
+      "locations": "Location",
+      "edits": "ProposedEdit",
+      "fixes": "Fix"
     }
   },
   "Fix": {
@@ -243,6 +247,10 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "axes": "Axis"
     }
   },
+  "NewSpec": {
+    "defaults": {},
+    "parts": {}
+  },
   "OnAccelerators": {
     "defaults": {},
     "parts": {}
@@ -272,6 +280,14 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "cycles": null
     },
     "parts": {}
+  },
+  "ProposedEdit": {
+    "defaults": {
+      "specs": []
+    },
+    "parts": {
+      "specs": "NewSpec"
+    }
   },
   "Report": {
     "defaults": {

@@ -14,7 +14,8 @@ from typing import Any
 from shardnb.bugs import Inconclusive, contained
 from shardnb.compiler import Program
 from shardnb.progress import Progress
-from shardnb.report.model import Collective, Fix, Report
+from shardnb.report.edits import Fix
+from shardnb.report.model import Collective, Finding, Report
 from shardnb.rewrite.program_edits import Edit, InputEdit
 from shardnb.rewrite.source_units import units_of
 from shardnb.search.fixes.candidates import (
@@ -27,6 +28,7 @@ from shardnb.search.fixes.candidates import (
     product_edits,
     seen_points,
 )
+from shardnb.search.fixes.proposed import fix_of, fixes_of
 from shardnb.search.trial import Outcome, aborts_noted, compile_trial
 from shardnb.worker.process import WORKER
 
@@ -65,10 +67,11 @@ def find_fixes(
     """Look for edits that make inferred collectives go away or send less; gives a new report.
 
     In it `c.fixes` holds for each collective that was searched the edits that change it, best
-    first; `()` says that none was found, None that none was sought. Every edit was compiled, as
-    the user would write it, and nothing was run. `collectives` are the ids to look at (None: all
-    that the compiler inserted). After `seconds`, or at an interrupt, the fixes found so far are
-    kept, and a note says so. `progress` is called before each look.
+    first; `()` says that none was found, None that none was sought. `f.fixes` holds those that a
+    finding proposed, which are compiled first. Every edit was compiled, as the user would write
+    it, and nothing was run. `collectives` are the ids to look at (None: all that the compiler
+    inserted). After `seconds`, or at an interrupt, the fixes found so far are kept, and a note says
+    so. `progress` is called before each look.
 
     An edit of the text traces the user's Python once more (see `rewrite.retrace`).
     """
@@ -78,7 +81,7 @@ def find_fixes(
         if (c.asked_by == "inferred" or (c.asked_by is None and c.generated))
         and (collectives is None or c.id in collectives)
     ]
-    if not wanted or report.memory is None:
+    if report.memory is None or not (wanted or any(f.edits for f in report.findings)):
         return report
     WORKER.prepare()
     search = Search(program, report, wanted, time.perf_counter() + seconds, progress)
@@ -87,7 +90,7 @@ def find_fixes(
     notes = (*report.notes, *search.notes)
     fixes = search.fixes()
     fixed = tuple(replace(c, fixes=fixes.get(c.id, c.fixes)) for c in report.collectives)
-    return replace(report, notes=notes, collectives=fixed)
+    return replace(report, notes=notes, collectives=fixed, findings=tuple(search.findings))
 
 
 @dataclass
@@ -119,18 +122,22 @@ class Search:
     looked: list[Trial] = field(default_factory=list)
     weighed: list[Trial] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(init=False)
 
     def __post_init__(self) -> None:
         """Take the program as it stands for the measure."""
         report = self.report
         self.before = Outcome(report.collectives, report.memory, report.work)
+        self.findings = list(report.findings)
         self._seen: set[str] = set()
         self._longest = 0.0
 
     def run(self) -> None:
         """Look at every edit in turn; a note says where it stopped early."""
         try:
-            complete = self._looks(self._first()) and self._looks(list(self._paired()))
+            complete = self._proposed()
+            if self.wanted:
+                complete &= self._looks(self._first()) and self._looks(list(self._paired()))
             weighed = self._weigh_rest()
             self._report_progress()
         except KeyboardInterrupt:
@@ -140,6 +147,20 @@ class Search:
             self.notes.append(_STOPPED.format("ran out of time", self.done, self.total))
         elif not weighed:
             self.notes.append(_UNWEIGHED)
+
+    def _proposed(self) -> bool:
+        """Compile what findings propose: it is the least to do, and the likeliest to help."""
+        for at, finding in enumerate(self.findings):
+            if not finding.edits:
+                continue
+            self.total += len(finding.edits)
+            if time.perf_counter() + self.program.compile_seconds > self.deadline:
+                return False
+            self._report_progress()
+            fixes = fixes_of(self.program, self.report, finding, self.before, self.notes)
+            self.done += len(finding.edits)
+            self.findings[at] = replace(finding, fixes=fixes, edits=())
+        return True
 
     def _first(self) -> list[Edit]:
         ranked = [*input_edits(self.report, self.wanted), *output_edits(self.report, self.wanted)]
@@ -255,17 +276,8 @@ class Search:
         shown: dict[tuple[int, ...], Trial] = {}
         for trial in kept:
             shown.setdefault(trial.price[:3], trial)
-        before = self.before
-        return tuple(
-            Fix(
-                edit=trial.edit.text,
-                collectives=(before.count, trial.outcome.count),
-                wire_bytes=(before.wire_bytes, trial.outcome.wire_bytes),
-                memory_bytes=(before.memory_bytes, trial.outcome.memory_bytes),
-                location=trial.edit.location,
-            )
-            for trial in list(shown.values())[:_SHOWN]
-        )
+        best = list(shown.values())[:_SHOWN]
+        return tuple(fix_of(trial.edit, self.before, trial.outcome) for trial in best)
 
 
 def _signature(collective: Collective) -> tuple[Any, ...]:
