@@ -48,7 +48,7 @@ Locate = Callable[[tuple[hlo.Frame, ...]], tuple[Location, ...]]
 class Counts:
     """Collectives by kind: called by the program, made by the partitioner, and left at the end.
 
-    `gone` counts those that were merged with an equal one or simplified away, `copied` those that
+    `gone` counts those that were merged with another or simplified away, `copied` those that
     are one more of the same, as of a loop that was unrolled, and `added` those that the compiler
     made afterwards: left = called + made - gone + copied + added. `combined` counts those that are
     sent together with another, `moved` those that left the loop they were made in.
@@ -136,6 +136,7 @@ def explain_causes(
         matched = matcher.match(collectives)
         found = tuple(explainer.explained(one, matched.get(one.id)) for one in collectives)
         counts = _counts(matcher, collectives, matched)
+        found = _of_all_norms(found, matcher, matched)
         return Causes(found, counts, warnings.left, explainer.roles.dataflow, matched)
     return unexplained
 
@@ -381,6 +382,22 @@ def _shaped_as(collective: Collective, made: Instruction) -> Collective:
 
 def _shape(value: Instruction | None) -> tuple[int, ...] | None:
     return None if value is None or value.is_tuple or not value.arrays else value.arrays[0][1]
+
+
+def _of_all_norms(
+    collectives: tuple[Collective, ...], matcher: Matcher, matched: Mapping[int, Instruction]
+) -> tuple[Collective, ...]:
+    """Leave out whose gradient a norm is of, where XLA merged sums of scalars.
+
+    It adds the local norms of several gradients first, and sends the sum in the name of one.
+    """
+    kept = {(one.computation, one.name) for one in matched.values()}
+    lost = [one for one in matcher.made if (one.computation, one.name) not in kept]
+    if not any(one.shapes == ((),) for one in lost):
+        return collectives
+    return tuple(
+        replace(one, role_of="") if one.role == "gradient-norm" else one for one in collectives
+    )
 
 
 def _counts(

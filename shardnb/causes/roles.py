@@ -141,6 +141,9 @@ class Roles:
         flows = self.training.flows
         if node.opcode != "reduce" or node.shapes != ((),):
             return Purpose()
+        # The largest of all elements, or whether any is true, is no sum.
+        if reduction_of(self.program.module, node) != "add":
+            return Purpose()
         squared = self._squared(graph, graph.operands[node.name][0])
         if squared is not None:
             mask = flows.reaching(graph, squared)

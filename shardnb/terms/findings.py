@@ -43,7 +43,7 @@ FINDINGS: Mapping[FindingKind, Term[FindingKind]] = terms(
         "full rematerialisation": "full rematerialization",
         "no partitioned form": "operation without a sharded implementation",
         "uneven": "dimension padded to be divisible",
-        "output spec": "sharding that you wrote undoes another",
+        "output spec": "gathered for a sharding that you wrote",
         "loop condition": "collective in a loop condition",
         "accumulation": "summed in each iteration of a loop",
         "loop": "same collective in each iteration of a loop",

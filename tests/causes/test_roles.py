@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
 from tests.causes.cases import f32
+from tests.needs import needs_libtpu
 
 MESH = "data=4,model=2"
 BATCH = f32(32, 64), f32(32, 64)
@@ -231,6 +232,40 @@ def test_clipping_by_the_global_norm_sums_squared_gradients():
     found = of_step(tx, FSDP, constrained_loss, mesh="data=8", out_specs=(FSDP, P(), P()))
     norms = named("gradient-norm", "data", names=("w1", "w2"))
     assert Counter({key: n for key, n in found.items() if key[0] == "gradient-norm"}) == norms
+
+
+@needs_libtpu
+def test_a_norm_that_the_compiler_added_up_first_is_that_of_no_single_gradient():
+    # TPU adds both local sums of squares, then sends one number.
+    def step(w1, w2, x):
+        g1, g2 = jax.grad(lambda w1, w2: (jnp.tanh(x @ w1) @ w2).sum(), (0, 1))(w1, w2)
+        norm = jnp.sqrt((g1**2).sum() + (g2**2).sum())
+        return w1 - g1 / norm, w2 - g2 / norm
+
+    specs = P(None, "model"), P("model")
+    report = sn.explain(
+        step,
+        *(f32(64, 128), f32(128, 64), f32(32, 64)),
+        mesh=MESH,
+        on="v5e:2x4",
+        in_specs=(*specs, P()),
+        out_specs=specs,
+    )
+    assert [(c.role, c.role_of) for c in report.collectives] == [("gradient-norm", "")]
+    assert "norm of gradients" in str(report)
+    assert "1 was merged with others or simplified away" in " ".join(str(report).split())
+
+
+@pytest.mark.parametrize("fn", [lambda x: x.max(), lambda x: jnp.any(x > 5), lambda x: x.prod()])
+def test_what_is_returned_is_a_loss_only_if_it_is_a_sum(fn):
+    report = sn.explain(fn, f32(8, 16), mesh=MESH, in_specs=P("data"))
+    assert [c.role for c in report.collectives] == [None]
+    assert "typical" not in str(report)
+
+
+def test_the_sum_of_all_elements_may_be_a_loss():
+    found = roles(lambda x: (x.mean(), jnp.abs(x).max()), f32(8, 16), in_specs=P("data"))
+    assert found == Counter({("loss", "", "data"): 1, (None, "", "data"): 1})
 
 
 def scanned(params, x):
