@@ -175,7 +175,9 @@ def test_branches_are_counted_as_the_most_that_runs():
     which = jax.ShapeDtypeStruct((), jnp.bool_)
     text = str(sn.explain(either, which, X, mesh="data=8", in_specs=(P(), P("data"))))
     assert "at most" in text
-    assert "2 collectives in conditionals, each counted" in " ".join(text.split())
+    assert "Of 2 collectives in conditionals, those of the branches that send most" in " ".join(
+        text.split()
+    )
 
 
 def test_an_input_that_is_not_used_says_so_and_is_no_waste():
@@ -265,3 +267,13 @@ def test_partials_and_callable_objects_keep_their_lines(call, title, code):
     report = sn.explain(call, x, w, mesh="model=2", in_specs=(P(None, "model"), P("model")))
     assert report.title == title
     assert [c.line for c in report.collectives] == [code.co_firstlineno + 1]
+
+
+def test_a_name_keeps_its_case_at_the_beginning_of_a_sentence():
+    def ordered(a):
+        return jnp.sort(a)
+
+    a = jax.ShapeDtypeStruct((64,), jnp.float32)
+    report = sn.explain(ordered, a, mesh="data=4", in_specs=(P("data"),))
+    assert "a is gathered, because sort needs the full dimension" in " ".join(str(report).split())
+    assert "A is" not in str(report)

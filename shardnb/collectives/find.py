@@ -37,13 +37,15 @@ Locate = Callable[[tuple[Frame, ...]], tuple[Location, ...]]
 class Place:
     """How often a computation runs per call of the program, and inside what.
 
-    `least` is how often it runs at least, `entered` how often the loop starts whose body it is.
+    `least` is how often it runs at least, `entered` how often the loop starts whose body it is,
+    `branches` the conditionals around it with the number of its branch of each.
     """
 
     trips: int | None = 1
     least: int = 1
     within: tuple[Within, ...] = ()
     entered: int | None = 0
+    branches: tuple[tuple[str, int], ...] = ()
 
 
 def find_collectives(
@@ -103,6 +105,7 @@ def _sent(
         least_trips=place.least if place.trips is None else 0,
         generated=is_generated(instruction) if marked else None,
         within=place.within,
+        branches=place.branches,
         op_name=instruction.op_name,
         instruction=_shortened(instruction.text),
         channel=instruction.channel,
@@ -196,8 +199,8 @@ def places_of(module: Module) -> dict[str, Place]:
         if here is None:
             continue
         for instruction in callers[name]:
-            for role, called in instruction.called:
-                inner = _inner(module, here, instruction, role)
+            for number, (role, called) in enumerate(dict.fromkeys(instruction.called)):
+                inner = _inner(module, here, instruction, role, number)
                 places[called] = _plus(places.get(called), inner)
     return places
 
@@ -210,20 +213,23 @@ def _by_computation(module: Module, opcodes: Iterable[str]) -> dict[str, list[In
     return found
 
 
-def _inner(module: Module, here: Place, instruction: Instruction, role: str) -> Place:
+def _inner(module: Module, here: Place, instruction: Instruction, role: str, number: int) -> Place:
+    """Return the place of what an instruction calls as `role`, its call of that `number`."""
     if instruction.opcode == "while":
         trips, extra = trip_count(module, instruction), role == "condition"
         known = here.trips is not None and trips is not None
         total = (here.trips or 0) * ((trips or 0) + extra) if known else None
         least = here.least * ((trips or 0) + extra)
         within: Within = "while condition" if extra else "while"
-        return Place(total, least, (*here.within, within), here.trips)
+        return Place(total, least, (*here.within, within), here.trips, here.branches)
     if instruction.opcode == "conditional":
         if any(name.startswith(_LAST_TURN) for _, name in instruction.called):
             known = here.trips is not None and here.entered is not None
             total = (here.trips or 0) - (here.entered or 0) if known else None
-            return Place(total, max(0, here.least - (here.entered or 0)), here.within)
-        return Place(here.trips, 0, (*here.within, "conditional"))
+            least = max(0, here.least - (here.entered or 0))
+            return Place(total, least, here.within, branches=here.branches)
+        branches = (*here.branches, (instruction.name, number))
+        return Place(here.trips, 0, (*here.within, "conditional"), branches=branches)
     return here
 
 
@@ -231,7 +237,9 @@ def _plus(old: Place | None, new: Place) -> Place:
     if old is None:
         return new
     trips = None if old.trips is None or new.trips is None else old.trips + new.trips
-    return Place(trips, old.least + new.least, old.within)
+    # What several branches call may run in each of them.
+    branches = old.branches if old.branches == new.branches else ()
+    return Place(trips, old.least + new.least, old.within, branches=branches)
 
 
 def _in_order(module: Module) -> Iterator[tuple[Kind, Instruction]]:
@@ -288,6 +296,7 @@ def _collective(
         least_trips=place.least if place.trips is None else 0,
         generated=is_generated(instruction),
         within=place.within,
+        branches=place.branches,
         op_name=instruction.op_name,
         module=module_path(instruction.op_name),
         instruction=_shortened(instruction.text),
@@ -324,7 +333,7 @@ def _size(array: Array) -> tuple[str, int]:
 
 def _members(base: Collective, results: tuple[Array, ...], first: int) -> Iterator[Collective]:
     ids = tuple(range(first, first + len(results)))
-    size = len(base.groups[0]) if base.groups else 0
+    size = max(map(len, base.groups), default=0)
     if KINDS[base.kind].in_pairs and all(len(set(pair)) == 1 for pair in base.groups):
         size = 1  # each device keeps its own block
     for number, (dtype, shape) in zip(ids, results, strict=True):

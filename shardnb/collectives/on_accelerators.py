@@ -1,8 +1,9 @@
-"""What TPU and GPU send where the compiler for CPU sends more.
+"""What TPU and GPU may send where the compiler for CPU sends more.
 
 XLA for CPU computes narrow floats in `float32`, and so sends them. It also keeps an all-reduce
-whose result each device cuts at once, of which XLA for TPU and GPU makes a reduce-scatter. The
-program right after partitioning, which all of them start from, shows both.
+whose result each device cuts at once, of which XLA for TPU and GPU can make a reduce-scatter. The
+program right after partitioning, which all of them start from, shows both; it does not show whether
+they do so: XLA for TPU keeps a small all-reduce, and one in a loop whose sum is used in other ways.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Offsets = NDArray[np.int64]
 def on_accelerators(
     collective: Collective, made: Instruction, graph: Graph
 ) -> OnAccelerators | None:
-    """Return what TPU and GPU make of a collective that was `made`; None where they send the same.
+    """Return what TPU and GPU may make of a collective that was `made`; None if it is the same.
 
     `graph` is the computation right after partitioning that `made` stands in.
     """

@@ -26,6 +26,7 @@ from shardnb.manual.missing_collective import missing_collective, result_name, s
 from shardnb.manual.varying import State
 from shardnb.mesh import Grid, make_grid
 from shardnb.propagation.typed_view import ordered
+from shardnb.report.bytes_sent import most_sent
 from shardnb.report.model import Value
 from shardnb.report.types import Candidate, MissingCollective
 from shardnb.rewrite.source_expressions import expression_of
@@ -153,7 +154,7 @@ def _candidates(
                 edit=edits[0],
                 spec=spec_text(out_specs[number]),
                 collectives=tuple((c.kind, c.axes or ()) for c in collectives),
-                wire_bytes=sum(c.wire_bytes for c in collectives),
+                wire_bytes=most_sent(collectives),
             ),
         )
     return ()

@@ -23,6 +23,7 @@ from shardnb.compiler.dumps import captured_fd2
 from shardnb.errors.evidence import Operation
 from shardnb.jax_compat.tracing import traced_apart
 from shardnb.mesh import Grid, make_grid, retyped
+from shardnb.report.bytes_sent import most_sent
 from shardnb.report.model import Collective
 from shardnb.texts import hlo
 
@@ -56,8 +57,8 @@ class CompiledRemedy:
 
     @property
     def wire_bytes(self) -> int:
-        """Bytes that one device sends."""
-        return sum(collective.wire_bytes for collective in self.collectives)
+        """The most bytes that one device sends."""
+        return most_sent(self.collectives)
 
 
 class OperationTrial:

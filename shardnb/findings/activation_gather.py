@@ -8,6 +8,7 @@ from shardnb.causes.batch_dimensions import lies
 from shardnb.causes.dataflow import Dataflow
 from shardnb.findings.evidence import Evidence, location_of
 from shardnb.findings.lost_sharding import is_due
+from shardnb.report.bytes_sent import most_sent
 from shardnb.report.model import Collective, Finding
 from shardnb.report.spec import axes_in, spec_text
 from shardnb.views.formatting import size
@@ -25,7 +26,7 @@ def find(evidence: Evidence) -> Iterator[Finding]:
     dataflow = evidence.causes.dataflow
     if dataflow is None:
         return
-    total = sum(one.least_wire_bytes for one in evidence.collectives)
+    total = most_sent(evidence.collectives)
     for one in evidence.collectives:
         inferred = one.asked_by == "inferred" and one.reason in ("conflict", "reshape")
         gathers = one.kind == "all-gather" and one.role is None and inferred

@@ -12,6 +12,7 @@ from shardnb.causes.stated_shardings import primitive
 from shardnb.findings.evidence import Evidence
 from shardnb.findings.spec_edits import constraint_text
 from shardnb.propagation.named import Lines, named_values
+from shardnb.report.bytes_sent import most_sent
 from shardnb.report.edits import NewSpec, ProposedEdit
 from shardnb.report.model import Collective, Finding
 from shardnb.report.spec import spec_text
@@ -79,7 +80,7 @@ def _finding(
         f"the result, which is {spec_text(spec)}, as an axis shards one dimension only{later}",
         location=places[0] if places else None,
         locations=tuple(dict.fromkeys(places)),
-        wire_bytes=sum(one.least_wire_bytes for one in due),
+        wire_bytes=most_sent(due),
         collectives=tuple(one.id for one in due),
         edits=tuple(_edits(dataflow.batch, loss, lines)),
     )

@@ -28,7 +28,7 @@ def find(evidence: Evidence) -> Iterator[Finding]:
             source = moved.graph.source(moved.value, VIEWS)
             groups[moved.graph.name, source, one.axes, one.role_of].append(one)
     for members in groups.values():
-        if len(members) > 1:
+        if len(members) > 1 and all(one.trips is not None for one in members):
             yield _finding(evidence, members)
 
 

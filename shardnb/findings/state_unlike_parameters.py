@@ -10,6 +10,7 @@ from typing import NamedTuple
 from shardnb.findings.evidence import Evidence
 from shardnb.findings.patterns import by_pattern, steps, subject
 from shardnb.findings.spec_edits import spec_edit
+from shardnb.report.bytes_sent import most_sent
 from shardnb.report.edits import ProposedEdit
 from shardnb.report.model import Collective, Finding, Mesh, Value
 from shardnb.report.spec import axes_in, placed_value, spec_text
@@ -142,7 +143,7 @@ def _with_bytes(message: str, values: list[Value], due: list[Collective]) -> Fin
         message,
         subject=subject(values),
         details="\n".join(by_pattern(values)),
-        wire_bytes=sum(one.least_wire_bytes for one in due) or None,
+        wire_bytes=most_sent(due) or None,
         collectives=tuple(one.id for one in due),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 
+from shardnb.report.bytes_sent import most_sent
 from shardnb.report.changes import Change, Diff, KindChange
 from shardnb.report.model import Collective, Report, Value
 from shardnb.report.spec import type_text
@@ -59,7 +60,7 @@ def _kinds(before: Sequence[Collective], after: Sequence[Collective]) -> Iterato
             KindChange(
                 kind,
                 sign * len(alike),
-                sum(c.least_wire_bytes for c in alike),
+                most_sent(alike),
                 any(c.trips is None for c in alike),
             )
             for kind, alike in by_kind.items()

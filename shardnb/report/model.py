@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from shardnb.report import dtypes, places, shown
+from shardnb.report.bytes_sent import most_sent
 from shardnb.report.changes import Diff, Outcome
 from shardnb.report.cost import Cost, Work
 from shardnb.report.edits import Fix, ProposedEdit
@@ -187,10 +188,11 @@ class Overlap:
 
 @dataclass(frozen=True)
 class OnAccelerators:
-    """What the compilers for TPU and GPU send instead of a collective of the CPU compiler's.
+    """What a compiler for TPU or GPU may send instead of a collective of the CPU compiler's.
 
     The CPU compiler sends narrow floats as `float32`, and sums in full what each device then
-    slices. The fields are those of `Collective`.
+    slices, where others may use a reduce-scatter: whether they do, only they show. The fields are
+    those of `Collective`.
     """
 
     kind: Kind
@@ -212,9 +214,10 @@ class Collective:
     for. `generated` says whether the compiler inserted it, None if a text does not show that.
     `made_as` is the kind that the partitioner inserted, if the compiler sends another. `algorithm`
     is the compiler's name for how it is sent, `overlap` what runs meanwhile (None: it is not
-    asynchronous, or that is unknown). `on_accelerators` is what TPU and GPU send instead, where the
-    program was compiled for CPU, which sends more. `role` is what it does for `role_of`, such as
-    `params['w1']`, where the dataflow shows that.
+    asynchronous, or that is unknown). `on_accelerators` is what TPU and GPU may send instead, where
+    the program was compiled for CPU, which sends more. `branches` names the conditionals around it,
+    the outermost first, each with the number of its branch. `role` is what it does for `role_of`,
+    such as `params['w1']`, where the dataflow shows that.
     """
 
     id: int
@@ -242,6 +245,7 @@ class Collective:
     combined_with: tuple[int, ...] = ()
     frames: tuple[Location, ...] = ()
     within: tuple[Within, ...] = ()
+    branches: tuple[tuple[str, int], ...] = ()
     op_name: str = ""
     module: str = ""
     instruction: str = ""
@@ -385,8 +389,11 @@ class Report:
 
     @cached_property
     def wire_bytes(self) -> int:
-        """Bytes that each device sends per call; the least if trips are unknown."""
-        return sum(c.least_wire_bytes for c in self.collectives)
+        """The most bytes that one device sends per call; the least trips if these are unknown.
+
+        Of the branches of a conditional, only the one that sends most counts.
+        """
+        return most_sent(self.collectives)
 
     def why(self, name: str | None = None, *, line: int | None = None) -> str:
         """Say why a value, or each value of a line, has its sharding.

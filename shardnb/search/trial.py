@@ -12,6 +12,7 @@ from shardnb.collectives.find import find_collectives
 from shardnb.compiler.compiling import compile_candidate, optimized_text
 from shardnb.findings.memory import memory_of_compiled
 from shardnb.findings.work import work_of
+from shardnb.report.bytes_sent import most_sent
 from shardnb.report.cost import Work
 from shardnb.report.model import Collective, Memory, Mesh
 from shardnb.texts import hlo
@@ -33,8 +34,8 @@ class Outcome:
 
     @property
     def wire_bytes(self) -> int:
-        """Bytes that one device sends in one call, where the trips are known."""
-        return sum(c.total_wire_bytes or 0 for c in self.collectives)
+        """The most bytes that one device sends in one call, where the trips are known."""
+        return most_sent([c for c in self.collectives if c.trips is not None])
 
     @property
     def unknown_trips(self) -> int:

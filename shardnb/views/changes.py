@@ -37,6 +37,8 @@ def in_a_line(diff: Diff) -> str:
 
 def _kind(kind: KindChange) -> str:
     number = f"{'-' if kind.number < 0 else '+'}{count(abs(kind.number), kind.kind)}"
+    if kind.at_least and not kind.wire_bytes:
+        return f"{number} (bytes unknown)"
     return f"{number} ({'at least ' if kind.at_least else ''}{size(kind.wire_bytes)})"
 
 

@@ -17,7 +17,7 @@ from shardnb.report.types import (
     SpecProblem,
     TypedProgram,
 )
-from shardnb.views import page, phrases, typed
+from shardnb.views import page, phrases, typed, words
 from shardnb.views.code import CodePart, parts_of
 from shardnb.views.content import mesh_text
 from shardnb.views.formatting import count, dims, size
@@ -230,7 +230,7 @@ def _summary(column: Column) -> tuple[str, ...]:
     left = len(report.collectives) - _NAMED
     sent += f" and {left} more" if left > 0 else ""
     memory = size(report.memory.total) if report.memory else "not known"
-    return column.name, sent or "none", size(report.wire_bytes), memory
+    return column.name, sent or "none", words.sent(report.collectives), memory
 
 
 def _beside(reports: list[tuple[str, Report]]) -> Block:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from shardnb.report import Finding, Fix, Location, Report
+from shardnb.report import Collective, Finding, Fix, Location, Report
 from shardnb.terms.findings import FINDINGS
 from shardnb.views import words
 from shardnb.views.formatting import clean, clean_lines, size
@@ -71,11 +71,10 @@ def _matters(row: Row) -> bool:
 def _row(row: Row, report: Report) -> Point:
     place = f" at {row.at}" if row.place else ""
     code = short(words.code_at(row.place, report)) or row.what
-    number = f" x{row.times}" if row.times != "1" else ""
+    number = f" x{row.times}" if row.times not in ("1", "unknown") else ""
     head = f"{row.name}{number}{place}{f': {code}' if code else ''}"
     ids = tuple(c.id for c in row.members)
-    cost = f"{row.sends} per run"
-    return Point(head, cost, row.because, row.tone, row.weight, _edits(row.fixes), ids)
+    return Point(head, row.cost, row.because, row.tone, row.weight, _edits(row.fixes), ids)
 
 
 def _edits(fixes: Iterable[Fix]) -> tuple[Edit, ...]:
@@ -99,6 +98,12 @@ def _place(finding: Finding, report: Report, about: Sequence[Row]) -> Location |
     return finding.location
 
 
+def _names(report: Report, about: Sequence[Collective]) -> set[str]:
+    """Return the names that the message of a finding may begin with."""
+    values = (*report.inputs, *report.outputs, *report.values)
+    return {clean(value.name) for value in values}.union(*map(words.names_of, about))
+
+
 def _finding(number: int, report: Report, about: Sequence[Row]) -> Point:
     finding = report.findings[number]
     place, headline = _place(finding, report, about), FINDINGS.get(finding.kind)
@@ -106,16 +111,17 @@ def _finding(number: int, report: Report, about: Sequence[Row]) -> Point:
     code = short(words.code_at(place, report))
     at = f": {clean(finding.subject)}" if finding.subject else ""
     at = f" {words.at(place, report)}{f': {code}' if code else ''}" if place else at
-    sent = finding.wire_bytes
-    if sent is None and finding.wasted_bytes is None and finding.collectives:
-        ids = set(finding.collectives)
-        sent = weight([c for row in about for c in row.members if c.id in ids])
-    held = finding.wasted_bytes if sent is None else None
+    sent, ids = finding.wire_bytes, set(finding.collectives)
+    members = [c for row in about for c in row.members if c.id in ids]
     cost = f"{size(sent)} per run" if sent is not None else ""
+    if members and (finding.wasted_bytes is None or sent is not None):
+        sent = weight(members) if sent is None else sent
+        cost = words.per_run(members) if not cost or words.unknown(members) else cost
+    held = finding.wasted_bytes if sent is None else None
     return Point(
         head=f"{prose[:1].upper()}{prose[1:]}{at}",
         cost=f"{size(held)} per device" if held is not None else cost,
-        cause=words.sentence(clean(finding.message)),
+        cause=words.sentence(clean(finding.message), _names(report, members)),
         tone="red" if finding.kind in _FATAL or any(r.tone == "red" for r in about) else "amber",
         weight=1 << 62 if finding.kind in _FATAL else sent or held or 0,
         edits=_edits_of(finding, about),

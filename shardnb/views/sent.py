@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 
 from shardnb.report import Collective, Fix, Location, Report
+from shardnb.report.bytes_sent import most_sent
 from shardnb.terms.causes import ASKERS, REASONS
 from shardnb.terms.roles import ROLES
 from shardnb.views import words
@@ -25,7 +26,8 @@ class Row:
 
     `name` is `all-reduce[model]`, `array` its result on one device, `what` what it is for: its
     role, else its line. `at` is its place, `times` how often a run executes them all, `sends` and
-    `cause` follow in few words, `because` and `further` are sentences, `fixes` the compiled edits.
+    `cause` follow in few words, `cost` is `sends` with its unit, such as `4 B per run`, `because`
+    and `further` are sentences, `fixes` the compiled edits.
     """
 
     members: tuple[Collective, ...]
@@ -36,6 +38,7 @@ class Row:
     at: str
     times: str
     sends: str
+    cost: str
     cause: str
     tone: Tone
     because: str
@@ -80,9 +83,9 @@ def rows_of(collectives: Sequence[Collective], report: Report) -> tuple[Row, ...
     return tuple(sorted(rows, key=lambda row: -row.weight))
 
 
-def weight(collectives: Iterable[Collective]) -> int:
+def weight(collectives: Sequence[Collective]) -> int:
     """Return the bytes to compare collectives by: of a run, or of one execution."""
-    return sum(c.total_wire_bytes or c.wire_bytes for c in collectives)
+    return most_sent([c if c.trips is not None else replace(c, trips=1) for c in collectives])
 
 
 def pattern(name: str) -> str:
@@ -109,7 +112,7 @@ def _row(group: tuple[Collective, ...], report: Report, total: int) -> Row:
     because = next(iter(reasons))
     fixes = {edit.edit: edit for c in group for edit in c.fixes or ()}
     runs = sum(c.least_trips if c.trips is None else c.trips for c in group)
-    unknown = words.unknown(group)
+    unknown, took = words.unknown(group), _seconds(group)
     what = short(words.code_at(place, report))
     # Of a called one, why says so, and the line says more.
     if first.role and first.role != "called":
@@ -122,7 +125,8 @@ def _row(group: tuple[Collective, ...], report: Report, total: int) -> Row:
         what=what,
         at=_at(place, report) + words.inside(group),
         times=f"{runs:,} or more" if unknown and runs else "unknown" if unknown else f"{runs:,}",
-        sends=", ".join(filter(None, (words.sent(group), _seconds(group)))),
+        sends=", ".join(filter(None, (words.sent(group), took))),
+        cost=", ".join(filter(None, (words.per_run(group), took))),
         cause=words.cause(first),
         tone=_tone(group, total),
         because=because if len(reasons) == 1 else f"The first of them: {because}",

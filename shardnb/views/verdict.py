@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from shardnb.report import Report
+from shardnb.report import Collective, Report
+from shardnb.report.bytes_sent import most_sent, sends_alike
 from shardnb.report.changes import Outcome
 from shardnb.views import words
 from shardnb.views.formatting import clean, count, listed, seconds, size
@@ -47,57 +48,66 @@ def _outcome(outcome: Outcome, report: Report) -> str:
 def sends(report: Report) -> str:
     """Say what each device sends: `Each device sends 256 KiB per run`."""
     unknown = words.unknown(report.collectives)
-    branched = any("conditional" in c.within for c in report.collectives)
-    least = "at least " if unknown else "at most " if branched else ""
-    return f"Each device sends {least}{size(report.wire_bytes)} per run"
+    branched = any(c.branches for c in report.collectives)
+    unequal = branched or not sends_alike(report.collectives, report.mesh.size)
+    if unknown and (unequal or not report.wire_bytes):
+        return "How much each device sends per run is not known"
+    bound = "at least " if unknown else "at most " if unequal else ""
+    return f"Each device sends {bound}{size(report.wire_bytes)} per run"
 
 
 def _sent(report: Report) -> str:
     cost = report.cost
-    took = "" if cost is None else f", about {seconds(cost.communication_seconds)} on "
-    took += "" if cost is None else clean(cost.hardware)
+    took = ""
+    # A loop takes as long as it runs: without its trip count nothing is known.
+    if cost is not None and not cost.unpriced and not words.unknown(report.collectives):
+        took = f", about {seconds(cost.communication_seconds)} on {clean(cost.hardware)}"
     return f"{sends(report)}{took}{_typical(report)}."
 
 
 def _typical(report: Report) -> str:
     """Say how much of the bytes is typical of which strategies, or called."""
-    total, strategies, called = report.wire_bytes, Counter[str](), 0
+    total, strategies = report.wire_bytes, Counter[str]()
+    alike: dict[bool, list[Collective]] = {True: [], False: []}
     for one in report.collectives:
         strategy = words.typical(one)
+        alike[strategy is not None].append(one)
         if strategy is not None:
             strategies[strategy] += one.least_wire_bytes
-        called += one.least_wire_bytes if words.asked(one) == "called" and not strategy else 0
     # What every strategy sends needs no name where another one is there.
     always = strategies.pop("every strategy", 0)
-    sent = sum(strategies.values()) + always
+    sent, rest = most_sent(alike[True]), most_sent(alike[False])
     if not total:
         return ""
-    if called == total:
+    others = (c for c in report.collectives if c.least_wire_bytes)
+    if not strategies and not always and all(words.asked(c) == "called" for c in others):
         return ", all of it in collectives that you called"
     if not strategies or sent <= 0:
         return ""
     used = listed([name for name, _ in strategies.most_common()])
-    part = "all of it" if sent >= _ALMOST_ALL * total else size(sent)
+    part = "all of it" if rest <= (1 - _ALMOST_ALL) * total else size(sent)
     return f"; {part} is typical of {used}"
 
 
 def _unsure(report: Report) -> str:
     """Say what makes the bytes a bound."""
     unknown = words.unknown(report.collectives)
-    branched = sum("conditional" in c.within for c in report.collectives)
+    branched = sum(bool(c.branches) for c in report.collectives)
     said = []
     if unknown:
-        said.append(f"{count(unknown, 'collective')} in loops whose trip count is not known")
+        are = "is in a loop" if unknown == 1 else "are in loops"
+        said.append(f"{count(unknown, 'collective')} {are} whose trip count is not known.")
     if branched:
-        said.append(f"{count(branched, 'collective')} in conditionals, each counted")
-    return f"This includes {' and '.join(said)}." if said else ""
+        of = f"{count(branched, 'collective')} in conditionals"
+        said.append(f"Of {of}, those of the branches that send most are counted.")
+    return " ".join(said)
 
 
 def _avoidable(report: Report) -> str:
     """Say what the best compiled edit avoids; only what was compiled is known to be avoidable."""
     sought = [c.fixes for c in report.collectives] + [f.fixes for f in report.findings]
     tried = [fixes for fixes in sought if fixes is not None]
-    if not tried:
+    if not tried or words.unknown(report.collectives):
         return ""
     best = min((fix.wire_bytes[::-1] for fixes in tried for fix in fixes), default=(1, 1))
     after, before = best

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 
 from shardnb.report import Collective, Fix, Location, Report, Source
+from shardnb.report.bytes_sent import most_sent
 from shardnb.report.cost import Cost
+from shardnb.report.dtypes import bits
 from shardnb.report.spec import spec_text
 from shardnb.terms.causes import ASKERS, REASONS, Asker
 from shardnb.terms.collectives import KINDS
@@ -70,10 +73,10 @@ def array(collective: Collective) -> str:
 
 
 def trips(collective: Collective) -> str:
-    """Say how often a run executes it: "" for once, ` x4`, ` x unknown`, ` x1 or more`."""
+    """Say how often a run executes it: "" for once, ` x4`, ` x1 or more`, or that it is unknown."""
     if collective.trips is None:
         least = collective.least_trips
-        return f" x{least:,} or more" if least else " x unknown"
+        return f" x{least:,} or more" if least else ", trip count unknown"
     return "" if collective.trips == 1 else f" x{collective.trips:,}"
 
 
@@ -86,8 +89,18 @@ def sends(collectives: Sequence[Collective]) -> str:
 
 def sent(collectives: Sequence[Collective]) -> str:
     """Say how many bytes one device sends for these in a run, at least where trips are unknown."""
-    known = size(sum(c.least_wire_bytes for c in collectives))
-    return f"{'at least ' if unknown(collectives) else ''}{known}"
+    known = most_sent(collectives)
+    if unknown(collectives):
+        return f"at least {size(known)}" if known else "unknown"
+    return size(known)
+
+
+def per_run(collectives: Sequence[Collective]) -> str:
+    """Say what one device sends for these: `256 KiB per run`, `96 B each time, unknown per run`."""
+    if unknown(collectives) and not most_sent(collectives):
+        each = f"{size(collectives[0].wire_bytes)} each time, " if len(collectives) == 1 else ""
+        return f"{each}unknown per run"
+    return f"{sent(collectives)} per run"
 
 
 def unknown(collectives: Sequence[Collective]) -> int:
@@ -169,13 +182,14 @@ def phase(collective: Collective) -> str:
 def because(collective: Collective) -> str:
     """Say why it is there, in one sentence, or that it is not known."""
     if collective.why:
-        return sentence(clean(collective.why.strip()))
+        return sentence(clean(collective.why.strip()), names_of(collective))
     if collective.reason is None and asked(collective) == "called":
         return ASKERS["called"].sentence
     detail = f" ({clean(collective.detail)})" if collective.reason and collective.detail else ""
     moved = ", ".join(filter(None, (made(collective), used(collective))))
     clause = REASONS[collective.reason or "unknown"].clause
-    return sentence(f"{clause}{detail}{f': {moved}' if moved else ''}")
+    said = f"{clause}{detail}{f': {moved}' if moved else ''}"
+    return sentence(said, names_of(collective))
 
 
 def reason(collective: Collective) -> str:
@@ -187,16 +201,23 @@ def reason(collective: Collective) -> str:
     for i, char in enumerate(said):
         depth += (char in "([{") - (char in ")]}")
         if not depth and said.startswith(": ", i):
-            return sentence(said[i + 2 :])
+            return sentence(said[i + 2 :], names_of(collective))
     return said
 
 
-def sentence(text: str) -> str:
+def names_of(collective: Collective) -> set[str]:
+    """Return what its sentences may begin with and is a name, such as `a`."""
+    return {clean(name) for name in (collective.producer, collective.consumer) if name}
+
+
+def sentence(text: str, names: Container[str] = ()) -> str:
     """End a text with a full stop, and begin it with a capital where a word begins it.
 
-    A name of the user's stays as it is.
+    A name of the user's stays as it is, also one of `names` that is a word, such as `a`.
     """
-    begun = text[:1].upper() + text[1:] if text.split(" ", 1)[0] in _BEGINNINGS else text
+    first = text.split(" ", 1)[0]
+    word = first in _BEGINNINGS and first not in names
+    begun = text[:1].upper() + text[1:] if word else text
     return begun if begun.endswith((".", "!", "?", ")")) else f"{begun}."
 
 
@@ -259,7 +280,7 @@ def _sending(collective: Collective) -> list[str]:
     if (other := collective.on_accelerators) is not None:
         shape = f"{other.dtype}[{', '.join(map(str, other.shape))}]"
         sent = f"sends {size(other.wire_bytes)}"
-        said.append(clean(f"On TPU and GPU this is {other.kind} {shape}, which {sent}."))
+        said.append(clean(f"A compiler for TPU or GPU may use {other.kind} {shape}, which {sent}."))
     if (overlap := collective.overlap) is not None:
         names = f" ({', '.join(overlap.names)})" if overlap.names else ""
         ops = count(overlap.ops, "operation")
@@ -268,19 +289,25 @@ def _sending(collective: Collective) -> list[str]:
 
 
 def elsewhere(collectives: Sequence[Collective]) -> list[str]:
-    """Say how many bytes TPU and GPU send for what the compiler for CPU sends in another way."""
-    marked = [(c, c.on_accelerators) for c in collectives if c.on_accelerators is not None]
-    if not marked:
+    """Say how many bytes narrow floats have that the compiler for CPU sends as wider ones."""
+    narrow = [(c, c.on_accelerators.dtype) for c in collectives if c.on_accelerators is not None]
+    widened = [(c, dtype) for c, dtype in narrow if dtype != c.dtype]
+    if not widened:
         return []
-    times = [c.least_trips if c.trips is None else c.trips for c, _ in marked]
-    there = sum(n * other.wire_bytes for n, (_, other) in zip(times, marked, strict=True))
-    here = sum(c.least_wire_bytes for c, _ in marked)
-    what = count(len(marked), "collective")
-    why = (
-        "The CPU compiler sends bf16 and f16 as f32, and keeps an all-reduce and a slice where TPU "
-        "and GPU compilers use a reduce-scatter"
-    )
-    return [f"{why}: {what} here send {size(here)} per device, on TPU and GPU {size(there)}."]
+    dtypes = " and ".join(dict.fromkeys(dtype for _, dtype in widened))
+    here = most_sent([c for c, _ in widened])
+    there = most_sent([replace(c, wire_bytes=_as(dtype, c)) for c, dtype in widened])
+    what, verb = count(len(widened), "collective"), "sends" if len(widened) == 1 else "send"
+    said = f"The CPU compiler sends {dtypes} as f32"
+    if not here:
+        return [clean(f"{said}, in {what} here.")]
+    would = f"{size(here)} per device, and as {dtypes} would send {size(there)}"
+    return [clean(f"{said}: {what} here {verb} {would}.")]
+
+
+def _as(dtype: str, collective: Collective) -> int:
+    """Return the bytes that one device sends per execution if the elements are of another type."""
+    return collective.wire_bytes * bits(dtype) // bits(collective.dtype)
 
 
 def effect(edit: Fix) -> str:
@@ -296,13 +323,14 @@ def effect(edit: Fix) -> str:
 def bound(cost: Cost) -> str:
     """Say what a step takes on its hardware and what bounds it, in one line."""
     parts = [f"{name} {_BOUNDS[name]}{seconds(took)}" for name, took in cost.parts.items() if took]
+    known = f", {', '.join(parts)}" if parts else ""
     may = "- or ".join(cost.may_bound)
     limit = f"{may}-bound" if may else "bound not known"
     left = f"; without {count(cost.unpriced, 'collective')}" if cost.unpriced else ""
     left += f"; without {count(cost.uncounted, 'custom call')}" if cost.uncounted else ""
     as_if = "as if on " if cost.assumed else "on "
     axes = f" ({_by(cost.by_axis)})" if len(cost.by_axis) > 1 else ""
-    return clean(f"{as_if}{cost.hardware}: {limit}, {', '.join(parts)}{axes}, estimated{left}")
+    return clean(f"{as_if}{cost.hardware}: {limit}{known}{axes}, estimated{left}")
 
 
 def estimated(cost: Cost) -> tuple[str, ...]:

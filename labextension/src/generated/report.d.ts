@@ -70,6 +70,7 @@ export interface Collective {
   combined_with: readonly number[];
   frames: readonly Location[];
   within: readonly ("conditional" | "while" | "while condition")[];
+  branches: readonly (readonly [string, number])[];
   op_name: string;
   module: string;
   instruction: string;

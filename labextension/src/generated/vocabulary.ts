@@ -117,6 +117,7 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "combined_with": [],
       "frames": [],
       "within": [],
+      "branches": [],
       "op_name": "",
       "module": "",
       "instruction": "",
