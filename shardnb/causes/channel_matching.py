@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -21,6 +21,7 @@ from shardnb.texts.instruction import NO_KEY, HloValue, Instruction, Key
 from shardnb.texts.opcodes import PARTS, VIEWS
 from shardnb.texts.replica_groups import AxisFinder
 
+_PAIRS = "source_target_pairs"
 _NARROW = ("bf16", "f16")
 
 
@@ -39,6 +40,7 @@ class Matcher:
     _combined: set[int] = field(default_factory=set)
     _taken: set[tuple[str, str]] = field(default_factory=set)
     _homes: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    _was: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Index the collectives of both programs by their channels."""
@@ -88,6 +90,7 @@ class Matcher:
             return None
         self._taken.add((made.computation, made.name))
         if final is not None:
+            self._was[final.name] = made.name
             self._homes[self._place(final)].add(self._inlined_into(made.computation))
         return made
 
@@ -114,17 +117,36 @@ class Matcher:
             return made[0]  # TPU sends it as another kind
         if len(ones) < 2:
             return ones[0] if ones else None
-        ones = [one for one in ones if final is not None and _size(one) == _size(final)]
-        same = [one for one in ones if final is not None and one.name == final.name] or [
+        if final is None:
+            return None
+        sizes = _size(final), math.prod(collective.shape)
+        ones = [one for one in ones if _size(one) in sizes]
+        same = [one for one in ones if one.name == final.name] or [
             one for one in ones if one.op_name and collective.op_name.endswith(one.op_name)
         ]
-        if len(same) > 1 and final is not None:
-            # JAX gives all that one shard_map calls the same channel.
-            alike = [one for one in same if one.shapes == final.shapes]
-            same = alike if len(alike) == 1 else same
-        if len(same) > 1 and final is not None:
-            same = [one for one in same if self._move_alike(one, final)]
-        return same[0] if len(same) == 1 else None
+        return self._called(collective, final, same)
+
+    def _called(
+        self, collective: Collective, final: Instruction, ones: Sequence[Instruction]
+    ) -> Instruction | None:
+        """Tell apart what one `shard_map` calls: JAX gives all of it the same channel.
+
+        First by JAX's name, which says the pass, by the lines and by the pairs of devices
+        (`halo_manual`, `ulysses_grad`); then by what is sent: a part of an input, or what another
+        one of them sent (`unrolled_ring`).
+        """
+        frames = self.optimized.frames(final)
+        tests: tuple[Callable[[Instruction], bool], ...] = (
+            lambda one: self.partitioned.path(one) == collective.op_name,
+            lambda one: one.shapes == final.shapes,
+            lambda one: frames[: len(own := self.partitioned.frames(one))] == own,
+            lambda one: one.attribute(_PAIRS) == final.attribute(_PAIRS),
+        )
+        for test in tests:
+            ones = [one for one in ones if test(one)] or ones
+        if len(ones) > 1:
+            ones = [one for one in ones if self._move_alike(one, final)]
+        return ones[0] if len(ones) == 1 else None
 
     def _agree(self, collective: Collective, final: Instruction, made: Instruction) -> bool:
         """Whether what has a channel can be what had it: TPU may give it to another collective.
@@ -151,9 +173,12 @@ class Matcher:
         return self.optimized.num_partitions < self.partitioned.num_partitions
 
     def _move_alike(self, made: Instruction, final: Instruction) -> bool:
-        """Whether both move a part of the same input of the program."""
+        """Whether both move a part of the same input, or what the same other one sent."""
         parameter = self._left_from.entering(final)
-        return parameter is not None and self.made_from.entering(made) == parameter
+        if parameter is not None:
+            return self.made_from.entering(made) == parameter
+        before, was = self._left_from.sent_by(final), self.made_from.sent_by(made)
+        return before is not None and was is not None and self._was.get(before.name) == was.name
 
     def _instruction(self, collective: Collective) -> Instruction | None:
         name = collective.instruction.partition(" = ")[0].lstrip("%")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from shardnb.terms.collectives import kind_of
 from shardnb.texts.hlo import GraphValue, Module
 from shardnb.texts.instruction import HloValue, Instruction
 from shardnb.texts.opcodes import COPIES, PARTS
@@ -40,6 +41,23 @@ class EntryParameters:
         if not instruction.operands:
             return None
         return self._part(instruction.computation, instruction.operands[0])
+
+    def sent_by(self, instruction: Instruction) -> Instruction | None:
+        """Return the collective whose result an instruction takes first, as it was sent."""
+        if not instruction.operands:
+            return None
+        graph = self.module.graph_of(instruction)
+        place: GraphValue | None = (graph, instruction.operands[0])
+        for _ in range(_STEPS):
+            if place is None:
+                return None
+            graph, value = place[0], place[0].resolve(place[1])
+            node = graph.maker(value)
+            if node is None or kind_of(node.opcode) is not None:
+                return node
+            done = node.opcode.endswith("-done")
+            place = (graph, node.operands[0]) if done else self._above((graph, value), node)
+        return None
 
     def of(self, computation: str, value: HloValue) -> int | None:
         """Return the number of the parameter that a value is a part of, None for another."""

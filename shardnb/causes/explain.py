@@ -253,13 +253,13 @@ class _Explainer:
     def _called(self, collective: Collective, made: Instruction | None) -> Collective:
         """Tell of what the program calls: its operand, and who takes its result."""
         summed = KINDS[collective.kind].reduces
-        written = made is None or not self.judge.stated.is_of_a_type(made)
-        asked_by: AskedBy = "called" if written else "requested"
-        verdict = Verdict("partial-sum" if summed else None, asked_by)
+        verdict = Verdict("partial-sum" if summed else None, self._caller(made))
         if made is None:
-            collective = replace(collective, role="called")
+            collective = replace(
+                collective, role="called" if verdict.asked_by == "called" else None
+            )
             return self._written(collective, verdict, Facts(), collective.op_name)
-        facts, purpose = Facts(reduction=reduction_of(self.partitioned, made)), Purpose("called")
+        facts, purpose = Facts(reduction=reduction_of(self.partitioned, made)), Purpose()
         alignment = self._alignment(made.computation)
         if alignment is not None:
             graph = alignment.before
@@ -267,12 +267,30 @@ class _Explainer:
             if old is not None and graph.operands[old.name]:
                 producer = self.names.value(graph, graph.operands[old.name][0])
                 facts = replace(facts, producer=producer, consumer=self.names.taker(graph, old))
-                purpose = self.roles.called(collective, graph, old)
+                purpose = self.roles.sent(collective, graph, graph.operands[old.name][0], old)
+        if purpose.role is None and verdict.asked_by != "autodiff":
+            purpose = Purpose("called")
         # What is sent together has one name in the end, and so one line: its own is that of before.
         frames = self.locate(self.partitioned.frames(made)) or collective.frames
-        name = made.op_name or collective.op_name
+        name = self.partitioned.path(made) if made.op_name else collective.op_name
         collective = replace(collective, frames=frames, role=purpose.role, role_of=purpose.of)
         return self._written(collective, verdict, facts, name)
+
+    def _caller(self, made: Instruction | None) -> AskedBy:
+        """Say who asked for what the partitioner did not make.
+
+        What autodiff adds has the line of what it transposes. A collective in the `bwd` of a
+        `custom_vjp` has the line that calls that function, and the user called it
+        (`psum_in_a_custom_vjp`).
+        """
+        if made is None:
+            return "called"
+        if self.judge.stated.is_of_a_type(made):
+            return "requested"
+        backward = phase_of(self.partitioned.path(made), differentiated=True) == "backward"
+        lines = [(frame.file, frame.line) for frame in self.partitioned.frames(made)[:1]]
+        transposed = self.judge.stated.user.transposable.issuperset(lines)
+        return "autodiff" if backward and lines and transposed else "called"
 
     def _told(self, collective: Collective, move: Movement, verdict: Verdict) -> Collective:
         """Tell of what the partitioner made: both ends, and their shardings."""

@@ -102,8 +102,9 @@ class Flows:
     @cached_property
     def backward(self) -> int:
         """The operations that autodiff made for the backward pass."""
-        made = {name for name in {one.op_name for one in self.origins} if _is_gradient(name)}
-        return sum(self.bit(origin) for origin in self.origins if origin.op_name in made)
+        named = [(origin, self.module.path(origin)) for origin in self.origins]
+        made = {name for name in {name for _, name in named} if _is_gradient(name)}
+        return sum(self.bit(origin) for origin, name in named if name in made)
 
     @cached_property
     def read_in_passes(self) -> int:
@@ -120,12 +121,14 @@ class Flows:
         """What the operations of both passes take, and those of the backward pass that start."""
         read = taken = 0
         for graph in self.module.computations.values():
+            prefix = self.module.prefix(graph.name)
             for instruction in graph.body:
-                if "jvp(" not in instruction.attributes or instruction.opcode in TUPLES:
+                named = prefix + instruction.attributes
+                if "jvp(" not in named or instruction.opcode in TUPLES:
                     continue
                 operands = graph.operands[instruction.name]
                 read |= self._union(graph, operands)
-                if self.bit(instruction) and "transpose(" in instruction.attributes:
+                if self.bit(instruction) and "transpose(" in named:
                     # A parameter that a loop trains holds the gradients of the steps before.
                     computed = [one for one in operands if self.part_of(graph, one) is None]
                     taken |= self._union(graph, computed)
@@ -171,7 +174,7 @@ class Flows:
                 self._parts[place] = self.part_of(graph, operands[0])
         else:
             late = self._union(graph, operands) & self.after_backward
-            if "transpose(" in node.attributes:
+            if "transpose(" in self.module.prefix(graph.name) + node.attributes:
                 late = self.after_backward
             before = self.reaching(graph, operands[0]) if node.opcode == "scatter" else 0
             # Repeated values carry nothing on, but are still a part of the argument.

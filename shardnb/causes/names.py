@@ -97,10 +97,15 @@ class ValueNames:
         return f"{view} of {name}" if view else name
 
     def taker(self, graph: Graph, node: Instruction) -> str:
-        """Name what first takes the result of an instruction."""
-        for user in graph.users.get(node.value, ()):
-            if user.opcode != "tuple":
-                return self.operation(user)
+        """Name what first takes the result of an instruction, after JAX's own steps of it."""
+        last = node
+        for _ in range(_STEPS):
+            users = [one for one in graph.users.get(last.value, ()) if one.opcode != "tuple"]
+            if not users:
+                break
+            if users[0].key != node.key:
+                return self.operation(users[0])
+            last = users[0]
         return LOOP_CARRY if self.program.module.is_loop(graph) else THE_RESULT
 
     def operation(self, node: Instruction) -> str:

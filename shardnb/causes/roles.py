@@ -60,11 +60,6 @@ class Roles:
             return Purpose("requested-reshard", self._name(flows.part_of(graph, producer)))
         return found
 
-    def called(self, collective: Collective, graph: Graph, old: Instruction) -> Purpose:
-        """Return what a collective does that the program calls."""
-        found = self.sent(collective, graph, graph.operands[old.name][0], old)
-        return found if found.role is not None else Purpose("called")
-
     def sent(
         self, collective: Collective, graph: Graph, operand: HloValue, node: Instruction
     ) -> Purpose:
@@ -76,7 +71,7 @@ class Roles:
         found = self._gradient(collective, graph, operand)
         if found.role is None:
             found = self._local_product(collective, graph, operand)
-        if found.role is None and "transpose(" not in node.op_name:
+        if found.role is None and not self._is_transposed(node):
             found = self._returned(graph, operand)
         return found
 
@@ -149,7 +144,10 @@ class Roles:
             mask = flows.reaching(graph, squared)
             if mask & flows.backward and not mask & (flows.after_backward - 1):
                 return Purpose("gradient-norm", self._name(self.training.gradient_of(mask)))
-        return Purpose() if "transpose(" in node.op_name else self._returned(graph, node.value)
+        return Purpose() if self._is_transposed(node) else self._returned(graph, node.value)
+
+    def _is_transposed(self, node: Instruction) -> bool:
+        return "transpose(" in self.program.module.path(node)
 
     def _returned(self, graph: Graph, value: HloValue) -> Purpose:
         """A number that reaches a result of the program."""

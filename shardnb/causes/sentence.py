@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -9,8 +10,12 @@ from shardnb.causes.names import LOOP_CARRY, THE_RESULT
 from shardnb.causes.verdict import Verdict
 from shardnb.report.model import Collective, Spec
 from shardnb.report.spec import spec_text
-from shardnb.terms.causes import DETAILS, REASONS, Reason
+from shardnb.terms.causes import DETAILS, REASONS, AskedBy, Reason
 
+_CALLS: Mapping[AskedBy | None, str] = {
+    "called": "the program calls it",
+    "autodiff": "autodiff added it for a collective of the program's",
+}
 _COMBINES = {
     "add": "adds up",
     "maximum": "takes the maximum of",
@@ -61,7 +66,7 @@ def sentence(collective: Collective, verdict: Verdict, facts: Facts) -> str:
     if verdict.reason is not None:
         because = _Because(collective, verdict, facts).text(verdict.reason)
     else:
-        because = "the program calls it" if verdict.asked_by == "called" else ""
+        because = _CALLS.get(verdict.asked_by, "")
     return f"{head}: {because}." if because else f"{head}."
 
 
@@ -178,7 +183,7 @@ class _Because:
         return " and ".join(self._split_by) or "the devices"
 
     def _partial_sum(self) -> str:
-        if self.verdict.asked_by == "called":
+        if self.verdict.asked_by in ("called", "autodiff"):
             combines = _COMBINES.get(self.facts.reduction, "combines")
             return f"the program {combines} what each device along {self._over} holds"
         what = self.facts.consumer or "the operation"

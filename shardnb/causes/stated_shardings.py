@@ -53,12 +53,15 @@ class UserShardings:
 
     `explicit`: the mesh has Explicit axes, so that JAX itself states every result.
     `results`: the user stated shardings of the results. `operations` are those whose
-    `out_sharding` the user gave, each as the end of its op_name and its line.
+    `out_sharding` the user gave, each as the end of its op_name and its line. `transposable` are
+    the lines, as file and number, at which the forward pass has what autodiff transposes to a
+    collective.
     """
 
     explicit: bool = False
     results: bool = True
     operations: frozenset[tuple[str, str, int]] = frozenset()
+    transposable: frozenset[tuple[str, int]] = frozenset()
 
 
 @dataclass

@@ -237,7 +237,7 @@ class Training:
         """The arguments that the forward pass multiplies with each value."""
         found: dict[Source, set[int]] = defaultdict(set)
         for node in self.flows.module.of_kind(*PRODUCTS):
-            if "transpose(" in node.op_name:
+            if "transpose(" in self.flows.module.path(node):
                 continue
             graph = self.flows.module.graph_of(node)
             left, right = graph.operands[node.name][:2]

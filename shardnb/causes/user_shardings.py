@@ -9,6 +9,7 @@ from jax.sharding import AxisType
 
 from shardnb.causes.stated_shardings import UserShardings
 from shardnb.jax_compat.frames import is_jaxs_own, lines
+from shardnb.terms.primitives import primitive_of
 
 _PARAMETERS = ("out_sharding", "sharding")
 
@@ -18,9 +19,32 @@ _Frame = tuple[str, str, int]
 
 def read_user_shardings(jaxpr: Any, *, explicit: bool, results: bool) -> UserShardings:
     """Find the operations whose `out_sharding` was given, and keep whether results were stated."""
-    if not explicit:
-        return UserShardings(results=results)
-    return UserShardings(explicit=True, results=results, operations=frozenset(_operations(jaxpr)))
+    operations = frozenset(_operations(jaxpr)) if explicit else frozenset()
+    return UserShardings(explicit, results, operations, frozenset(_transposable(jaxpr)))
+
+
+def _transposable(jaxpr: Any) -> Iterator[tuple[str, int]]:
+    """Yield the lines at which the forward pass has what autodiff transposes to a collective.
+
+    That is a collective, a cast to varying, or a `shard_map` itself, which without `check_vma`
+    adds up the gradients of what it has on all devices.
+    """
+    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+        if "transpose(" in str(equation.source_info.name_stack):
+            continue
+        name, frame = equation.primitive.name, _frame(equation)
+        if frame is not None and (name == "shard_map" or primitive_of(name) is not None):
+            yield frame[0], frame[2]
+        for inner in _inner(equation):
+            yield from _transposable(inner)
+
+
+def _inner(equation: Any) -> Iterator[Any]:
+    """Yield the jaxprs that an equation runs."""
+    for value in equation.params.values():
+        for inner in value if isinstance(value, (tuple, list)) else (value,):
+            if hasattr(inner, "eqns") or hasattr(getattr(inner, "jaxpr", None), "eqns"):
+                yield inner
 
 
 def _operations(
@@ -39,10 +63,8 @@ def _operations(
             call = here
         if call is not None or any(equation.params.get(name) is not None for name in _PARAMETERS):
             yield from _lines(equation, call or here)
-        for value in equation.params.values():
-            for inner in value if isinstance(value, (tuple, list)) else (value,):
-                if hasattr(inner, "eqns") or hasattr(getattr(inner, "jaxpr", None), "eqns"):
-                    yield from _operations(inner, call, here)
+        for inner in _inner(equation):
+            yield from _operations(inner, call, here)
 
 
 def _ends_auto(equation: Any) -> bool:

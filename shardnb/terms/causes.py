@@ -8,7 +8,7 @@ from typing import Literal
 
 from shardnb.terms.table import Term, table, terms
 
-AskedBy = Literal["called", "requested", "inferred"]
+AskedBy = Literal["called", "autodiff", "requested", "inferred"]
 
 Unknown = Literal["made by the partitioner", "asker unknown"]
 """The words for an unknown origin."""
@@ -43,11 +43,12 @@ Detail = Literal[
 
 @dataclass(frozen=True)
 class AskerTerm:
-    """Who asked: in a few words, and in a sentence."""
+    """Who asked: in a few words, and in a sentence; `explains` where this is also why."""
 
     name: Asker
     prose: str
     sentence: str
+    explains: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,10 +69,14 @@ def _asker(name: Asker) -> AskerTerm:
     match name:
         case "called":
             prose = "you called this collective"
-            return AskerTerm(name, prose, "You called this collective.")
+            return AskerTerm(name, prose, "You called this collective.", explains=True)
+        case "autodiff":
+            sentence = "Autodiff added this."
+            return AskerTerm(name, "autodiff added this", sentence, explains=True)
         case "requested":
             prose = "a sharding that you wrote requires it"
-            return AskerTerm(name, prose, "A sharding that you wrote requires it.")
+            sentence = "A sharding that you wrote requires it."
+            return AskerTerm(name, prose, sentence, explains=True)
         case "inferred":
             sentence = "The compiler inserted this; nothing in your code asks for it."
             return AskerTerm(name, "inserted by the compiler", sentence)

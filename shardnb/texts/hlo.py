@@ -122,6 +122,29 @@ class Module:
         callers = self.callers.get(graph.name)
         return callers[-1] if callers else None
 
+    def path(self, instruction: Instruction) -> str:
+        """Return JAX's name of an instruction, with those of the calls that it is in.
+
+        Before XLA inlines it, the body of a `shard_map` has names that begin anew.
+        """
+        return "/".join(filter(None, (self.prefix(instruction.computation), instruction.op_name)))
+
+    def prefix(self, computation: str) -> str:
+        """Return what is left out before the names of a computation: "" for the entry."""
+        if computation not in self._prefixes:
+            self._prefixes[computation] = ""  # a computation that calls itself has none
+            callers = self.callers.get(computation)
+            if callers:
+                caller = callers[-1]
+                named = caller.op_name if caller.opcode == "call" else ""
+                outer = self.prefix(caller.computation)
+                self._prefixes[computation] = "/".join(filter(None, (outer, named)))
+        return self._prefixes[computation]
+
+    @cached_property
+    def _prefixes(self) -> dict[str, str]:
+        return {}
+
     def is_loop(self, graph: Graph) -> bool:
         """Whether a computation is a part of a loop."""
         caller = self.caller(graph)

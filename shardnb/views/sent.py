@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from shardnb.report import Collective, Fix, Location, Report
 from shardnb.report.bytes_sent import most_sent
-from shardnb.terms.causes import ASKERS, REASONS
+from shardnb.terms.causes import REASONS
 from shardnb.terms.roles import ROLES
 from shardnb.views import words
 from shardnb.views.formatting import clean, count, plural, seconds
@@ -158,7 +158,7 @@ def _tone(group: Sequence[Collective], total: int) -> Tone:
 
 
 def _further(group: Sequence[Collective]) -> tuple[str, ...]:
-    said = [ASKERS[words.asked(group[0])].sentence]
+    said = [words.asker_sentence(group[0])]
     if unknown := words.unknown(group):
         said.append(f"{unknown:,} of them are in loops whose trip count is not known.")
     if together := sum(bool(c.combined_with) for c in group):

@@ -16,7 +16,7 @@ from shardnb.terms.collectives import KINDS
 from shardnb.terms.roles import ROLES, Strategy
 from shardnb.views.formatting import clean, count, seconds, size
 
-DERIVED = "Autodiff added this for a collective that you wrote."
+_DERIVED = "Autodiff added this for a collective that you wrote."
 _BEGINNINGS = ("a", "an", "both", "dimension", "each", "every", "it", "no", "the", "this", "why")
 FULL_REMAT = "full rematerialization"
 
@@ -38,7 +38,7 @@ def cause(collective: Collective) -> str:
         return FULL_REMAT
     if strategy is not None:
         return f"typical of {strategy}"
-    if asker in ("called", "requested") or collective.reason is None:
+    if ASKERS[asker].explains or collective.reason is None:
         return ASKERS[asker].prose
     return REASONS[collective.reason].prose
 
@@ -183,8 +183,8 @@ def because(collective: Collective) -> str:
     """Say why it is there, in one sentence, or that it is not known."""
     if collective.why:
         return sentence(clean(collective.why.strip()), names_of(collective))
-    if collective.reason is None and asked(collective) == "called":
-        return ASKERS["called"].sentence
+    if collective.reason is None and asked(collective) in ("called", "autodiff"):
+        return asker_sentence(collective)
     detail = f" ({clean(collective.detail)})" if collective.reason and collective.detail else ""
     moved = ", ".join(filter(None, (made(collective), used(collective))))
     clause = REASONS[collective.reason or "unknown"].clause
@@ -241,13 +241,21 @@ def used(collective: Collective) -> str:
     return clean(consumer + (" uses it" if needed is None else f" needs it as {spec_text(needed)}"))
 
 
+def asker_sentence(collective: Collective) -> str:
+    """Say in a sentence who asked.
+
+    Autodiff adds an all-reduce also for what the program merely casts from one device's to all
+    (`transposed_pvary`); of every other kind for a collective of the program's.
+    """
+    asker = asked(collective)
+    of_a_collective = asker == "autodiff" and collective.kind != "all-reduce"
+    return _DERIVED if of_a_collective else ASKERS[asker].sentence
+
+
 def further(collective: Collective) -> tuple[str, ...]:
     """Say what else is known: who asked, the loop, the company, the estimated time."""
-    asker = asked(collective)
-    # A derivative calls what is not in the source.
-    derived = asker == "called" and collective.phase == "backward"
-    asker_sentence = DERIVED if derived else ASKERS[asker].sentence
-    said = [] if because(collective).endswith(asker_sentence) else [asker_sentence]
+    asker = asker_sentence(collective)
+    said = [] if because(collective).endswith(asker) else [asker]
     if collective.full_remat:
         said.append("Full rematerialization: the array is gathered in full, then sharded again.")
     if collective.trips is None:
