@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -35,3 +36,42 @@ class Dataflow:
     def batch(self) -> BatchDimensions:
         """Where the batch goes; followed when it is first asked for."""
         return BatchDimensions(self.factors, self.training)
+
+    def is_tensor_parallel(self, number: int, axes: Iterable[str]) -> bool:
+        """Whether a product of the forward pass computes with the shards of a parameter.
+
+        Then another operand, or the result, is sharded alike over one of these axes. A parameter
+        that FSDP gathers leaves the axes to the batch.
+        """
+        names = {mesh_axis(axis) for axis in axes}
+        return any(
+            names & self._computed_with(node, number)
+            for node, taken in self.training.products
+            if taken == number and "transpose(" not in node.op_name
+        )
+
+    def _computed_with(self, node: Instruction, number: int) -> set[str]:
+        """Return the axes over which a product has a parameter sharded as another of its arrays."""
+        graph = self.training.flows.module.graph_of(node)
+        rule = self.factors.known(graph, node)
+        if rule is None:
+            return set()
+        operands = self.factors.operands(graph, node, rule)
+        results, found = self.factors.results(graph, node, rule), set[str]()
+        for at, value in enumerate(graph.operands[node.name][: len(operands)]):
+            if self.training.flows.part_of(graph, value) != number:
+                continue
+            others = [*operands[:at], *operands[at + 1 :], *results]
+            for factor, parts in operands[at].items():
+                alike = {part[0] for other in others for part in other.get(factor, ())}
+                found |= alike & {part[0] for part in parts}
+        return found
+
+
+def mesh_axis(axis: str) -> str:
+    """Return the mesh axis that a part of an axis belongs to.
+
+    >>> mesh_axis("data:(2)2")
+    'data'
+    """
+    return axis.partition(":")[0]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from shardnb.causes.data_movement import Movement
-from shardnb.causes.dataflow import Dataflow, Moved
+from shardnb.causes.dataflow import Dataflow, Moved, mesh_axis
 from shardnb.causes.training import Training
 from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.causes.verdict import Verdict
@@ -79,7 +79,7 @@ class Roles:
         """Return what a collective does that completes the partial sums of a value."""
         found = self._gradient(collective, graph, value)
         if found.role is None:
-            found = self._product(graph, graph.node(value))
+            found = self._product(collective, graph, graph.node(value))
         return found if found.role is not None else self._scalar(graph, graph.node(value))
 
     # Sums
@@ -120,13 +120,18 @@ class Roles:
                 return Purpose("tensor-parallel-sum", self._name(number))
         return Purpose()
 
-    def _product(self, graph: Graph, node: Instruction) -> Purpose:
+    def _product(self, collective: Collective, graph: Graph, node: Instruction) -> Purpose:
         """A product with a parameter, or a look-up in it, of which each device has a shard."""
         taken = graph.operands[node.name]
         if node.opcode not in PRODUCTS:
             taken = taken[:1] if node.opcode == "gather" else ()
         numbers = {self.training.flows.part_of(graph, operand) for operand in taken}
-        known = [n for n in numbers if n is not None and n in self.training.parameters]
+        axes = {mesh_axis(axis) for axis in collective.axes or ()}
+        known = [
+            n
+            for n in numbers
+            if n in self.training.parameters and axes and axes <= self._axes_of_argument(n)
+        ]
         if not known:
             return Purpose()
         return Purpose("tensor-parallel-sum", self._name(known[0] if len(known) == 1 else None))
@@ -178,7 +183,9 @@ class Roles:
         """Return the results of the program that take what was moved, element by element."""
         consumer = self.dataflow.moved[collective.id].consumer
         if consumer is not None:
-            return self._reached(move.graph, consumer.value)
+            # A product with what is moved is another value: with the cotangent of a layer's result
+            # it is the gradient that reaches the new value.
+            return self._reached(move.graph, consumer.value) if _carries(consumer) else set()
         return set() if move.result is None else {move.result}
 
     def _parameter(self, collective: Collective, graph: Graph, value: HloValue) -> Purpose:
@@ -188,7 +195,8 @@ class Roles:
         name = self.training.name(number)
         if number in self.training.owners:
             return Purpose("optimizer-state", name)
-        if collective.kind in _GATHERS and number in self.training.parameters:
+        gathers = collective.kind in _GATHERS and number in self.training.parameters
+        if gathers and not self.dataflow.is_tensor_parallel(number, collective.axes or ()):
             return Purpose("parameter-gather", name)
         return Purpose()
 
@@ -222,7 +230,7 @@ class Roles:
             value = left.pop()
             found.update(at for at, result in enumerate(graph.results) if result == value)
             for user in graph.users.get(value, ()):
-                if (user.opcode in ELEMENTWISE or user.opcode in MOVES) and user.value not in seen:
+                if _carries(user) and user.value not in seen:
                     seen.add(user.value)
                     left.append(user.value)
         return found
@@ -232,7 +240,16 @@ class Roles:
     def _name(self, number: int | None) -> str:
         return "" if number is None else self.training.name(number)
 
+    def _axes_of_argument(self, number: int) -> set[str]:
+        entry = self.training.flows.entry
+        return {mesh_axis(axis) for axis in self._axes(entry, entry.parameters[number])}
+
     def _axes(self, graph: Graph, value: HloValue) -> set[str]:
         """Return the mesh axes that a value is sharded over."""
         layout = self.program.layout(graph, value)
         return axes_in(layout.spec) if layout is not None and layout.spec else set()
+
+
+def _carries(node: Instruction) -> bool:
+    """Whether the elements of an operand reach the result of an operation unmixed."""
+    return node.opcode in ELEMENTWISE or node.opcode in MOVES

@@ -180,6 +180,11 @@ class Training:
             if known and self._root(number) in roots and not kept >> number & 1:
                 yield number
 
+    @cached_property
+    def products(self) -> tuple[tuple[Instruction, int], ...]:
+        """The products that take an argument, each with the number of that argument."""
+        return tuple((node, number) for node, number, _ in self._products())
+
     def _products(self) -> Iterator[tuple[Instruction, int, int | None]]:
         """Yield the products that take an argument: its number, and that of the other operand."""
         for node in self.flows.module.of_kind(*PRODUCTS):

@@ -40,6 +40,7 @@ def _accumulation(members: list[Collective]) -> Finding:
         "(accumulate the partial sums unreduced)",
         location_of(members[0]),
         wasted_bytes=saved,
+        wire_bytes=saved,
         collectives=tuple(one.id for one in members),
     )
 

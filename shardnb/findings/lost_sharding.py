@@ -16,6 +16,7 @@ from shardnb.report.bytes_sent import most_sent
 from shardnb.report.edits import NewSpec, ProposedEdit
 from shardnb.report.model import Collective, Finding
 from shardnb.report.spec import spec_text
+from shardnb.texts.instruction import HloValue
 from shardnb.views.formatting import count
 
 
@@ -31,6 +32,10 @@ def find(evidence: Evidence) -> Iterator[Finding]:
     for loss in dataflow.batch.losses:
         groups[loss.axis].append(loss)
     for axis, losses in groups.items():
+        # The gradient that tensor parallelism computes with the shards of a parameter has lost
+        # nothing that the forward pass kept.
+        if all(_is_of_a_strategy(dataflow, loss) for loss in losses):
+            continue
         due = [one for one in evidence.collectives if is_due(dataflow, one, axis)]
         if due:
             losses.sort(key=_is_later)
@@ -59,6 +64,10 @@ def _is_moved(one: Collective) -> bool:
     return one.asked_by == "inferred" and one.role in (None, "tensor-parallel-sum")
 
 
+def _is_of_a_strategy(dataflow: Dataflow, loss: Loss) -> bool:
+    return _is_later(loss) and dataflow.is_tensor_parallel(loss.kept_by, [loss.axis])
+
+
 def _is_later(loss: Loss) -> bool:
     return phase_of(loss.node.op_name, differentiated=False) != "forward"
 
@@ -73,17 +82,38 @@ def _finding(
     take = "takes" if len(others) == 1 else "take"
     later = f"; {count(len(others), 'other parameter')} {take} it later" if others else ""
     operation = primitive(loss.node.op_name) or loss.node.opcode
+    result, backward = "the result", ""
+    if phase_of(loss.node.op_name, differentiated=True) == "backward":
+        result, backward = _differentiated(dataflow, loss, lines), " in the backward pass"
     return Finding(
         "lost sharding",
-        f"the batch is sharded over {loss.axis} before {operation} and not after it: "
+        f"the batch is sharded over {loss.axis} before {operation} and not after it{backward}: "
         f"{dataflow.training.name(loss.kept_by)} has {loss.axis} for dimension {loss.dimension} of "
-        f"the result, which is {spec_text(spec)}, as an axis shards one dimension only{later}",
+        f"{result}, which is {spec_text(spec)}, as an axis shards one dimension only{later}",
         location=places[0] if places else None,
         locations=tuple(dict.fromkeys(places)),
         wire_bytes=most_sent(due),
         collectives=tuple(one.id for one in due),
         edits=tuple(_edits(dataflow.batch, loss, lines)),
     )
+
+
+def _differentiated(dataflow: Dataflow, loss: Loss, lines: Lines) -> str:
+    """Name the gradient that lost an axis: that of what the forward pass multiplies."""
+    array, sources = loss.graph.array(loss.node.value), set[HloValue]()
+    for node, number in dataflow.training.products:
+        graph = dataflow.training.flows.module.graph_of(node)
+        if number != loss.kept_by or "transpose(" in node.op_name or graph is not loss.graph:
+            continue
+        others = [
+            value
+            for value in graph.operands[node.name][:2]
+            if dataflow.training.flows.part_of(graph, value) != number
+        ]
+        sources.update(value for value in others if graph.array(value) == array)
+    named = [value for value in named_values(lines) if value.instruction.value in sources]
+    names = {value.name for value in named if value.instruction.computation == loss.graph.name}
+    return f"the gradient of {names.pop()}" if len(names) == len(sources) == 1 else "the result"
 
 
 def _edits(batch: BatchDimensions, loss: Loss, lines: Lines) -> Iterator[ProposedEdit]:

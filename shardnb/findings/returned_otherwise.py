@@ -9,7 +9,7 @@ from shardnb.findings.evidence import Evidence
 from shardnb.findings.patterns import by_pattern, subject
 from shardnb.findings.spec_edits import spec_edit
 from shardnb.report.edits import ProposedEdit
-from shardnb.report.model import Finding, Value
+from shardnb.report.model import Collective, Finding, Value
 from shardnb.report.spec import received_bytes, spec_text
 
 Pair = tuple[Value, Value]
@@ -45,21 +45,24 @@ def _pairs(evidence: Evidence) -> Iterator[Pair]:
 
 def _finding(evidence: Evidence, pairs: list[Pair]) -> Finding:
     values = [before for before, _ in pairs]
+    due = [one for one in evidence.collectives if _is_due(one, pairs)]
     received = sum(
         received_bytes(after, before.spec or (), evidence.mesh) for before, after in pairs
     )
     subject_of = subject(values)
     before, after = max(pairs, key=lambda pair: pair[0].bytes)
-    comes, they, go = ("comes", "it", "goes") if len(pairs) == 1 else ("come", "they", "go")
+    sent = sum(one.least_wire_bytes for one in due)
+    several = f"{subject_of}: " if len(pairs) > 1 else ""
+    example = ", for example," if len(pairs) > 1 else ""
     return Finding(
         "returned otherwise",
-        f"{subject_of} {comes} out with another sharding than {they} {go} in with: "
-        f"{before.name} goes in as {spec_text(before.spec)} and comes out as "
+        f"{several}{before.name}{example} goes in as {spec_text(before.spec)} and comes out as "
         f"{spec_text(after.spec)}, so the next call has to reshard or to compile again",
-        wire_bytes=received or None,
+        wire_bytes=received + sent or None,
         details="\n".join(by_pattern(values)),
         subject=subject_of,
         edits=tuple(_edits(evidence, pairs, subject_of)),
+        collectives=tuple(one.id for one in due),
     )
 
 
@@ -72,3 +75,10 @@ def _edits(evidence: Evidence, pairs: list[Pair], subject_of: str) -> Iterator[P
     same = f"the specs of {subject_of} in in_specs and out_specs"
     yield spec_edit(evidence, {}, results, f"{same}: those of in_specs")
     yield spec_edit(evidence, inputs, {}, f"{same}: those of out_specs")
+
+
+def _is_due(one: Collective, pairs: list[Pair]) -> bool:
+    """Whether a collective brings one of the arrays to the sharding in which it comes out."""
+    names = {before.name for before, _ in pairs}
+    moves = one.role in ("parameter-update", "optimizer-state") and one.role_of in names
+    return moves and one.reason == "output-spec"

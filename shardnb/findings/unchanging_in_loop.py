@@ -25,12 +25,15 @@ def find(evidence: Evidence) -> Iterator[Finding]:
 
 def _once_before(collective: Collective) -> Finding:
     trips = collective.trips
+    saved = None if trips is None else collective.wire_bytes * (trips - 1)
     return Finding(
         "loop",
         f"{collective.kind} in a loop of {collective.producer or 'an array'}, which no step "
         f"changes: {trips or 'an unknown number'} are sent, and one before the loop would do",
         location_of(collective),
-        wasted_bytes=None if trips is None else collective.wire_bytes * (trips - 1),
+        wasted_bytes=saved,
+        wire_bytes=saved,
+        collectives=(collective.id,),
     )
 
 

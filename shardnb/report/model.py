@@ -395,6 +395,11 @@ class Report:
         """
         return most_sent(self.collectives)
 
+    @cached_property
+    def ids_in_findings(self) -> frozenset[int]:
+        """The ids of the collectives that findings count."""
+        return frozenset(one for finding in self.findings for one in finding.collectives)
+
     def why(self, name: str | None = None, *, line: int | None = None) -> str:
         """Say why a value, or each value of a line, has its sharding.
 

@@ -25,7 +25,7 @@ Role = Literal[
 Strategy = Literal[
     "data parallelism",
     "FSDP",
-    "a sharded optimizer state (ZeRO)",
+    "weight-update sharding (ZeRO)",
     "tensor parallelism",
     "every strategy",
 ]
@@ -66,7 +66,7 @@ def _role(name: Role) -> RoleTerm:
         case "parameter-gather":
             return RoleTerm(name, "gather of the parameter {of}", "gather of a parameter", "FSDP")
         case "parameter-update":
-            zero: Strategy = "a sharded optimizer state (ZeRO)"
+            zero: Strategy = "weight-update sharding (ZeRO)"
             return RoleTerm(name, "update of {of}", "update of a parameter", zero)
         case "optimizer-state":
             return RoleTerm(name, "optimizer state {of}", "optimizer state")

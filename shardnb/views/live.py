@@ -318,7 +318,7 @@ _PLAIN: dict[str, Callable[[Collective, Report], str]] = {
     "array": lambda one, _: words.array(one),
     "size": lambda one, _: size(one.wire_bytes),
     "trips": lambda one, _: words.trips(one),
-    "cause": lambda one, _: words.cause(one),
+    "cause": words.cause,
     "grouping": lambda one, _: words.grouping(one),
     "at": _at,
     "home": _home,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from shardnb.report import Collective, Fix, Location, Report
 from shardnb.report.bytes_sent import most_sent
+from shardnb.report.strategies import strategy_of
 from shardnb.terms.causes import REASONS
 from shardnb.terms.roles import ROLES
 from shardnb.views import words
@@ -75,11 +76,11 @@ def rows_of(collectives: Sequence[Collective], report: Report) -> tuple[Row, ...
     for one in collectives:
         stack = tuple((frame.source, frame.line) for frame in one.frames)
         cause = words.asked(one), one.reason, one.detail, one.full_remat, one.trips is None
+        strategy = strategy_of(one, report)
         role = one.role, pattern(one.role_of), words.like_module(one)
         sent = one.kind, words.over(one), one.dtype, one.shape
-        alike.setdefault((stack, cause, role, sent), []).append(one)
-    total = report.wire_bytes
-    rows = (_row(tuple(group), report, total) for group in alike.values())
+        alike.setdefault((stack, cause, strategy, role, sent), []).append(one)
+    rows = (_row(tuple(group), report) for group in alike.values())
     return tuple(sorted(rows, key=lambda row: -row.weight))
 
 
@@ -105,7 +106,7 @@ def short(code: str) -> str:
     return code if len(code) <= _CODE else f"{code[: _CODE - 3]}..."
 
 
-def _row(group: tuple[Collective, ...], report: Report, total: int) -> Row:
+def _row(group: tuple[Collective, ...], report: Report) -> Row:
     first, alone = group[0], len(group) == 1
     place = words.innermost(first, report)
     reasons = dict.fromkeys(map(words.reason, group))
@@ -127,8 +128,8 @@ def _row(group: tuple[Collective, ...], report: Report, total: int) -> Row:
         times=f"{runs:,} or more" if unknown and runs else "unknown" if unknown else f"{runs:,}",
         sends=", ".join(filter(None, (words.sent(group), took))),
         cost=", ".join(filter(None, (words.per_run(group), took))),
-        cause=words.cause(first),
-        tone=_tone(group, total),
+        cause=words.cause(first, report),
+        tone=_tone(group, report),
         because=because if len(reasons) == 1 else f"The first of them: {because}",
         further=words.further(first) if alone else _further(group),
         fixes=tuple(fixes.values()),
@@ -145,16 +146,16 @@ def _at(place: Location | None, report: Report) -> str:
     return words.at(place, report).removeprefix("at ") if place else "line not known"
 
 
-def _tone(group: Sequence[Collective], total: int) -> Tone:
+def _tone(group: Sequence[Collective], report: Report) -> Tone:
     """Colour by cost and cause: red for what dominates, or gathers in full without need."""
     first = group[0]
     if first.full_remat:
         return "red"
-    written = words.asked(first) != "inferred" or words.typical(first) is not None
+    written = words.asked(first) != "inferred" or strategy_of(first, report) is not None
     if written or first.reason is None or not REASONS[first.reason].reshards:
         return "neutral"
     # Half of all bytes: then no other row matters as much.
-    return "red" if 2 * weight(group) >= total else "amber"
+    return "red" if 2 * weight(group) >= report.wire_bytes else "amber"
 
 
 def _further(group: Sequence[Collective]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections import Counter
 from shardnb.report import Collective, Report
 from shardnb.report.bytes_sent import most_sent, sends_alike
 from shardnb.report.changes import Outcome
+from shardnb.report.strategies import strategy_of
 from shardnb.views import words
 from shardnb.views.formatting import clean, count, listed, seconds, size
 
@@ -70,7 +71,7 @@ def _typical(report: Report) -> str:
     total, strategies = report.wire_bytes, Counter[str]()
     alike: dict[bool, list[Collective]] = {True: [], False: []}
     for one in report.collectives:
-        strategy = words.typical(one)
+        strategy = strategy_of(one, report)
         alike[strategy is not None].append(one)
         if strategy is not None:
             strategies[strategy] += one.least_wire_bytes

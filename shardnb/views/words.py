@@ -11,9 +11,9 @@ from shardnb.report.bytes_sent import most_sent
 from shardnb.report.cost import Cost
 from shardnb.report.dtypes import bits
 from shardnb.report.spec import spec_text
+from shardnb.report.strategies import strategy_of
 from shardnb.terms.causes import ASKERS, REASONS, Asker
 from shardnb.terms.collectives import KINDS
-from shardnb.terms.roles import ROLES, Strategy
 from shardnb.views.formatting import clean, count, seconds, size
 
 _DERIVED = "Autodiff added this for a collective that you wrote."
@@ -31,9 +31,9 @@ def asked(collective: Collective) -> Asker:
     return collective.asked_by or ("made by the partitioner" if collective.generated else "called")
 
 
-def cause(collective: Collective) -> str:
+def cause(collective: Collective, report: Report) -> str:
     """Say why it is there, in a few words: `typical of FSDP`, `completes a partial sum`."""
-    strategy, asker = typical(collective), asked(collective)
+    strategy, asker = strategy_of(collective, report), asked(collective)
     if collective.full_remat:
         return FULL_REMAT
     if strategy is not None:
@@ -41,11 +41,6 @@ def cause(collective: Collective) -> str:
     if ASKERS[asker].explains or collective.reason is None:
         return ASKERS[asker].prose
     return REASONS[collective.reason].prose
-
-
-def typical(collective: Collective) -> Strategy | None:
-    """Return the strategy that sends such collectives, None where none is known to."""
-    return ROLES[collective.role].typical if collective.role else None
 
 
 def over(collective: Collective) -> str:

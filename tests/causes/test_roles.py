@@ -11,6 +11,7 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
+from shardnb.report.strategies import strategy_of
 from tests.causes.cases import f32
 from tests.needs import needs_libtpu
 
@@ -344,3 +345,114 @@ def test_the_text_of_an_optimized_program_shows_gradients_and_gathers():
     found = [(c.role, c.role_of) for c in sn.explain_hlo(text["optimized"], "data=8").collectives]
     gathers = named("parameter-gather", names=("w1", "w2"))
     assert Counter(one for one in found if one[0] is not None) == gathers + named("gradient")
+
+
+# What a strategy does not need
+
+
+def two_layers(params, x, before=lambda h: h, after=lambda y: y):
+    h = jnp.tanh(before(x) @ params["u"])
+    return jnp.mean(after(h @ params["d"]) ** 2)
+
+
+def plain_sgd(loss):
+    def step(params, x):
+        value, grads = jax.value_and_grad(loss)(params, x)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), value
+
+    return step
+
+
+def strategies(fn, *args, mesh="data=8", **options):
+    """Return the kinds, roles and strategies of a program's collectives, and its report."""
+    report = sn.explain(fn, *args, mesh=mesh, origins=False, **options)
+    told = [(c.kind, c.role, strategy_of(c, report)) for c in report.collectives]
+    return Counter(told), report
+
+
+def constrained(*axes):
+    return lambda x: jax.lax.with_sharding_constraint(x, P(*axes))
+
+
+TWO_LAYERS = {"u": f32(16, 64), "d": f32(64, 16)}
+OF_MEGATRON = {"u": P(None, "model"), "d": P("model")}
+
+
+def test_a_cotangent_that_is_gathered_for_a_product_is_no_update():
+    """Sequence parallelism: the gradient of `y` is gathered for those of `d` and of `h`."""
+
+    def loss(params, x):
+        return two_layers(params, x, constrained(), constrained("model"))
+
+    found, report = strategies(
+        plain_sgd(loss),
+        TWO_LAYERS,
+        f32(32, 16),
+        mesh="model=8",
+        in_specs=(OF_MEGATRON, P("model")),
+        out_specs=(OF_MEGATRON, P()),
+    )
+    assert found == {
+        ("all-gather", "requested-reshard", None): 1,
+        ("all-gather", None, None): 1,
+        ("all-reduce", "tensor-parallel-sum", "tensor parallelism"): 1,
+        ("all-reduce", "loss", "every strategy"): 1,
+    }
+    assert "lost sharding" not in [finding.kind for finding in report.findings]
+
+
+def test_a_sum_over_the_shards_of_a_parameter_needs_one_that_is_sharded():
+    """`h` lost the batch to the columns of `u`; `d` is replicated, so its product is no strategy's."""
+    specs = {"u": P(None, "data"), "d": P()}
+    found, _ = strategies(
+        plain_sgd(two_layers), TWO_LAYERS, f32(32, 16), in_specs=(specs, P("data"))
+    )
+    assert "tensor parallelism" not in {strategy for _, _, strategy in found}
+    assert ("all-reduce", None, None) in found
+
+
+def test_a_parameter_that_is_applied_in_shards_is_not_gathered_by_fsdp():
+    def loss(params, x):
+        return two_layers(params, x, constrained("data"), constrained("data", "model"))
+
+    found, _ = strategies(
+        plain_sgd(loss),
+        TWO_LAYERS,
+        f32(32, 16),
+        mesh="data=4,model=2",
+        in_specs=(OF_MEGATRON, P("data", "model")),
+        out_specs=(OF_MEGATRON, P()),
+    )
+    assert ("all-reduce", "tensor-parallel-sum", "tensor parallelism") in found
+    assert "FSDP" not in {strategy for _, _, strategy in found}
+
+
+def test_a_parameter_that_out_specs_gathers_is_not_typical_of_a_strategy():
+    """Each device sends 7/8 of 64 x 16 floats for it, which the finding counts."""
+    found, report = strategies(
+        plain_sgd(lambda params, x: jnp.mean((x @ params["w"]) ** 2)),
+        {"w": f32(64, 16)},
+        f32(32, 64),
+        in_specs=({"w": P("data")}, P("data")),
+        out_specs=P(),
+    )
+    assert found["all-gather", "parameter-update", None] == 1
+    (finding,) = [one for one in report.findings if one.kind == "returned otherwise"]
+    assert finding.wire_bytes == 64 * 16 * 4 * 7 // 8
+
+
+def test_gradients_that_are_scattered_are_zeros_where_parameters_are_replicated():
+    """ZeRO with momentum: parameters replicated, their state sharded."""
+    tx = optax.sgd(0.1, momentum=0.9)
+    replicated = dict.fromkeys(PARAMS, P())
+    sharded = state_specs(tx, dict.fromkeys(PARAMS, P("data")))
+    args = PARAMS, jax.eval_shape(tx.init, PARAMS), *BATCH
+    found, _ = strategies(
+        trainer(tx),
+        *args,
+        in_specs=(replicated, sharded, P("data"), P("data")),
+        out_specs=(replicated, sharded, P()),
+    )
+    zero = "weight-update sharding (ZeRO)"
+    assert {strategy for _, _, strategy in found} == {zero, "every strategy"}
+    assert found["all-reduce", "gradient-scatter", zero] == len(PARAMS)

@@ -84,6 +84,23 @@ def test_the_constraint_that_is_named_mends_it():
     assert report.wire_bytes < lost.wire_bytes
 
 
+def test_a_batch_that_only_the_backward_pass_loses_is_said_to_be_that_of_a_gradient():
+    """`v` is gathered for `h @ v`, whose result keeps the batch; `dy @ v.T` has columns instead."""
+
+    def loss(params, x):
+        h = jnp.tanh(jnp.tanh(x @ params["w"]) @ params["w"])
+        return jnp.mean((h @ params["v"]) ** 2)
+
+    specs = {"w": P("data"), "v": P("data")}
+    model = {"w": f32(16, 16), "v": f32(16, 4)}
+    _, findings = explained(
+        sgd(loss), model, f32(8, 16), mesh="data=8", in_specs=(specs, P("data")), out_specs=specs
+    )
+    message = findings["lost sharding"].message
+    assert "before dot_general and not after it in the backward pass" in message
+    assert "dimension 1 of the gradient of h, which is P(None, 'data')" in message
+
+
 def test_a_batch_that_keeps_its_axis_is_nothing_to_say():
     """Data parallelism, FSDP with constraints, and megatron."""
     args = PARAMS, jax.eval_shape(ADAM.init, PARAMS), *BATCH

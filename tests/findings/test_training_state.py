@@ -111,18 +111,19 @@ def test_state_that_comes_out_otherwise_is_said_once_with_what_the_next_call_rec
     assert list(findings) == ["returned otherwise"]
     finding = findings["returned otherwise"]
     assert finding.message == (
-        "18 arrays of params and opt come out with another sharding than they go in with: "
-        "params[0]['w'] goes in as P() and comes out as P('data'), so the next call has to reshard "
-        "or to compile again"
+        "18 arrays of params and opt: params[0]['w'], for example, goes in as P() and comes out as "
+        "P('data'), so the next call has to reshard or to compile again"
     )
     assert finding.wire_bytes == 3 * WEIGHTS * 7 // 8
 
 
-def test_what_comes_out_whole_costs_no_bytes_but_is_said():
+def test_what_comes_out_whole_costs_the_gathers_of_this_call():
+    """The next call slices what each device has; each device sends 7/8 of the parameters now."""
     options = {"in_specs": (P("data"), P("data"), P("data")), "out_specs": (P(), P("data"))}
     finding = found(adam, *ADAM, **options)["returned otherwise"]
-    assert "6 arrays of params come out" in finding.message
-    assert finding.wire_bytes is None
+    assert finding.message.startswith("6 arrays of params: params[0]['w'], for example, goes in")
+    assert finding.wire_bytes == WEIGHTS * 7 // 8
+    assert len(finding.collectives) == 6
 
 
 def test_a_cache_that_is_donated_is_state():
