@@ -190,7 +190,7 @@ def test_state_that_comes_out_differently():
         report,
         "State returned with another sharding: 2 arrays of trace",
         "1.8 MiB per run",
-        "trace['w1'] goes in as P() and comes out as P('data')",
+        "goes in as P() and comes out as P('data')",
         "--out result[1]=P()",
         "trace=P('data')",
     )
