@@ -231,7 +231,7 @@ def _on_the_way(counts: Counts) -> Iterator[str]:
     asked += [f"the partitioner inserted {count(made, 'collective')}"] if made else []
     changes = (
         (counts.combined, "is sent together with others", "are sent together with others"),
-        (counts.gone, *2 * ("merged with an equal one or simplified away",)),
+        (counts.gone, *2 * ("merged with others or simplified away",)),
         (counts.copied, "is a copy of another", "are copies of others"),
         (counts.added, *2 * ("added by the compiler after partitioning",)),
         (counts.moved, *2 * ("moved out of the loop that needs it",)),
