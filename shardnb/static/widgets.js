@@ -105,6 +105,7 @@ var SHAPES = {
       "combined_with": [],
       "frames": [],
       "within": [],
+      "branches": [],
       "op_name": "",
       "module": "",
       "instruction": "",
@@ -171,12 +172,16 @@ var SHAPES = {
       "wire_bytes": null,
       "collectives": [],
       "locations": [],
-      "edit": ""
+      "subject": "",
+      "edits": [],
+      "fixes": null
     },
     "parts": {
       "location": "Location",
       "values": "Value",
-      "locations": "Location"
+      "locations": "Location",
+      "edits": "ProposedEdit",
+      "fixes": "Fix"
     }
   },
   "Fix": {
@@ -231,6 +236,10 @@ var SHAPES = {
       "axes": "Axis"
     }
   },
+  "NewSpec": {
+    "defaults": {},
+    "parts": {}
+  },
   "OnAccelerators": {
     "defaults": {},
     "parts": {}
@@ -260,6 +269,14 @@ var SHAPES = {
       "cycles": null
     },
     "parts": {}
+  },
+  "ProposedEdit": {
+    "defaults": {
+      "specs": []
+    },
+    "parts": {
+      "specs": "NewSpec"
+    }
   },
   "Report": {
     "defaults": {
