@@ -95,7 +95,7 @@ class Roles:
         if number is None:
             return Purpose()
         # The CPU compiler keeps an all-reduce, and each device cuts its shard out of the sum.
-        kept = self._axes(graph, value)
+        kept = self._kept(graph, value)
         cut = bool(collective.axes) and set(collective.axes or ()) <= kept
         scatters = cut or collective.kind == "reduce-scatter"
         return Purpose("gradient-scatter" if scatters else "gradient", self.training.name(number))
@@ -243,6 +243,14 @@ class Roles:
     def _axes_of_argument(self, number: int) -> set[str]:
         entry = self.training.flows.entry
         return {mesh_axis(axis) for axis in self._axes(entry, entry.parameters[number])}
+
+    def _kept(self, graph: Graph, value: HloValue) -> set[str]:
+        """Return the axes that shard a value, or what alone takes it: a reshard of the user's."""
+        axes, users = self._axes(graph, value), graph.users.get(value, ())
+        while len(users) == 1 and users[0].opcode in VIEWS:
+            axes |= self._axes(graph, users[0].value)
+            users = graph.users.get(users[0].value, ())
+        return axes
 
     def _axes(self, graph: Graph, value: HloValue) -> set[str]:
         """Return the mesh axes that a value is sharded over."""

@@ -70,6 +70,9 @@ FINDINGS: tuple[Find, ...] = (
 )
 """What finds each finding, in the order of a report; one whose evidence is missing finds none."""
 
+_MORE_SPECIFIC = ("state unlike parameters", "returned otherwise")
+"""Findings that name the array whose spec asks for a gather, and what is wrong with that spec."""
+
 # Equations up to which a report holds the typed view of its program: a reader can still read it.
 _TYPED_LIMIT = 5000
 
@@ -118,7 +121,7 @@ def assemble(evidence: Evidence) -> Report:
         outputs=evidence.outputs,
         values=with_varying(explained.values, typed),
         collectives=causes.collectives,
-        findings=tuple(finding for find in FINDINGS for finding in find(evidence)),
+        findings=_counted_once(finding for find in FINDINGS for finding in find(evidence)),
         memory=_memory(evidence),
         typed=typed,
         work=work_of(evidence.text, evidence.module, evidence.compiled) if evidence.own else None,
@@ -139,6 +142,21 @@ def assemble(evidence: Evidence) -> Report:
         texts=evidence.texts,
     )
     return priced(report)
+
+
+def _counted_once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Leave a gather for a sharding that the user wrote to a finding that says more of it."""
+    every = tuple(findings)
+    specific = [finding for finding in every if finding.kind in _MORE_SPECIFIC]
+    counted = {one for finding in specific for one in finding.collectives}
+    return tuple(kept for finding in every if (kept := _less(finding, counted)) is not None)
+
+
+def _less(finding: Finding, counted: set[int]) -> Finding | None:
+    if finding.kind != "output spec":
+        return finding
+    left = tuple(one for one in finding.collectives if one not in counted)
+    return replace(finding, collectives=left) if left else None
 
 
 def _values(evidence: Evidence) -> Explained:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from shardnb.causes.dataflow import mesh_axis
 from shardnb.findings.evidence import Evidence
 from shardnb.findings.patterns import by_pattern, steps, subject
 from shardnb.findings.spec_edits import spec_edit
@@ -152,6 +153,7 @@ def _is_due(one: Collective, members: list[_Unlike]) -> bool:
     """Whether a collective moves one of the arrays, or what is computed of it for its parameter."""
     names = {found.value.name for found in members}
     updated = {found.parameter.name for found in members if found.noun == "optimizer state"}
-    along = any(set(one.axes or ()) & set(found.axes) for found in members)
+    axes = {mesh_axis(axis) for axis in one.axes or ()}
+    along = any(axes.intersection(found.axes) for found in members)
     moved = one.role == "optimizer-state" and one.role_of in names
     return along and (moved or (one.role == "parameter-update" and one.role_of in updated))

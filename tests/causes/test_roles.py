@@ -456,3 +456,13 @@ def test_gradients_that_are_scattered_are_zeros_where_parameters_are_replicated(
     zero = "weight-update sharding (ZeRO)"
     assert {strategy for _, _, strategy in found} == {zero, "every strategy"}
     assert found["all-reduce", "gradient-scatter", zero] == len(PARAMS)
+
+
+def test_a_gradient_that_is_resharded_at_once_is_scattered_on_explicit_axes_too():
+    def step(w, x):
+        gradient = jax.grad(lambda w: jnp.mean((x @ w) ** 2))(w)
+        shard = jax.sharding.reshard(w, P("data"))
+        return shard - 0.1 * jax.sharding.reshard(gradient, P("data"))
+
+    found, _ = strategies(step, f32(16, 8), f32(8, 16), in_specs=(P(), P("data")), axes="explicit")
+    assert found == {("all-reduce", "gradient-scatter", "weight-update sharding (ZeRO)"): 1}

@@ -68,6 +68,13 @@ def test_it_stands_in_the_report_with_what_it_costs():
     assert "5.3 MiB per run" in text
 
 
+def test_a_gather_of_state_is_counted_by_one_finding():
+    report = sn.explain(adam, *ADAM, mesh="data=8", origins=False, **kept(P("data"), P()))
+    counted = [one for finding in report.findings for one in finding.collectives]
+    assert counted
+    assert len(counted) == len(set(counted))
+
+
 def test_gradients_that_are_returned_whole_are_said():
     """The batch is replicated, so the gradients could be sharded as the parameters are."""
     specs = P("data"), P()
