@@ -144,7 +144,7 @@ def test_what_is_not_there_may_be_forbidden(layer):
         (["there.ipynb"], "there is no file there.ipynb"),
         (
             ["there.py:f", "--forbid", "gossip"],
-            "'gossip' cannot be forbidden; the choices are called, requested, inferred, all-reduce,",
+            "'gossip' cannot be forbidden; the choices are called, autodiff, requested, inferred, all-reduce,",
         ),
     ],
 )
@@ -188,7 +188,7 @@ def test_a_bad_call_is_answered_with_one_line(function, words, line, layer, caps
         (["--args", "nothing()"], "--args 'nothing()': NameError: name 'nothing'"),
         (
             ["--mesh", "data=4", "--arg", "x=f32[6@data,2]", "--arg", "W=f32[2,2]"],
-            "splits dimension 0 of size 6 into 4 parts",
+            "shards dimension 0 of size 6 into 4 parts",
         ),
     ],
 )

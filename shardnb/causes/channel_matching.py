@@ -132,7 +132,7 @@ class Matcher:
         """Tell apart what one `shard_map` calls: JAX gives all of it the same channel.
 
         First by JAX's name, which says the pass, by the lines and by the pairs of devices
-        (`halo_manual`, `ulysses_grad`); then by what is sent: a part of an input, or what another
+        (`halo`, `ulysses`); then by what is sent: a part of an input, or what another
         one of them sent (`unrolled_ring`).
         """
         frames = self.optimized.frames(final)

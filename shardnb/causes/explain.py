@@ -129,7 +129,7 @@ def explain_causes(
             finder=AxisFinder(mesh),
             remat=warnings.keys,
             locate=locate or (lambda _: ()),
-            differentiated="transpose(" in dumps.before,
+            differentiated="transpose(jvp(" in dumps.before,
             on_cpu=mesh.platform == "cpu",
         )
         matcher = Matcher(optimized, entering, explainer.finder)
@@ -188,7 +188,13 @@ class _Explainer:
         verdict = self.expanded.between_steps(alignment.after, made)
         if verdict is not UNKNOWN:
             return self._between_steps(collective, made.op_name, verdict)
+        return self._made(collective, made, alignment)
+
+    def _made(self, collective: Collective, made: Instruction, alignment: Alignment) -> Collective:
+        """Explain what the partitioner made, by what it moves and for what."""
         move = self.windowed.sum(made) or self.windowed.taken(made, walk(alignment, made))
+        if self._is_a_mask(move, made):
+            return self._written(collective, UNKNOWN, Facts(), made.op_name)
         permuted = [one for one in move.chain if one.opcode == "collective-permute"]
         permuted += next_permute(alignment.after, made)
         axes = (self._axes(permuted[0]) or ()) if permuted else ()
@@ -197,6 +203,16 @@ class _Explainer:
         if verdict is UNKNOWN and consumer is not None and self._is_for_a_step(move, consumer):
             verdict = self.expanded.of(move.collective.opcode)
         return self._told(collective, move, verdict)
+
+    @staticmethod
+    def _is_a_mask(move: Movement, made: Instruction) -> bool:
+        """Whether the partitioner moves a mask of its own: which rows of a table a device holds.
+
+        It is booleans, computed of the indices (`rows_of_a_table_added`).
+        """
+        array = move.graph.array(move.producer) if move.producer is not None else None
+        moved = made.arrays[0][0] if made.arrays else None
+        return array is not None and moved == "pred" and array[0] != "pred"
 
     def _is_for_a_step(self, move: Movement, consumer: Instruction) -> bool:
         """Whether the consumer is one step of an operation that the compiler wrote out."""
@@ -322,6 +338,8 @@ class _Explainer:
         collective = replace(collective, role=purpose.role, role_of=purpose.of)
         told = node if node is not None else value
         name = told.op_name if told is not None else ""
+        if verdict.stated is not None and verdict.stated.node is not None:
+            told = verdict.stated.node  # the line that asks for it (`constraint_after_an_einsum`)
         return self._written(
             collective,
             verdict,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from shardnb.causes.data_movement import Movement
@@ -290,7 +291,7 @@ class Judge:
         ]
         here = frozenset(f for split in splits for f, parts in split.items() if moved & set(parts))
         verdict = self._own(move, node, rule, here, layout.spec) if here else UNKNOWN
-        if here and verdict is UNKNOWN:
+        if verdict is UNKNOWN and here and not _agree(splits, here):
             asked = Declared(self.origins, graph, node, rule, here, moved, moved)
             verdict = declared(asked, layout.spec)
             verdict = clash(asked, layout.spec) if verdict is UNKNOWN else verdict
@@ -371,6 +372,16 @@ class Judge:
         if any(self.origins.is_reshaped(graph, value, dim) for dim in dims):
             return Verdict("reshape", needed=needed)
         return Verdict("uneven", needed=needed, uneven=uneven)
+
+
+def _agree(splits: Sequence[Split], factors: frozenset[str]) -> bool:
+    """Whether all arrays are sharded alike along factors: then the compiler's choice moves them.
+
+    It adds up rows of a table in another layout, where what they are added to has other axes on
+    another dimension (`rows_of_a_table_added`).
+    """
+    along = [[split[one] for split in splits if one in split] for one in factors]
+    return all(len(parts) > 1 and len(set(parts)) == 1 for parts in along)
 
 
 def _without_rule(node: Instruction, needed: Spec | None) -> Verdict:

@@ -250,9 +250,12 @@ class MovedOperand:
         )
 
     def _result_wants(self) -> bool:
-        """Whether a result has the same axes on another dimension."""
+        """Whether a result has the same axes on another dimension.
+
+        Those that a permute goes over as well it may have there (`rows_of_a_table_added`).
+        """
         return any(
-            self.moved & set(parts)
+            self._lost & set(parts)
             for split in self._results
             for factor, parts in split.items()
             if factor not in self._here
@@ -262,18 +265,24 @@ class MovedOperand:
         asked = (self.origins, self.graph, self.node, self.rule, self._here, self.moved)
         return Declared(*asked, self._lost)
 
-    def _needed(self) -> Spec:
-        """Return the needed sharding: that of the result and the other operands."""
+    def _needed(self) -> Spec | None:
+        """Return the needed sharding: that of the result and the other operands.
+
+        None where they want an axis along two dimensions, which no array can have: another axis is
+        moved by a collective of its own then (`test_a_needed_spec_uses_an_axis_once`).
+        """
         wanted: Split = {}
         others = (split for number, split in enumerate(self._splits) if number != self.at)
         for split in (*self._results, *others):
             for factor, parts in split.items():
                 wanted.setdefault(factor, parts)
         kept = {f: parts for f, parts in self._mine.items() if f not in self._here}
-        return self._factors.spec(
+        dims = [
             [part for f in dim for part in wanted.get(f, kept.get(f, ()))]
             for dim in self.rule.operands[self.at]
-        )
+        ]
+        every = [part for dim in dims for part in dim]
+        return self._factors.spec(dims) if len(set(every)) == len(every) else None
 
 
 @dataclass(frozen=True)

@@ -189,9 +189,13 @@ class _Because:
         what = self.facts.consumer or "the operation"
         if what.startswith("the program"):
             return f"each device along {self._over} holds a part of the result"
+        reduced = f"a dimension sharded over {self._over}"
+        if what == "gather":
+            return f"gather looks up entries along {reduced}, so each device has only some of them"
+        if what == "reduce":
+            return f"the reduction is over {reduced}, so each device has only a partial result"
         sums = what.startswith(_SUMS)
         does, partial = ("sums", "sum") if sums else ("reduces", "result")
-        reduced = f"a dimension sharded over {self._over}"
         return f"{what} {does} over {reduced}, so each device has only a partial {partial}"
 
     def _lies(self) -> str:
@@ -211,7 +215,7 @@ class _Because:
         return f"but {self._consumer} needs it in full on each device"
 
     def _conflict(self) -> str:
-        other = self.facts.other or "what it meets"
+        other = self._other
         returned = f"it with another sharding{self._needed()}"
         if self.facts.consumer and self.facts.consumer not in (LOOP_CARRY, THE_RESULT, "while"):
             returned = "what is computed from it with another sharding"
@@ -232,6 +236,16 @@ class _Because:
                 return f"the branches return {returned}"
             case _:
                 return "another sharding is needed"
+
+    @property
+    def _other(self) -> str:
+        """Name what disagrees: two views of one array may have one name (`x - x[:, None]`)."""
+        facts = self.facts
+        if facts.other is None:
+            return "what it meets"
+        if facts.other == facts.producer and facts.consumer and not facts.met_by:
+            return f"the other operand of {facts.consumer}"
+        return facts.other
 
     def _state(self) -> str:
         spec = self.facts.other_spec

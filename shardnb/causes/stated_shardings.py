@@ -109,7 +109,7 @@ class StatedShardings:
         by = _STATE_SHARDING.get(name, "an out_sharding")
         spec = layout.spec if layout is not None else None
         known = name == "shard_map" or spec in self._closed_specs
-        return Statement(by, (graph, graph.operands[node.name][0]), spec if known else None)
+        return Statement(by, (graph, graph.operands[node.name][0]), spec if known else None, node)
 
     @cached_property
     def _closed_specs(self) -> frozenset[Spec]:

@@ -29,11 +29,15 @@ class Uneven(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """A sharding that was written: what states it, of which value, and as which spec if known."""
+    """A sharding that was written: what states it, of which value, and as which spec if known.
+
+    `node` is the instruction that states it, None for `out_specs`.
+    """
 
     by: str
     value: GraphValue
     spec: Spec | None
+    node: Instruction | None = None
 
 
 @dataclass(frozen=True)

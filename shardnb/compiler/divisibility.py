@@ -131,7 +131,7 @@ def _uneven(one: Stated, dim: int, axes: tuple[str, ...], parts: int) -> SpecPro
     added = (*one.shape[:dim], above - size, *one.shape[dim + 1 :])
     by = f"{parts} parts ({' x '.join(dict.fromkeys(axes))})"
     message = (
-        f"the spec {one.said} splits dimension {dim} of size {size} into {by}, "
+        f"the spec {one.said} shards dimension {dim} of size {size} into {by}, "
         "which does not divide it"
     )
     if one.padded:

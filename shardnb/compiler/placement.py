@@ -245,7 +245,7 @@ def check_spec(
         if shape[dim] % parts:
             below, above = shape[dim] // parts * parts, -(-shape[dim] // parts) * parts
             raise ValueError(
-                f"the spec {said} splits dimension {dim} of size {shape[dim]} into {parts} parts "
+                f"the spec {said} shards dimension {dim} of size {shape[dim]} into {parts} parts "
                 f"({' x '.join(axes)}), which does not divide it; sizes that do: "
                 f"{f'{below} or {above}' if below else above}"
             )

@@ -56,7 +56,7 @@ def _told(one: Collective, mesh: Mesh) -> Iterator[tuple[FindingKind, str]]:
         lies = "sharded" if one.producer_spec is None else spec_text(one.producer_spec)
         yield "output spec", f"{producer} is {lies}, but {one.detail}"
     if "while condition" in one.within:
-        often = "it runs once a step, and the loop waits for it"
+        often = "it runs once per step, and the loop waits for it"
         yield "loop condition", f"{one.kind} stands in the condition of a loop: {often}"
 
 

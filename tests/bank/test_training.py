@@ -85,7 +85,7 @@ def test_combined_gradients_are_told_one_by_one():
 
 def test_each_parameter_of_fsdp_is_gathered_for_its_use():
     gathered = [c for c in causes("fsdp").collectives if c.kind == "all-gather"]
-    assert {c.detail for c in gathered} == {"one axis is wanted by two dimensions"}
+    assert {c.detail for c in gathered} == {"one mesh axis shards two dimensions"}
     assert all("params[" in c.producer for c in gathered)
     assert all(not any(c.needed_spec) for c in gathered if c.consumer == "dot_general")
 
