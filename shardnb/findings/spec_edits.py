@@ -12,8 +12,8 @@ from shardnb.report.model import Spec, Value
 from shardnb.report.spec import spec_text
 from shardnb.views.sent import pattern
 
-# More specs than these are told in words: the state of a model has one for each kind of parameter
-# (test_more_specs_than_one_reads_are_told_in_words).
+# More specs than these are described in words: the state of a model has one for each kind of parameter
+# (test_more_specs_than_one_reads_are_described_in_words).
 _WRITTEN = 4
 
 

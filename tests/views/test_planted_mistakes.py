@@ -278,7 +278,7 @@ def test_arrays_that_get_the_same_spec_are_written_once(layers, edit):
     assert proposed.text == f"{edit} --out {edit.replace('trace', 'result[1]')}"
 
 
-def test_more_specs_than_one_reads_are_told_in_words():
+def test_more_specs_than_one_reads_are_described_in_words():
     def loss(params, x):
         for weight in params.values():
             x = jnp.tanh(x @ weight)

@@ -17,7 +17,7 @@ from shardnb.search.trial import Outcome, aborts_noted, compile_trial
 def fixes_of(
     program: Program, report: Report, finding: Finding, before: Outcome, notes: list[str]
 ) -> tuple[Fix, ...]:
-    """Compile the edits that a finding proposes, and return those that mend what it is about.
+    """Compile the edits that a finding proposes, and return those that fix it.
 
     State that is returned with another sharding costs the next call, so each edit that has it
     returned alike counts; of the others, those with which a device sends or holds less.
