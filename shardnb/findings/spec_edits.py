@@ -12,7 +12,7 @@ from shardnb.report.model import Spec, Value
 from shardnb.report.spec import spec_text
 from shardnb.views.sent import pattern
 
-# More specs than these are described in words: the state of a model has one for each kind of parameter
+# More specs than these are described in words: a model has one for each kind of parameter
 # (test_more_specs_than_one_reads_are_described_in_words).
 _WRITTEN = 4
 
