@@ -141,7 +141,7 @@ class Roles:
         flows = self.training.flows
         if node.opcode != "reduce" or node.shapes != ((),):
             return Purpose()
-        # The largest of all elements, or whether any is true, is no sum.
+        # The largest of all elements, or whether any is true, is not a sum.
         if reduction_of(self.program.module, node) != "add":
             return Purpose()
         squared = self._squared(graph, graph.operands[node.name][0])

@@ -402,7 +402,7 @@ def test_a_cotangent_that_is_gathered_for_a_product_is_no_update():
 
 
 def test_a_sum_over_the_shards_of_a_parameter_needs_one_that_is_sharded():
-    """`h` lost the batch to the columns of `u`; `d` is replicated, so its product is no strategy's."""
+    """`h` lost the batch to the columns of `u`; `d` is replicated, so its product belongs to no strategy."""
     specs = {"u": P(None, "data"), "d": P()}
     found, _ = strategies(
         plain_sgd(two_layers), TWO_LAYERS, f32(32, 16), in_specs=(specs, P("data"))

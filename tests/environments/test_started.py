@@ -120,7 +120,7 @@ def test_a_terminal(environment):
         "--HistoryManager.enabled=False",
     )
     told = run(python, "-m", "IPython", *options, given=typed)
-    assert "all-reduce[model] f32[4, 4]" in told
+    assert "all-reduce[model]" in told
     (line,) = (line for line in told.splitlines() if "sum " in line and "print" not in line)
     assert float(line.rpartition("sum ")[2]) == pytest.approx(64, rel=1e-5)
 
