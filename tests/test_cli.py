@@ -144,7 +144,7 @@ def test_what_is_not_there_may_be_forbidden(layer):
         (["there.ipynb"], "there is no file there.ipynb"),
         (
             ["there.py:f", "--forbid", "gossip"],
-            "'gossip' cannot be forbidden; the choices are called, autodiff, requested, inferred, all-reduce,",
+            "'gossip' cannot be forbidden; the choices are called, requested, inferred, all-reduce,",
         ),
     ],
 )

@@ -32,7 +32,6 @@ from shardnb.collectives.transfers import BETWEEN_SLICES
 from shardnb.compiler.dumps import Dumps
 from shardnb.report.model import Collective, Location, Mesh, Spec
 from shardnb.report.op_names import module_path
-from shardnb.terms.causes import AskedBy
 from shardnb.terms.collectives import KINDS, kind_of
 from shardnb.texts import hlo
 from shardnb.texts.graph import Graph
@@ -269,11 +268,9 @@ class _Explainer:
     def _called(self, collective: Collective, made: Instruction | None) -> Collective:
         """Tell of what the program calls: its operand, and who takes its result."""
         summed = KINDS[collective.kind].reduces
-        verdict = Verdict("partial-sum" if summed else None, self._caller(made))
+        verdict = self._caller(made, Verdict("partial-sum" if summed else None, "called"))
         if made is None:
-            collective = replace(
-                collective, role="called" if verdict.asked_by == "called" else None
-            )
+            collective = replace(collective, role="called")
             return self._written(collective, verdict, Facts(), collective.op_name)
         facts, purpose = Facts(reduction=reduction_of(self.partitioned, made)), Purpose()
         alignment = self._alignment(made.computation)
@@ -284,7 +281,7 @@ class _Explainer:
                 producer = self.names.value(graph, graph.operands[old.name][0])
                 facts = replace(facts, producer=producer, consumer=self.names.taker(graph, old))
                 purpose = self.roles.sent(collective, graph, graph.operands[old.name][0], old)
-        if purpose.role is None and verdict.asked_by != "autodiff":
+        if purpose.role is None and not verdict.by_autodiff:
             purpose = Purpose("called")
         # What is sent together has one name in the end, and so one line: its own is that of before.
         frames = self.locate(self.partitioned.frames(made)) or collective.frames
@@ -292,7 +289,7 @@ class _Explainer:
         collective = replace(collective, frames=frames, role=purpose.role, role_of=purpose.of)
         return self._written(collective, verdict, facts, name)
 
-    def _caller(self, made: Instruction | None) -> AskedBy:
+    def _caller(self, made: Instruction | None, verdict: Verdict) -> Verdict:
         """Say who asked for what the partitioner did not make.
 
         What autodiff adds has the line of what it transposes. A collective in the `bwd` of a
@@ -300,13 +297,13 @@ class _Explainer:
         (`psum_in_a_custom_vjp`).
         """
         if made is None:
-            return "called"
+            return verdict
         if self.judge.stated.is_of_a_type(made):
-            return "requested"
+            return replace(verdict, asked_by="requested")
         backward = phase_of(self.partitioned.path(made), differentiated=True) == "backward"
         lines = [(frame.file, frame.line) for frame in self.partitioned.frames(made)[:1]]
         transposed = self.judge.stated.user.transposable.issuperset(lines)
-        return "autodiff" if backward and lines and transposed else "called"
+        return replace(verdict, by_autodiff=bool(backward and lines and transposed))
 
     def _told(self, collective: Collective, move: Movement, verdict: Verdict) -> Collective:
         """Tell of what the partitioner made: both ends, and their shardings."""
@@ -393,6 +390,7 @@ class _Explainer:
             collective,
             frames=frames,
             asked_by=verdict.asked_by,
+            by_autodiff=verdict.by_autodiff,
             reason=verdict.reason,
             detail=detail_of(verdict, facts),
             producer=facts.producer,

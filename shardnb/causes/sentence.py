@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -10,12 +9,10 @@ from shardnb.causes.names import LOOP_CARRY, THE_RESULT
 from shardnb.causes.verdict import Verdict
 from shardnb.report.model import Collective, Spec
 from shardnb.report.spec import spec_text
-from shardnb.terms.causes import DETAILS, REASONS, AskedBy, Reason
+from shardnb.terms.causes import DETAILS, REASONS, Reason
 
-_CALLS: Mapping[AskedBy | None, str] = {
-    "called": "the program calls it",
-    "autodiff": "autodiff added it for a collective of the program's",
-}
+_CALLED = "the program calls it"
+_DERIVED = "autodiff added it for a collective of the program's"
 _COMBINES = {
     "add": "adds up",
     "maximum": "takes the maximum of",
@@ -66,7 +63,8 @@ def sentence(collective: Collective, verdict: Verdict, facts: Facts) -> str:
     if verdict.reason is not None:
         because = _Because(collective, verdict, facts).text(verdict.reason)
     else:
-        because = _CALLS.get(verdict.asked_by, "")
+        called = _CALLED if verdict.asked_by == "called" else ""
+        because = _DERIVED if verdict.by_autodiff else called
     return f"{head}: {because}." if because else f"{head}."
 
 
@@ -183,7 +181,7 @@ class _Because:
         return " and ".join(self._split_by) or "the devices"
 
     def _partial_sum(self) -> str:
-        if self.verdict.asked_by in ("called", "autodiff"):
+        if self.verdict.asked_by == "called":
             combines = _COMBINES.get(self.facts.reduction, "combines")
             return f"the program {combines} what each device along {self._over} holds"
         what = self.facts.consumer or "the operation"

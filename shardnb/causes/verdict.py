@@ -72,6 +72,7 @@ class Verdict:
     layout_unknown: bool = False
     uneven: Uneven | None = None
     stated: Statement | None = None
+    by_autodiff: bool = False
 
 
 UNKNOWN = Verdict("unknown", None)

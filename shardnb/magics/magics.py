@@ -153,7 +153,7 @@ class ShardMagics(Magics):
             --save report          assign the report to a name (with --watch, a list of reports)
             --forbid inferred      raise an error, before anything runs, if the program has such
                                    collectives: by kind (all-gather,all-to-all) or by who asked
-                                   for them (inferred, requested, called, autodiff; a collective
+                                   for them (inferred, requested, called; a collective
                                    of unknown origin counts as inferred)
             --fix                  search for edits that remove inferred collectives; each edit
                                    that is shown was compiled. Takes up to 20 seconds; after an

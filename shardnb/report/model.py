@@ -211,7 +211,8 @@ class Collective:
     times). `axes` are the mesh axes over which the devices communicate, a part of an axis as
     `data:(4)2`, or None if the groups match no axes. `producer_shape` is the global shape of the
     array that is moved. `module` are the modules and named scopes around the operation that it is
-    for. `generated` says whether the compiler inserted it, None if a text does not show that.
+    for. `by_autodiff` says that it is the derivative of what the program calls.
+    `generated` says whether the compiler inserted it, None if a text does not show that.
     `made_as` is the kind that the partitioner inserted, if the compiler sends another. `algorithm`
     is the compiler's name for how it is sent, `overlap` what runs meanwhile (None: it is not
     asynchronous, or that is unknown). `on_accelerators` is what TPU and GPU may send instead, where
@@ -230,6 +231,7 @@ class Collective:
     trips: int | None = 1
     generated: bool | None = False
     asked_by: AskedBy | None = None
+    by_autodiff: bool = False
     reason: Reason | None = None
     why: str = ""
     detail: str | None = None

@@ -8,12 +8,12 @@ from typing import Literal
 
 from shardnb.terms.table import Term, table, terms
 
-AskedBy = Literal["called", "autodiff", "requested", "inferred"]
+AskedBy = Literal["called", "requested", "inferred"]
 
 Unknown = Literal["made by the partitioner", "asker unknown"]
 """The words for an unknown origin."""
 
-Asker = Literal[AskedBy, Unknown]
+Asker = Literal[AskedBy, "autodiff", Unknown]
 
 Reason = Literal[
     "partial-sum",

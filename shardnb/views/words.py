@@ -26,6 +26,8 @@ _BOUNDS = {"compute": ">= ", "memory": "<= ", "communication": ""}
 
 def asked(collective: Collective) -> Asker:
     """Say in a word who asked; where that is not known, whether the partitioner made it."""
+    if collective.by_autodiff:
+        return "autodiff"
     if collective.asked_by is None and collective.generated is None:
         return "asker unknown"
     return collective.asked_by or ("made by the partitioner" if collective.generated else "called")

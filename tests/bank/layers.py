@@ -364,7 +364,7 @@ def shard_map_in_spec_differs(x, w):
     M42,
     ((64, 32), D),
     ((32, 16), P()),
-    expect="all-reduce f32[32,16] | autodiff partial-sum | result of transpose -> the program's result",
+    expect="all-reduce f32[32,16] | called partial-sum | result of transpose -> the program's result",
 )
 def shard_map_gradient(x, w):
     def loss(w):

@@ -34,12 +34,8 @@ def test_the_transpose_of_a_pvary_is_autodiffs_and_the_gradient_of_what_was_cast
         return jax.grad(loss, 1)(x, w)
 
     (one,) = _collectives(transposed_pvary, _array(16, 4), _array(4, 4), specs=(P("data"), P()))
-    assert (one.kind, one.shape, one.asked_by, one.phase) == (
-        "all-reduce",
-        (4, 4),
-        "autodiff",
-        "backward",
-    )
+    assert (one.kind, one.shape, one.phase) == ("all-reduce", (4, 4), "backward")
+    assert (one.asked_by, one.by_autodiff) == ("called", True)
     assert (one.role, one.role_of, one.reason) == ("gradient", "w", "partial-sum")
 
 
@@ -60,9 +56,9 @@ def test_what_transposes_an_all_gather_is_autodiffs_and_the_gather_stays_called(
     gather = by_pass["all-gather", "forward"]
     assert (gather.asked_by, gather.role, gather.role_of) == ("called", "parameter-gather", "w")
     scatter = by_pass["reduce-scatter", "backward"]
-    assert (scatter.asked_by, scatter.role_of) == ("autodiff", "w")
-    assert by_pass["all-reduce", "forward"].asked_by == "called"
-    assert {one.asked_by for one in found if one.phase == "backward"} == {"autodiff"}
+    assert (scatter.by_autodiff, scatter.role_of) == (True, "w")
+    assert not by_pass["all-reduce", "forward"].by_autodiff
+    assert {one.by_autodiff for one in found if one.phase == "backward"} == {True}
 
 
 def test_all_to_alls_of_one_channel_are_told_apart_by_line_and_pass() -> None:
@@ -76,12 +72,12 @@ def test_all_to_alls_of_one_channel_are_told_apart_by_line_and_pass() -> None:
         return jax.grad(loss)(x, w)
 
     found = _collectives(ulysses, _array(32, 8, 4), _array(4, 4), specs=(P("data"), P()))
-    asked = [(one.asked_by, one.phase, one.producer, one.consumer) for one in found]
+    asked = [(one.by_autodiff, one.phase, one.producer, one.consumer) for one in found]
     assert asked == [
-        ("called", "forward", "result of dot_general", "exp"),
-        ("called", "forward", "result of exp", "mul"),
-        ("autodiff", "backward", "result of mul", "mul"),
-        ("autodiff", "backward", "result of mul", "dot_general"),
+        (False, "forward", "result of dot_general", "exp"),
+        (False, "forward", "result of exp", "mul"),
+        (True, "backward", "result of mul", "mul"),
+        (True, "backward", "result of mul", "dot_general"),
     ]
     texts = str(
         sn.explain(
@@ -113,9 +109,9 @@ def test_psum_in_a_custom_vjp_is_called_by_the_user() -> None:
 
     found = _collectives(program, _array(16, 4), _array(4, 4), specs=(P("data"), P()))
     # The one of `backward`, and the one that the shard_map adds for `w`, which it has on all devices.
-    assert [(one.asked_by, one.phase) for one in found] == [
-        ("called", "backward"),
-        ("autodiff", "backward"),
+    assert [(one.by_autodiff, one.phase) for one in found] == [
+        (False, "backward"),
+        (True, "backward"),
     ]
 
 

@@ -1,7 +1,7 @@
 // Generated from shardnb by labextension/generate.py. Do not edit.
 
 export type Kind = "all-reduce" | "all-gather" | "reduce-scatter" | "all-to-all" | "ragged-all-to-all" | "collective-permute" | "collective-broadcast";
-export type Asker = "called" | "autodiff" | "requested" | "inferred" | "made by the partitioner" | "asker unknown";
+export type Asker = "called" | "requested" | "inferred" | "autodiff" | "made by the partitioner" | "asker unknown";
 export type Reason = "partial-sum" | "conflict" | "output-spec" | "whole-axis" | "reshape" | "uneven" | "halo" | "unknown";
 export type Phase = "forward" | "backward" | "rematerialised";
 export type Role = "gradient" | "gradient-scatter" | "gradient-reshard" | "parameter-gather" | "parameter-update" | "optimizer-state" | "tensor-parallel-sum" | "gradient-norm" | "loss" | "requested-reshard" | "called";
@@ -12,7 +12,7 @@ export type Stop = "reduction" | "whole-axis" | "conflict" | "constraint" | "res
 export type AxisType = "auto" | "explicit" | "manual";
 export type ArrayText = "type" | "held" | "copies" | "remarks" | "why";
 export type CollectiveText = "name" | "array" | "size" | "trips" | "cause" | "grouping" | "at" | "home" | "because" | "further" | "made" | "used";
-export type AskedBy = "called" | "autodiff" | "requested" | "inferred";
+export type AskedBy = "called" | "requested" | "inferred";
 export type Ring = "all but its own" | "a result for each other" | "there and back" | "all";
 export type Tone = "neutral" | "amber" | "red";
 
@@ -55,6 +55,7 @@ export interface Collective {
   trips: number | null;
   generated: boolean | null;
   asked_by: AskedBy | null;
+  by_autodiff: boolean;
   reason: Reason | null;
   why: string;
   detail: string | null;

@@ -102,6 +102,7 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "trips": 1,
       "generated": false,
       "asked_by": null,
+      "by_autodiff": false,
       "reason": null,
       "why": "",
       "detail": null,
