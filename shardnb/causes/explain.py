@@ -16,7 +16,7 @@ from shardnb.causes.entry_parameters import EntryParameters
 from shardnb.causes.expanded import Expanded
 from shardnb.causes.flows import Flows
 from shardnb.causes.judge import Judge
-from shardnb.causes.names import LOOP_CARRY, THE_RESULT, ValueNames
+from shardnb.causes.names import LOOP_CARRY, THE_RESULT, ValueNames, only_returns
 from shardnb.causes.phase import phase_of
 from shardnb.causes.rematerialisation import read_warnings
 from shardnb.causes.roles import Purpose, Roles
@@ -315,7 +315,8 @@ class _Explainer:
             else graph.nodes.get(verdict.consumer or move.consumer or "")
         )
         consumer = self.names.operation(node) if node is not None else None
-        if move.result is not None and not verdict.needed_by_producer:
+        returned = move.result is not None or (node is not None and only_returns(graph, node))
+        if returned and not verdict.needed_by_producer:
             consumer = self._end_of(graph)
         facts = Facts(
             producer=self.names.value(graph, move.producer) if move.producer else None,
@@ -326,7 +327,9 @@ class _Explainer:
             own=move.completes_consumer or verdict.needed_by_producer,
             other=self.names.value(*verdict.other) if verdict.other else None,
             other_spec=self._spec(*verdict.other) if verdict.other else None,
-            stated=self.names.value(*verdict.stated.value) if verdict.stated else None,
+            stated=self.names.value(*verdict.stated.value)
+            if verdict.stated and consumer != THE_RESULT
+            else None,
             met_by=self._met_by(verdict, node),
         )
         if move.producer is not None:

@@ -140,6 +140,20 @@ class ValueNames:
         return node
 
 
+def only_returns(graph: Graph, node: Instruction) -> bool:
+    """Whether an instruction without a name only returns its operand.
+
+    Where jit returns an array in another sharding than it has, the program before partitioning
+    has a reshape to the same shape that is no operation of JAX's.
+    """
+    same = node.opcode == "reshape" and graph.array(node.value) == graph.array(
+        graph.operands[node.name][0]
+    )
+    users = graph.users.get(node.value, ())
+    ends = all(user is graph.root and user.opcode == "tuple" for user in users)
+    return same and not node.op_name and ends
+
+
 def _is_scalar(node: Instruction) -> bool:
     return [shape for _, shape in node.arrays] == [()]
 

@@ -466,3 +466,30 @@ def test_a_gradient_that_is_resharded_at_once_is_scattered_on_explicit_axes_too(
 
     found, _ = strategies(step, f32(16, 8), f32(8, 16), in_specs=(P(), P("data")), axes="explicit")
     assert found == {("all-reduce", "gradient-scatter", "weight-update sharding (ZeRO)"): 1}
+
+
+def test_state_that_a_result_needs_elsewhere_is_gathered_for_the_programs_result():
+    """No operation of Adam's takes it: the compiler has a nameless reshape there."""
+    state = jax.eval_shape(ADAM.init, LAYERS_OF_ONE)
+    specs, replicated = {"w": P("data")}, jax.tree.map(lambda _: P(), state)
+
+    def step(params, state, x):
+        grads = jax.grad(lambda params: jnp.mean((x @ params["w"]) ** 2))(params)
+        updates, state = ADAM.update(grads, state, params)
+        return optax.apply_updates(params, updates), state
+
+    report = sn.explain(
+        step,
+        LAYERS_OF_ONE,
+        state,
+        f32(8, 16),
+        mesh="data=8",
+        in_specs=(specs, replicated, P("data")),
+        out_specs=(specs, replicated),
+    )
+    gathers = [c for c in report.collectives if c.role == "optimizer-state"]
+    assert [c.consumer for c in gathers] == ["the program's result"] * 2
+    assert all("but it must be P(), because of out_specs" in c.why for c in gathers)
+
+
+LAYERS_OF_ONE = {"w": f32(16, 8)}
