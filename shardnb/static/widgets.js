@@ -90,6 +90,7 @@ var SHAPES = {
       "trips": 1,
       "generated": false,
       "asked_by": null,
+      "by_autodiff": false,
       "reason": null,
       "why": "",
       "detail": null,
