@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -140,7 +141,20 @@ def _kept(attributes: str) -> str:
         found = attribute(attributes, name)
         if found is not None:
             attributes = re.sub(rf",?\s*\b{name}={re.escape(found)}", "", attributes)
-    return attributes
+    config = attribute(attributes, "backend_config")
+    return attributes.replace(config, _sorted(config)) if config else attributes
+
+
+def _sorted(config: str) -> str:
+    """Sort the keys of a backend's configuration: each process writes them in an order of its own.
+
+    >>> _sorted('{"b":[1],"a":{}}')
+    '{"a": {}, "b": [1]}'
+    """
+    try:
+        return json.dumps(json.loads(config), sort_keys=True)
+    except ValueError:  # some are not JSON
+        return config
 
 
 def _header(text: str) -> dict[str, str]:

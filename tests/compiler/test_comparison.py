@@ -68,6 +68,12 @@ def test_a_program_is_identical_to_itself(three):
     assert diff(three[0], three[0]).sentence == "identical"
 
 
+def test_a_program_compiled_in_another_process_is_the_same():
+    here = explain(auto, X, W, mesh="data=4,model=2", in_specs=SPECS)
+    apart = explain(auto, X, W, mesh="data=4,model=2", in_specs=SPECS, isolate=True)
+    assert diff(Column("here", here), Column("apart", apart)).sentence == "identical"
+
+
 def test_another_placement_is_another_program(three):
     other = column(auto, "auto", in_specs=(P("model", "data"), P()))
     found = diff(three[0], other)
