@@ -144,7 +144,7 @@ def only_returns(graph: Graph, node: Instruction) -> bool:
     """Whether an instruction without a name only returns its operand.
 
     Where jit returns an array in another sharding than it has, the program before partitioning
-    has a reshape to the same shape that is no operation of JAX's.
+    has a reshape to the same shape that is not an operation of JAX's.
     """
     same = node.opcode == "reshape" and graph.array(node.value) == graph.array(
         graph.operands[node.name][0]
