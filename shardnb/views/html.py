@@ -160,7 +160,8 @@ def _rest_of_points(points: Sequence[Point]) -> str:
 def _sent(rows: Sequence[Row]) -> str:
     if not rows:
         return ""
-    head = row(cell(tag("b", text(name))) for name in ("What is sent", *phrases.SENT_COLUMNS))
+    columns = ("What is sent", *phrases.SENT_COLUMNS)
+    head = row(cell(tag("b", text(name)), "white-space:nowrap") for name in columns)
     # Collectives that are sent together share an instruction: the first of them shows it.
     firsts = {told.first.instruction: told for told in reversed(rows)}
     drawn = [_row(told, shows=firsts[told.first.instruction] is told) for told in rows[:_TOLD]]
@@ -181,7 +182,7 @@ def _row(told: Row, *, shows: bool) -> str:
     what = details(text(told.where), why, margin="0")
     return row(
         [
-            cell(mono(told.name), "white-space:nowrap"),
+            cell(mono(told.name, "white-space:nowrap"), "white-space:nowrap"),
             cell(what),
             cell(told.times, "text-align:right"),
             cell(text(told.sends), "text-align:right;white-space:nowrap"),
