@@ -188,7 +188,7 @@ def test_a_guess_is_judged_and_the_reason_told(notebook):
 
 def test_a_shard_map_is_checked_at_every_click(notebook):
     page = notebook(CHECK)
-    page.wait_for_selector(".shardnb-header:has-text('JAX refuses')")
+    page.wait_for_selector(".shardnb-header:has-text('JAX rejects')")
     assert page.locator(".shardnb-picker").evaluate(OVERFLOW) <= 0
     choose(page, "x, dimension 1", "not sharded")
     choose(page, "W, dimension 0", "not sharded")

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from IPython.testing.globalipapp import start_ipython
+from IPython.testing.globalipapp import get_ipython, start_ipython
 from IPython.utils.capture import capture_output
 
 MIME = "application/vnd.shardnb.report.v1+json"
 
 
+_started = []
+
+
 @pytest.fixture(scope="session")
 def shell():
-    return start_ipython()
+    if not _started:  # another folder of tests may have taken this fixture first
+        _started.append(start_ipython() or get_ipython())
+    return _started[0]
 
 
 @pytest.fixture

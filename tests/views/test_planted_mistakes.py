@@ -78,7 +78,7 @@ def without_fixes(fn, *args, **options):
 
 def with_fixes(fn, *args, **options):
     # A few seconds: what a finding proposes is compiled first.
-    return sn.explain(fn, *args, origins=False, fixes=6.0, **options)
+    return sn.explain(fn, *args, origins=False, fixes=60.0, **options)
 
 
 def plain(text):

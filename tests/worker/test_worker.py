@@ -347,7 +347,7 @@ def test_a_plan_at_which_xla_fails_is_left_out_with_a_note(failing):
 def test_an_edit_at_which_xla_fails_is_left_out_with_a_note(failing):
     specs = (P(None, "data"), P("data"))
     report = sn.explain(
-        layer, shape(64, 32), shape(32, 16), mesh="data=4", in_specs=specs, fixes=True
+        layer, shape(64, 32), shape(32, 16), mesh="data=4", in_specs=specs, fixes=100
     )
     (note,) = [note for note in report.notes if "XLA fails" in note]
     assert note.startswith("the edit ")
