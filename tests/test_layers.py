@@ -18,6 +18,7 @@ MODULES = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in FI
 ROOMS = [
     "terms",
     "bugs",
+    "interrupts",
     "progress",
     "report",
     "views",

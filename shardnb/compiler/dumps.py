@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
-import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
 
+from shardnb.interrupts import held
 from shardnb.jax_compat import mlir
 from shardnb.jax_compat.parts import NotAvailable
 from shardnb.jax_compat.process_lock import PROCESS_LOCK
@@ -154,16 +154,11 @@ def read_text(file: Path) -> str:
 @contextmanager
 def recording() -> Iterator[Recorder]:
     """Yield a recorder; on exit its dumps are read and the files are removed."""
-    folder = tempfile.TemporaryDirectory(prefix="shardnb-")
-    try:
-        recorder = Recorder(Path(folder.name))
+    folder = held(lambda: TemporaryDirectory(prefix="shardnb-"), TemporaryDirectory[str].cleanup)
+    with folder as made:
+        recorder = Recorder(Path(made.name))
         yield recorder
         recorder.read()
-    finally:
-        # An interrupt is raised in the main thread, and would leave half of the files there.
-        remover = threading.Thread(target=folder.cleanup)
-        remover.start()
-        remover.join()
 
 
 @contextmanager
@@ -173,28 +168,39 @@ def captured_fd2() -> Iterator[list[str]]:
     If the block raises, the text is passed on, so that nothing is lost. One thread at a time: two
     would restore each other's descriptor.
     """
-    with PROCESS_LOCK, _caught() as caught:
-        yield caught
-
-
-@contextmanager
-def _caught() -> Iterator[list[str]]:
-    caught = [""]
-    sys.stderr.flush()
-    saved = os.dup(2)
-    with tempfile.TemporaryFile() as file:
-        os.dup2(file.fileno(), 2)
-        done = False
+    caught, done = [""], False
+    redirected: _Redirected | None = None
+    with PROCESS_LOCK:
+        sys.stderr.flush()
         try:
-            yield caught
-            done = True
+            with held(_Redirected, _Redirected.end) as redirected:
+                yield caught
+                done = True
         finally:
-            os.dup2(saved, 2)
-            os.close(saved)
-            file.seek(0)
-            caught[0] = file.read().decode(errors="replace")
+            caught[0] = redirected.end() if redirected is not None else ""
             if not done:
                 pass_on(caught[0])
+
+
+class _Redirected:
+    """Descriptor 2 leads to a file, until the end."""
+
+    def __init__(self) -> None:
+        """Redirect it."""
+        self._file, self._text = TemporaryFile(), ""  # noqa: SIM115 - closed by `end`
+        self._saved: int | None = os.dup(2)
+        os.dup2(self._file.fileno(), 2)
+
+    def end(self) -> str:
+        """Restore it, and return what was written meanwhile; the second time, too."""
+        if self._saved is not None:
+            os.dup2(self._saved, 2)
+            os.close(self._saved)
+            self._saved = None
+            with self._file as file:
+                file.seek(0)
+                self._text = file.read().decode(errors="replace")
+        return self._text
 
 
 def pass_on(text: str) -> None:

@@ -231,7 +231,8 @@ def optimized(compilation: Compilation) -> Description:
             stack.enter_context(optimized_modules("shardnb: the optimized program", catch))
         try:
             return Description(_text(_executable(compilation)))
-        except Exception:  # XLA was stopped on the way: what it had made by then counts
+        # XLA raises an error of its own for `_Captured`; the program was made by then.
+        except Exception:
             if not protos:
                 raise
     return Description(hlo_text(protos[0]))

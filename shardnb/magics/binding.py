@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from shardnb.interrupts import uninterrupted
 from shardnb.jax_compat.process_lock import names_traced
 from shardnb.magics.contents import Call, content_of, lasting, made, same, writes
 from shardnb.magics.reachable import Reachable
@@ -15,7 +16,6 @@ from shardnb.magics.recording import (
     Pending,
     Recording,
     names_written,
-    uninterrupted,
 )
 from shardnb.magics.replacing import Replacing
 from shardnb.magics.trees import leaves_of

@@ -8,12 +8,13 @@ put back, so that nothing has happened yet; the recording can do it again, with 
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from shardnb.interrupts import uninterrupted
 from shardnb.jax_compat.tracing import trace_state
 from shardnb.magics.cell import CellError
 from shardnb.magics.contents import (
@@ -275,20 +276,6 @@ def names_written(namespace: Namespace, names: Namespace) -> Iterator[Call]:
     for name, value in names.items():
         if namespace.get(name, MISSING) is not value:
             yield dict.__setitem__, namespace, name, value
-
-
-def uninterrupted(step: Callable[[], None]) -> None:
-    """Take a step that can be taken again, to its end; an interrupt meanwhile goes on after it."""
-    interrupt: KeyboardInterrupt | None = None
-    while True:
-        try:
-            step()
-        except KeyboardInterrupt as error:
-            interrupt = error
-        else:
-            break
-    if interrupt is not None:
-        raise interrupt
 
 
 def cannot_follow(path: str, holder: Any) -> str:
