@@ -178,7 +178,7 @@ describe('the badges of an editor', () => {
     return [...view.dom.querySelectorAll('.cm-line')].map(line => line.textContent ?? '');
   }
 
-  it('stand at the end of their line, the type behind the name', async () => {
+  it('stand at the end of their line, the type after the name', async () => {
     const { view } = await editor();
     expect(lines(view)).toEqual(['%%shard', 'h: f32[4] = x @ Wa badge', 'y = h']);
   });

@@ -21,7 +21,7 @@ function last(found: Play): string[] {
   return held(found.frames[found.frames.length - 1]);
 }
 
-describe('an exchange step by step', () => {
+describe('a collective step by step', () => {
   it('gathers: every device ends with every block, after n - 1 steps', () => {
     const found = play('all-gather', [[0, 1, 2]]);
     expect(held(found.frames[0])).toEqual(['0:1 - -', '- 1:1 -', '- - 2:1']);
@@ -39,13 +39,13 @@ describe('an exchange step by step', () => {
     expect(found.whole).toBe(3);
   });
 
-  it('reduces for all: 2 (n - 1) steps, each block whole everywhere', () => {
+  it('reduces for all: 2 (n - 1) steps, each block summed on every device', () => {
     const found = play('all-reduce', [[0, 1, 2, 3]]);
     expect(found.moves.length).toBe(6);
     expect(last(found)).toEqual(Array(4).fill('0:4 1:4 2:4 3:4'));
   });
 
-  it('exchanges all with all: device d ends with block d of each', () => {
+  it('an all-to-all: device d ends with block d of each', () => {
     const found = play('all-to-all', [[0, 1, 2]]);
     expect(held(found.frames[0])).toEqual(['0:1 0:1 0:1', '1:1 1:1 1:1', '2:1 2:1 2:1']);
     expect(last(found)).toEqual(Array(3).fill('0:1 1:1 2:1'));

@@ -125,7 +125,7 @@ export function allReduce(): Data {
     generated: true,
     asked_by: 'inferred',
     reason: 'partial-sum',
-    why: 'both operands of x @ W are split over model on the contracting dim.',
+    why: 'both operands of x @ W are sharded over model on the contracting dim.',
     fixes: [
       {
         edit: "x=P('data') W=P(None, 'model')",

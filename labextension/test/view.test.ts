@@ -299,7 +299,7 @@ describe('the view', () => {
     expect(types()).toBe('y without');
   });
 
-  it('says why a value lies as it does', () => {
+  it('says why a value has its sharding', () => {
     show({ ...sketch(), values: spread() });
     openValues();
     expect(texts('.shardnb-why')).toEqual(['h is type of h, from x']);

@@ -304,7 +304,7 @@ describe('predict, then reveal', () => {
     host.querySelectorAll<HTMLInputElement>('input[type=checkbox]')[1].click();
     host.querySelector<HTMLElement>('.shardnb-play')!.click();
     expect(text('.shardnb-truth')).toContain('Right. It is name of 0, 4 groups.');
-    expect(text('.shardnb-truth')).toContain('both operands of x @ W are split over model'.slice(1));
+    expect(text('.shardnb-truth')).toContain('both operands of x @ W are sharded over model'.slice(1));
     expect(text('.shardnb-quiz')).toContain('start again');
   });
 });

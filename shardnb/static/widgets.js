@@ -1730,7 +1730,7 @@ function outline(pen, drawn, place) {
 var BOXES = { collective: { width: 316, height: 250 }, value: { width: 222, height: 208 } };
 var LISTED2 = 8;
 var MeshPanel = class {
-  /** `shows` says what is drawn on it: the collective that is told, or the array pointed at. */
+  /** `shows` says what is drawn on it: the collective that is shown, or the array pointed at. */
   constructor({ mesh }, store, shows) {
     this.shows = shows;
     this._mesh = mesh;
@@ -3461,7 +3461,7 @@ var Quiz = class {
   _score = h("div", { class: "summary" });
   _stage = h("div", { class: "quiz" });
   _lines = /* @__PURE__ */ new Map();
-  /** Those that were told already. */
+  /** Those that were shown already. */
   _named = /* @__PURE__ */ new Set();
   _truth = h("div");
   _answer = null;

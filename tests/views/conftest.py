@@ -64,7 +64,7 @@ def all_reduce() -> Collective:
         generated=True,
         asked_by="inferred",
         reason="partial-sum",
-        why="both operands of x @ W are split over model on the contracting dim, "
+        why="both operands of x @ W are sharded over model on the contracting dim, "
         "so each device holds a partial sum.",
         fixes=(Fix("x=P('data') W=P(None, 'model')", (1, 0), (256 * KiB, 0), (0, 128 * KiB)),),
         frames=(Location(0, 1),),
@@ -114,7 +114,7 @@ def many(number: int = 5000) -> Report:
 
 def finding() -> Finding:
     """Return a finding with a line and a price."""
-    return Finding("silent replication", "y is whole on every device", Location(0, 2), MiB)
+    return Finding("silent replication", "y is replicated on every device", Location(0, 2), MiB)
 
 
 def rich() -> Report:

@@ -1,4 +1,4 @@
-"""How the seconds of a step are told."""
+"""The seconds of a step in words."""
 
 from __future__ import annotations
 

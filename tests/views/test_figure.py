@@ -25,7 +25,7 @@ def test_a_figure_can_be_drawn(name, request, tmp_path):
 
 
 def test_every_array_and_exchange_has_a_picture(report):
-    """Two inputs, one output, one kind of exchange."""
+    """Two inputs, one output, one kind of collective."""
     titles = {axes.get_title() for axes in report.figure().axes} - {""}
     assert titles == {
         "x f32[256@data, 512@model]",

@@ -70,7 +70,7 @@ def sentences(text):
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("h('p', null, 'Where it lies')", ["Where it lies"]),
+        ("h('p', null, 'Its sharding')", ["Its sharding"]),
         ("say(`sends ${size} to ${all} devices`)", ["sends {} to {} devices"]),
         ("// a comment 'that says'\nh('p', { class: 'line gap' }, text)", []),
         ("pen.font = '12px system-ui, sans-serif'", []),

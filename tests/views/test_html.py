@@ -99,7 +99,7 @@ def test_a_report_saves_itself(report, tmp_path):
 
 
 def test_programs_are_in_the_page_alone(rich_report, tmp_path):
-    """A notebook keeps the fragment: a program of 20,000 lines is no part of it."""
+    """A notebook keeps the fragment: a program of 20,000 lines is not in it."""
     assert "HloModule m" not in html.render(rich_report)
     page = html.save(rich_report, tmp_path / "report.html").read_text(encoding="utf-8")
     assert page.count("HloModule m") == 20_000
@@ -196,7 +196,7 @@ def test_combined_collectives_share_one_instruction(report):
 
 
 def test_a_label_has_the_colour_of_its_cost_and_cause(report):
-    """A gradient is neutral; of two reshards that nobody wrote, the one with half the bytes red."""
+    """A gradient is neutral; of two reshards that the compiler inserted, the one with half the bytes red."""
     gradient = replace(report.collectives[0], fixes=None, role="gradient", wire_bytes=1 << 10)
     reshard = replace(gradient, role=None, reason="conflict", kind="all-gather")
     most = replace(reshard, id=1, wire_bytes=8 << 10, kind="all-to-all")

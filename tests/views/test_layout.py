@@ -19,7 +19,7 @@ def mesh_of(**sizes):
 
 @st.composite
 def placements(draw):
-    """Draw a mesh and a value of any rank whose dims are split over some of the axes."""
+    """Draw a mesh and a value of any rank whose dims are sharded over some of the axes."""
     names = draw(st.permutations(["a", "b", "c"]))
     mesh = mesh_of(**{name: draw(st.integers(1, 4)) for name in names})
     rank = draw(st.integers(0, 4))

@@ -128,7 +128,7 @@ def report():
         values=SPREAD,
         collectives=collectives,
         findings=(
-            Finding("silent replication", "w is whole", Location(1, 7), 1 << 21, "more"),
+            Finding("silent replication", "w is replicated", Location(1, 7), 1 << 21, "more"),
             Finding("donation", "could be donated"),
         ),
         memory=Memory(arguments=1114112, outputs=2304, temporaries=0, aliased=512),
@@ -272,7 +272,7 @@ def test_many_at_a_line_are_told_together_and_the_rest_is_counted(report):
         for i in range(12)
     )
     ((line, *_), *_) = live.said_of(replace(report, collectives=at)).lines
-    # Six shapes, twice each: 1 + 7, 2 + 8, ... 6 + 12 KiB. The four that send most are told.
+    # Six shapes, twice each: 1 + 7, 2 + 8, ... 6 + 12 KiB. The four that send most are shown.
     assert [badge.ids for badge in line.badges] == ["5 11", "4 10", "3 9", "2 8", "1 7 0 6"]
     assert line.badges[0].sends == "18 KiB"
     assert (line.badges[4].head, line.badges[4].sends) == ("", "and 4 more collectives, 18 KiB")

@@ -28,7 +28,7 @@ mesh data=4 x model=2 (Auto)   8 emulated CPU devices   jax 0.12.0.1   compiled 
 Each device sends 256 KiB per run. A compiled fix avoids all of it.
 
 1  all-reduce[model] at line 1: h = x @ W                                            256 KiB per run
-   Both operands of x @ W are split over model on the contracting dim, so each device holds a
+   Both operands of x @ W are sharded over model on the contracting dim, so each device holds a
    partial sum.
    Fix: x=P('data') W=P(None, 'model')
         -> sends nothing, +128 KiB memory per device  [compiled]
@@ -140,7 +140,7 @@ def test_gradients_of_all_layers_are_one_row(report):
 
 
 def test_what_is_typical_is_told_apart_from_what_is_not(report):
-    """Half of 256 KiB, and a reshard that nobody wrote: it is what to look at."""
+    """Half of 256 KiB, and a reshard that the compiler inserted: it is what to look at."""
     gradient = replace(report.collectives[0], fixes=None, role="gradient", wire_bytes=128 * 1024)
     reshard = replace(gradient, id=1, role=None, kind="all-gather", reason="conflict", why="")
     told = flat(text.render(replace(report, collectives=(gradient, reshard))))

@@ -1,4 +1,4 @@
-/** Badges at the ends of an editor's lines, and types behind its names. */
+/** Badges at the ends of an editor's lines, and types after its names. */
 
 import { Extension, Range, StateEffect, StateField, Text } from '@codemirror/state';
 import { Decoration, DecorationSet, EditorView, ViewPlugin, WidgetType } from '@codemirror/view';

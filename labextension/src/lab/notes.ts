@@ -140,7 +140,7 @@ function typed(value: Value): Type {
   return { name: value.name, text: value.say('type') };
 }
 
-/** Give the place behind a name that a line assigns, or null: behind `h` in `h = x @ W`. */
+/** Give the position after a name that a line assigns, or null: after `h` in `h = x @ W`. */
 export function behind(name: string, code: string): number | null {
   if (!/^[\p{L}_][\p{L}\p{N}_]*$/u.test(name)) {
     return null;

@@ -30,7 +30,7 @@ export class NotebookReports {
 
   /**
    * Learn that a cell is about to run. It may define its functions anew, so the reports that name
-   * it so far are about a program that is no longer there.
+   * it so far are about an older program.
    */
   runs(cell: string): void {
     const before = this._all().filter(shown => !this._outdated.has(shown.report));
@@ -183,7 +183,7 @@ function reportsOf(cell: ICodeCellModel, again: () => void): Shown[] {
 }
 
 /**
- * Read a report once; what is none is left to its output to say. One that is packed is there
+ * Read a report once; data that is not a report is left to its output. One that is packed is there
  * after a while: `again` is called then.
  */
 function read(output: IOutputModel, again: () => void): Report | null {

@@ -10,7 +10,7 @@ import { Store } from './store';
 export function badge({ ids, head, sends, cause, tone }: Badge, report: Report, store: Store): HTMLElement {
   const members = numbers(ids);
   const first = report.byId.get(members[0]) ?? null;
-  // Without a head, it stands for those that are not told.
+  // Without a head, it stands for those that are not shown.
   const made = button(head ? '' : sends, () => store.pick('code', members, first), { class: 'badge', title: cause });
   if (head) {
     made.replaceChildren(mono(head), ' ', chip(sends, tone));

@@ -79,7 +79,7 @@ export class Code {
   private readonly _rows = new Map<string, { line: HTMLElement; ids: ReadonlySet<number> }>();
 }
 
-/** A line of the user's with its number, and what stands behind it. */
+/** A line of the user's with its number, and the badges after it. */
 export function codeLine(number: number, text: string, ...behind: Child[]): HTMLElement {
   return h(
     'li',

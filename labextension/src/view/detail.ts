@@ -93,7 +93,7 @@ export class Detail {
   private _shown: Collective | null = null;
 }
 
-/** A button that plays the exchange, and the place where it is played. */
+/** A button that plays the animation of the collective, and its place. */
 function playing(one: Collective, mesh: Report['mesh']): HTMLElement[] {
   const play = ring(one, mesh);
   if (!play) {

@@ -1,4 +1,4 @@
-/** How an array lies on a mesh: its blocks, who holds each, and where a block begins and ends. */
+/** The layout of an array on a mesh: its blocks, who holds each, and where a block begins and ends. */
 
 import { REPORT } from '../generated/vocabulary';
 import { Mesh, Value } from './report';
@@ -11,7 +11,7 @@ export interface Layout {
   holders: ReadonlyMap<number, readonly number[]>;
 }
 
-/** Lay a value out, or give null where the report does not know how it lies. */
+/** Lay a value out, or give null where the report does not know its sharding. */
 export function layoutOf(value: Value, mesh: Mesh): Layout | null {
   if (value.spec === null && (value.grid === null || value.blocks === null)) {
     return null;
@@ -104,7 +104,7 @@ export function neighbours(
   });
 }
 
-/** Choose the dimensions that run down and across a drawing: the last two that are split. */
+/** Choose the dimensions that run down and across a drawing: the last two that are sharded. */
 export function plane(grid: readonly number[]): [number | null, number | null] {
   if (grid.length < 2) {
     return [null, grid.length ? 0 : null];

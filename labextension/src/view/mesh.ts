@@ -29,7 +29,7 @@ const LISTED = 8;
 export class MeshPanel {
   readonly element: HTMLElement;
 
-  /** `shows` says what is drawn on it: the collective that is told, or the array pointed at. */
+  /** `shows` says what is drawn on it: the collective that is shown, or the array pointed at. */
   constructor(
     { mesh }: Report,
     store: Store,
@@ -104,7 +104,7 @@ export class MeshPanel {
   private _subject: Collective | Value | null | undefined;
 }
 
-/** Give the devices that one exchanges with, itself among them. */
+/** Give the devices that one communicates with, itself among them. */
 function together(device: number, collective: Collective, mesh: Mesh): Set<number> | null {
   if (isInPairs(collective)) {
     return new Set(collective.groups.filter(pair => pair.includes(device)).flat());

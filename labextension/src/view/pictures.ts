@@ -8,7 +8,7 @@ import { isInPairs } from './ring';
 import { clean, fill, numbered } from './slots';
 import { Link, Picture } from './tiles';
 
-/** Devices up to which lines join those that exchange: more lines cannot be told apart. */
+/** Devices up to which lines join those that communicate: more lines cannot be told apart. */
 const LINKED = 64;
 const LISTED = 8;
 
@@ -23,7 +23,7 @@ export function listed(values: readonly number[], limit = LISTED, many: string =
   return brief ? values.join(' ') : fill(many, { first, last, number: values.length });
 }
 
-/** Draw an array cut into blocks, each with the devices that hold it. */
+/** Draw an array as blocks, each with the devices that hold it. */
 export function valuePicture(value: Value, mesh: Mesh, layout: Layout): Picture {
   const [down, across] = plane(layout.grid).map(dim => edge(value, mesh, layout, dim));
   const array = `${clean(value.name)} ${value.say('type')}`;
@@ -89,7 +89,7 @@ function blockLabels(block: number, value: Value, mesh: Mesh, layout: Layout): s
   return [...both, brief, ...times];
 }
 
-/** Draw the mesh with a letter and a tint for each group of devices that exchange. */
+/** Draw the mesh with a letter and a tint for each group of devices that communicate. */
 export function groupsPicture(collective: Collective, mesh: Mesh): Picture {
   const inPairs = isInPairs(collective);
   const group = groupOf(collective, mesh);
@@ -121,7 +121,7 @@ export function groupOf(collective: Collective, mesh: Mesh): Int32Array {
   return group;
 }
 
-/** Say which devices exchange: `4 groups of 2 along model`. */
+/** Say which devices communicate: `4 groups of 2 along model`. */
 export function groupsText(collective: Collective): string {
   const axes = clean(collective.axes?.join(', ') ?? '');
   const slots = { name: collective.say('name'), grouping: collective.say('grouping'), axes };
@@ -192,7 +192,7 @@ export function besideText(position: number, mesh: Mesh): string {
   return together(parts);
 }
 
-/** Say with whom a device exchanges. */
+/** Say which devices a device communicates with. */
 export function exchangeText(position: number, collective: Collective, mesh: Mesh): string {
   const ids = (places: readonly number[]): string =>
     listed(places.map(place => mesh.device_ids[place]));

@@ -9,7 +9,7 @@ import { clean, fill } from './slots';
 
 export type { LedLine, Location, Mesh, Source, Step, TypedLine } from '../generated/report';
 
-/** The mesh axes that split each dimension, major first; `[]` where a dimension is whole. */
+/** The mesh axes that split each dimension, major first; `[]` if a dimension is not sharded. */
 export type Spec = readonly (readonly string[])[];
 
 /** What Python says of a thing, by the name of the text. */
@@ -49,7 +49,7 @@ export interface History {
 
 type Fields = Record<string, unknown>;
 
-/** Read a report's data; throws an `Error` that says what is wrong with data that is none. */
+/** Read a report's data; throws an `Error` that says the problem with data that is not a report. */
 export function readReport(data: unknown): Report {
   const whole = record(data, REPORT.theData);
   if (typeof whole.version !== 'number') {
@@ -133,7 +133,7 @@ export function inState(value: Value, array: number, state: Partial<Value>): Val
   return { ...spoken(value, array, value.texts), ...state };
 }
 
-/** Give the place that a collective is told at, null where none is known. */
+/** Give the place that a collective is shown at, null where none is known. */
 export function home(collective: Collective): Data.Location | null {
   return collective.frames[Number(collective.say('home'))] ?? null;
 }

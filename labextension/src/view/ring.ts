@@ -1,4 +1,4 @@
-/** An exchange step by step, as a ring of devices makes it: who holds what, and what moves. */
+/** A collective step by step, as a ring of devices makes it: who holds what, and what moves. */
 
 import type { Kind, Ring } from '../generated/report';
 import { KINDS, REPORT } from '../generated/vocabulary';
@@ -23,8 +23,8 @@ export interface Move {
 }
 
 /**
- * An exchange: `frames[i]` is what devices hold before `moves[i]`, the last one the result.
- * `members` are positions in the mesh; a block is whole once it sums `whole` parts. Where `all`
+ * A collective: `frames[i]` is what devices hold before `moves[i]`, the last one the result.
+ * `members` are positions in the mesh; a block is complete once it sums `whole` parts. Where `all`
  * is more than the devices that are drawn, they stand for so many.
  */
 export interface Play {

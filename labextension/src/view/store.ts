@@ -1,4 +1,4 @@
-/** What the reader looks at. Changes are told once a frame, however many there are. */
+/** What the reader looks at. Changes are reported once per frame, however many there are. */
 
 import { Collective, Value } from './report';
 
@@ -9,7 +9,7 @@ export interface Picked {
 }
 
 export interface Focus {
-  /** The collective that is told at length. */
+  /** The collective that is shown in detail. */
   chosen: Collective | null;
   /** The collective under the pointer. */
   pointed: Collective | null;

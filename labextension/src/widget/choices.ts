@@ -56,7 +56,7 @@ export function renamed(plan: Plan, index: number, name: string): Plan {
   return { axes, specs: mapped(plan.specs, one => (one === before ? name : one)) };
 }
 
-/** Take an axis away; what it split is whole along it. */
+/** Take an axis away; what it sharded is replicated along it. */
 export function without(plan: Plan, index: number): Plan {
   const gone = plan.axes[index].name;
   const axes = plan.axes.filter((_, i) => i !== index);

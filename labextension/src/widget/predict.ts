@@ -67,7 +67,7 @@ function alike(one: Collective, other: Collective): boolean {
 }
 
 export interface Judgement {
-  /** What is told: the collective that was guessed, or the nearest; null for nothing. */
+  /** What is shown: the collective that was guessed, or the nearest; null for nothing. */
   one: Collective | null;
   kind: boolean;
   axes: boolean;
@@ -204,7 +204,7 @@ export class Quiz {
   private readonly _score = h('div', { class: 'summary' });
   private readonly _stage = h('div', { class: 'quiz' });
   private readonly _lines = new Map<number, HTMLElement>();
-  /** Those that were told already. */
+  /** Those that were shown already. */
   private readonly _named = new Set<Collective>();
   private _truth = h('div');
   private _answer: Store | null = null;
