@@ -24,6 +24,16 @@ def uninterrupted(step: Callable[[], object]) -> None:
         raise interrupt
 
 
+def apart[T](call: Callable[[], T]) -> T:
+    """Call in another thread, which no interrupt reaches, and wait for its end in any case.
+
+    >>> apart(lambda: 2)
+    2
+    """
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result()
+
+
 @contextmanager
 def held[T](make: Callable[[], T], end: Callable[[T], object]) -> Iterator[T]:
     """Yield what `make` returns, and `end` it after the block, also if an interrupt comes.

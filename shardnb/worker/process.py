@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO, Any
 
+from shardnb.interrupts import apart
 from shardnb.jax_compat.devices import QUIET_LIBTPU
 from shardnb.jax_compat.error_wordings import last_words
 from shardnb.jax_compat.executables import Description
@@ -76,7 +77,7 @@ class _Process:
         self.ready = False
         try:
             self._popen = self._started(there.fileno())
-        except BaseException:  # an interrupt's traceback would hold both open
+        except OSError:
             self.forget()
             raise
         finally:
@@ -120,11 +121,13 @@ class _Process:
         """End it; who waits for its answer hears of it."""
         self._popen.kill()
 
-    def end(self, *, crashed: bool = False) -> str:
-        """End it, and let go of all that belongs to it; says how one that `crashed` ended."""
-        if crashed:
-            with suppress(subprocess.TimeoutExpired):
-                self._popen.wait(_TO_DIE)
+    def let_crash(self) -> None:
+        """Wait for the end of one that crashed: it may write what it had in memory."""
+        with suppress(subprocess.TimeoutExpired):
+            self._popen.wait(_TO_DIE)
+
+    def end(self) -> str:
+        """End it, and let go of all that belongs to it; says how it ended."""
         self._popen.kill()
         code = self._popen.wait()
         self.socket.close()
@@ -170,7 +173,8 @@ class Worker:
             return process.ask(job), process.words()
         except (EOFError, OSError):
             words = last_words(process.words())
-            self._process, end = None, process.end(crashed=True)
+            process.let_crash()
+            end = self.end()
             if self._cancelled:
                 raise Cancelled from None
             if not process.ready:
@@ -181,12 +185,17 @@ class Worker:
             raise
 
     def _started(self) -> _Process:
-        if self._process is None or not self._process.runs():
-            self.end()
-            try:
-                self._process = _Process()
-            except OSError as error:
-                raise NotStarted(f"the process that compiles does not start: {error}") from error
+        if self._process is not None and self._process.runs():
+            return self._process
+        self.end()
+        try:
+            # An interrupt during the fork would lose the process's number.
+            return apart(self._start)
+        except OSError as error:
+            raise NotStarted(f"the process that compiles does not start: {error}") from error
+
+    def _start(self) -> _Process:
+        self._process = _Process()
         return self._process
 
     def prepare(self) -> None:
@@ -205,11 +214,15 @@ class Worker:
             self._cancelled = True
             process.stop()
 
-    def end(self) -> None:
-        """End the process, if there is one."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.end()
+    def end(self) -> str:
+        """End the process, if there is one, and say how it ended."""
+        return apart(self.end_at_exit)
+
+    def end_at_exit(self) -> str:
+        """Do so in this thread: none can be started while Python ends."""
+        how = "" if self._process is None else self._process.end()
+        self._process = None
+        return how
 
     def forget(self) -> None:
         """Be new in a process that was forked from this one: the other process is not its own."""
@@ -220,7 +233,7 @@ class Worker:
 
 
 WORKER = Worker()
-atexit.register(WORKER.end)
+atexit.register(WORKER.end_at_exit)
 os.register_at_fork(after_in_child=WORKER.forget)
 
 
