@@ -26,7 +26,7 @@ GPU = """\
 HloModule jit_step, is_scheduled=true, entry_computation_layout={(f32[16,32]{1,0}, f32[8,32]{1,0})->f32[16,32]{1,0}}, allow_spmd_sharding_propagation_to_output={true}, num_partitions=4, frontend_attributes={fingerprint_before_lhs="6b7d"}
 
 FileNames
-1 "/work/train.py"
+1 "model/train.py"
 
 FunctionNames
 1 "step"
@@ -79,7 +79,7 @@ ENTRY %main.9_spmd (param.1: f32[16,32], param: f32[8,32]) -> f32[16,32] {
   %joined = f32[16,32]{1,0} async-done(%async)
   %all-reduce-done = (f32[16,32]{1,0}, f32[8,32]{1,0}) all-reduce-done(%all-reduce-start)
   %summed = f32[16,32]{1,0} get-tuple-element(%all-reduce-done), index=0
-  ROOT %result = f32[16,32]{1,0} add(%summed, %joined), metadata={op_name="jit(step)/add" source_file="/work/train.py" source_line=14}
+  ROOT %result = f32[16,32]{1,0} add(%summed, %joined), metadata={op_name="jit(step)/add" source_file="model/train.py" source_line=14}
 }
 """
 

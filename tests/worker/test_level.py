@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from pathlib import Path
 
 import jax
@@ -75,12 +76,12 @@ def test_an_explorer_that_is_closed_holds_nothing():
         held = jnp.ones((64, 1024))
         explorer = sn.explore(lambda v: (v @ held).sum(), held.T, mesh="data=4")
         explorer.close()
+        return weakref.ref(explorer)
 
     explored()
     gc.collect()
     before = sum(array.nbytes for array in jax.live_arrays())
-    for _ in range(3):
-        explored()
+    closed = [explored() for _ in range(3)]
     gc.collect()
     assert sum(array.nbytes for array in jax.live_arrays()) == before
-    assert not [o for o in gc.get_objects() if type(o).__name__ == "Explorer"]
+    assert [explorer() for explorer in closed] == [None] * 3
