@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO, Any
@@ -74,7 +75,7 @@ class _Process:
         self.written: IO[bytes] = tempfile.TemporaryFile("a+b")  # noqa: SIM115 - closed by `end`
         here, there = socket.socketpair()
         self.socket = Connection(here.detach())
-        self.ready = False
+        self.ready = self.used = False
         try:
             self._popen = self._started(there.fileno())
         except OSError:
@@ -100,7 +101,9 @@ class _Process:
             self.ready = True
         self.written.truncate(0)
         self.socket.send(job)
-        return self._received()
+        answer = self._received()
+        self.used = True
+        return answer
 
     def _received(self) -> Answer:
         while not self.socket.poll(_WAKE):
@@ -145,7 +148,7 @@ class Worker:
 
     def __init__(self) -> None:
         """Begin without a process."""
-        self._lock = threading.Lock()
+        self._lock, self._state = threading.Lock(), threading.Lock()
         self._process: _Process | None = None
         self._asking: int | None = None
         self._cancelled = False
@@ -157,15 +160,23 @@ class Worker:
         where the job raised an error, `CompilerAborted` where it ended the process, `NotStarted`,
         and `Cancelled`.
         """
-        with self._lock:
-            self._asking, self._cancelled = threading.get_ident(), False
-            try:
-                answer, written = self._answer(job)
-            finally:
-                self._asking = None
+        with self._lock, self._cancellable():
+            answer, written = self._answer(job)
         if isinstance(answer, Refusal):
             raise Refused(answer.error(), written)
         return answer, written
+
+    @contextmanager
+    def _cancellable(self) -> Iterator[None]:
+        with self._state:
+            self._asking, self._cancelled = threading.get_ident(), False
+        try:
+            yield
+        finally:
+            with self._state:
+                self._asking = None
+            if self._cancelled:  # its process may have answered, and then been killed
+                self.end()
 
     def _answer(self, job: Job) -> tuple[Answer, str]:
         process = self._started()
@@ -179,10 +190,13 @@ class Worker:
                 raise Cancelled from None
             if not process.ready:
                 raise NotStarted(f"the process that compiles does not start: {words}") from None
-            raise CompilerAborted(end, words) from None
+            if not process.used:
+                raise CompilerAborted(end, words) from None
         except BaseException:  # an interrupt: the answer that it would still give is nobody's
             self.end()
             raise
+        # What it had compiled before may have ended it, or its memory: a new process says for sure.
+        return self._answer(job)
 
     def _started(self) -> _Process:
         if self._process is not None and self._process.runs():
@@ -209,10 +223,11 @@ class Worker:
 
     def cancel(self, thread: int | None) -> None:
         """End what a thread, by its `threading.get_ident`, waits for: it gets `Cancelled`."""
-        process = self._process
-        if process is not None and thread is not None and self._asking == thread:
-            self._cancelled = True
-            process.stop()
+        with self._state:
+            process = self._process
+            if process is not None and thread is not None and self._asking == thread:
+                self._cancelled = True
+                process.stop()
 
     def end(self) -> str:
         """End the process, if there is one, and say how it ended."""

@@ -35,5 +35,5 @@ def test_an_interrupt_acts_within_seconds_and_leaves_nothing(scenario, tmp_path)
     assert found["seconds"][-1] < LIMIT
     assert found["left"] == []
     assert found["recompiled"] == []
-    assert found["descriptors"] <= 0
+    assert found["descriptors"] == []
     assert found["threads"] <= 0

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -253,6 +254,40 @@ def test_nothing_is_left_after_interrupts_and_aborts():
     assert open_descriptors() == descriptors
     assert list(processes_of(os.getpid()).values()).count("Z") == 0
     assert len(processes_of(os.getpid())) == len(children)
+
+
+def job():
+    request = request_of(layer, shape(64, 32), shape(32, 16), in_specs=SPECS)
+    return Compile(split(request.lower(request.trace()), {}).compilation)
+
+
+def test_a_process_that_ended_by_an_earlier_program_is_no_fault_of_this_one(monkeypatch):
+    def ends(_):
+        process.stop()
+        raise EOFError
+
+    WORKER.ask(job())
+    process = WORKER._process
+    monkeypatch.setattr(process, "ask", ends)
+    answer, _ = WORKER.ask(job())
+    assert "all-reduce" in answer.text
+    assert WORKER._process is not process
+
+
+def test_what_is_cancelled_as_its_answer_comes_is_no_fault_of_the_next(monkeypatch):
+    def cancelled(given):
+        answer = answer_of(given)
+        WORKER.cancel(threading.get_ident())
+        return answer
+
+    answer_of = WORKER._answer
+    with monkeypatch.context() as patch:
+        patch.setattr(WORKER, "_answer", cancelled)
+        WORKER.ask(job())
+    assert WORKER._process is None
+    WORKER.cancel(threading.get_ident())  # nothing is asked: it ends nothing
+    answer, _ = WORKER.ask(job())
+    assert "all-reduce" in answer.text
 
 
 COMPILING = """
