@@ -256,4 +256,5 @@ def _on_the_way(counts: Counts) -> Iterator[str]:
     )
     told = [f"{number} {one if number == 1 else many}" for number, one, many in changes if number]
     before = f"{' and '.join(asked)}, and " if asked else ""
-    yield f"{before}the compiled program has {count(left, 'collective')}: {', '.join(told)}"
+    has = "as many" if before and left == called + made else count(left, "collective")
+    yield f"{before}the compiled program has {has}: {', '.join(told)}"
