@@ -12,8 +12,8 @@ import pytest
 
 # A hundred in all.
 MOMENTS = 25
-# Seconds. On an idle machine all act within one; the suite runs two files at a time.
-LIMIT = 6
+# Seconds on an idle machine, where all act within one; a busy one takes as much longer.
+LIMIT = 2
 
 
 @pytest.mark.parametrize("scenario", ["cell", "fix", "plan", "explore"])
@@ -32,7 +32,8 @@ def test_an_interrupt_acts_within_seconds_and_leaves_nothing(scenario, tmp_path)
     found = json.loads(done.stdout.splitlines()[-1])
     # One may come as the scenario has just ended.
     assert found["interrupts"] >= MOMENTS - 3
-    assert found["seconds"][-1] < LIMIT
+    busy = os.getloadavg()[0] / len(os.sched_getaffinity(0))
+    assert found["seconds"][-1] < LIMIT * (1 + busy)
     assert found["left"] == []
     assert found["recompiled"] == []
     assert found["descriptors"] == []
