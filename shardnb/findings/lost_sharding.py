@@ -120,11 +120,11 @@ def _edits(batch: BatchDimensions, loss: Loss, lines: Lines) -> Iterator[Propose
     """Yield a constraint that keeps the axis for the batch of what the line of a loss assigns."""
     if phase_of(loss.node.op_name, differentiated=False) != "forward":
         return
-    place, graph = lines.location(loss.node), loss.graph
+    graph, innermost = loss.graph, next(iter(lines.places(loss.node).items()), None)
     for value in named_values(lines):
         maker = value.instruction
         known = batch.of(graph, maker.value) if maker.computation == graph.name else {}
-        if value.location != place or not known or not value.name.isidentifier():
+        if (value.call, value.location) != innermost or not known or not value.name.isidentifier():
             continue
         axes = {axis for kept in known.values() for axis in kept}
         spec = [

@@ -19,7 +19,7 @@ import shardnb
 from shardnb.propagation.matching import Leaf
 from shardnb.report.model import Location
 from shardnb.sources.source_texts import Sources, whole_file
-from shardnb.sources.statements import Statement, statements
+from shardnb.sources.statements import Statement, statement_at, statements
 from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import Frame, Module
 from shardnb.texts.instruction import HloValue, Instruction
@@ -54,12 +54,13 @@ Places = dict[Call, Location]
 
 @dataclass(frozen=True)
 class Named:
-    """A value of the user's program: its instruction and element, its name and its line."""
+    """A value of the user's program: its instruction and element, its name, statement and line."""
 
     leaf: Leaf
     instruction: Instruction
     name: str
     op: str
+    call: Call
     location: Location
 
 
@@ -75,7 +76,7 @@ class Lines:
 
     module: Module
     sources: Sources
-    _texts: dict[int, dict[int, Statement]] = field(default_factory=dict)
+    _texts: dict[int, dict[int, tuple[Statement, ...]]] = field(default_factory=dict)
     _places: dict[int | str, Places] = field(default_factory=dict)
     _calls: dict[Hashable, Call] = field(default_factory=dict)
 
@@ -98,19 +99,20 @@ class Lines:
 
     def _find(self, frames: tuple[Frame, ...]) -> Iterator[tuple[Call, Location]]:
         # The callers of shardnb are not part of the program.
-        files: dict[Location, str] = {}
+        written: dict[Location, Frame] = {}
         for frame in itertools.takewhile(_is_inside, frames):
             for at in self.sources.locate((frame,)):
-                files.setdefault(at, frame.file)
-        located = tuple(files)
-        for depth, (at, file) in enumerate(files.items(), start=1):
-            statement = self._statements(at.source, file).get(at.line)
+                written.setdefault(at, frame)
+        located = tuple(written)
+        for depth, (at, frame) in enumerate(written.items(), start=1):
+            held = self._statements(at.source, frame.file).get(at.line, ())
+            statement = statement_at(held, at.line, frame.column)
             if statement is not None:
                 key = at.source, statement, at.function, located[depth:]
                 call = Call(statement, at.function, located[depth:])
                 yield self._calls.setdefault(key, call), at
 
-    def _statements(self, source: int, file: str) -> dict[int, Statement]:
+    def _statements(self, source: int, file: str) -> dict[int, tuple[Statement, ...]]:
         if source not in self._texts:
             # Only a few lines of this file are known so far: read all of it.
             parsed = statements(whole_file(file))
@@ -120,8 +122,8 @@ class Lines:
 
     def repeats(self, call: Call) -> bool:
         """Whether the statement, or one that called it, may run more than once."""
-        callers = (self._texts.get(at.source, {}).get(at.line) for at in call.outer)
-        return call.statement.repeats or any(caller.repeats for caller in callers if caller)
+        callers = (self._texts.get(at.source, {}).get(at.line, ()) for at in call.outer)
+        return call.statement.repeats or any(one.repeats for held in callers for one in held)
 
 
 def named_values(lines: Lines) -> list[Named]:
@@ -195,7 +197,7 @@ class _Computation:
         instruction = self.graph.nodes[leaf[0]]
         at = self.lines.places(instruction)[call]
         op = op_word(instruction)
-        return Named(leaf, instruction, name or f"{op} at line {at.line}", op, at)
+        return Named(leaf, instruction, name or f"{op} at line {at.line}", op, call, at)
 
     def _is_one(self, call: Call, leaves: list[Leaf]) -> bool:
         """Whether the statement has one value, or the same one each time it runs."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 _MAGIC = re.compile(r"^(\s*)[%!]")
 _COMPOUND = (ast.For, ast.AsyncFor, ast.While, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.Match)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_LINE_END = 1 << 30
 _MANY = (ast.Tuple, ast.List, ast.Dict, ast.Set, ast.Lambda, *_COMPREHENSIONS)
 
 
@@ -21,32 +23,55 @@ class Statement:
     """A statement without a body of its own, or the head of one that has it.
 
     `name` is what it assigns, where that is one name and one value. `repeats` says that the
-    statement, or what it calls, may run more than once.
+    statement, or what it calls, may run more than once. It begins at the column `start` of its
+    first line and ends before `end` of its last one, counted in bytes from 0.
     """
 
     first: int
     last: int
     name: str | None = None
     repeats: bool = False
+    start: int = 0
+    end: int = _LINE_END
+
+    def holds(self, line: int, column: int) -> bool:
+        """Whether a position is in the statement."""
+        return (self.first, self.start) <= (line, column) < (self.last, self.end)
 
 
-def statements(text: str, first_line: int = 1) -> dict[int, Statement]:
-    r"""Return the statement of each line; none at all if the text is not Python.
+def statements(text: str, first_line: int = 1) -> dict[int, tuple[Statement, ...]]:
+    r"""Return the statements of each line; none at all if the text is not Python.
 
-    >>> by_line = statements("%%shard\nh = x @ W\nfor i in range(3):\n    h += i\n")
-    >>> [(line, statement.name, statement.repeats) for line, statement in by_line.items()]
-    [(2, 'h', False), (3, None, False), (4, 'h', True)]
+    >>> by_line = statements("%%shard\nh = x @ W\nfor i in range(3):\n    h += i; g = h\n")
+    >>> [(line, [(one.name, one.repeats) for one in held]) for line, held in by_line.items()]
+    [(2, [('h', False)]), (3, [(None, False)]), (4, [('h', True), ('g', True)])]
     """
+    code = "\n".join(_without_magics(text))
+    dedented = textwrap.dedent(code)
     try:
-        tree = ast.parse(textwrap.dedent("\n".join(_without_magics(text))))
+        tree = ast.parse(dedented)
     except (SyntaxError, ValueError):
         return {}
-    shift = first_line - 1
-    return {
-        line + shift: Statement(s.first + shift, s.last + shift, s.name, s.repeats)
-        for s in _walk(tree.body, repeats=False)
-        for line in range(s.first, s.last + 1)
-    }
+    first = next((line for line in dedented.splitlines() if line), "")
+    margin = next((line.index(first) for line in code.splitlines() if line.strip()), 0)
+    ast.increment_lineno(tree, first_line - 1)
+    found: dict[int, list[Statement]] = defaultdict(list)
+    for s in _walk(tree.body, repeats=False):
+        for line in range(s.first, s.last + 1):
+            found[line].append(replace(s, start=s.start + margin, end=s.end + margin))
+    return {line: tuple(held) for line, held in found.items()}
+
+
+def statement_at(held: Sequence[Statement], line: int, column: int) -> Statement | None:
+    """Return the statement at a column of a line, of those that the line holds; -1 is not known.
+
+    >>> first, second = statements("h = x; g = h")[1]
+    >>> statement_at((first, second), 1, 11).name, statement_at((first, second), 1, -1)
+    ('g', None)
+    """
+    if len(held) == 1:
+        return held[0]
+    return next((one for one in held if one.holds(line, column)), None)
 
 
 def _without_magics(text: str) -> Iterator[str]:
@@ -70,12 +95,20 @@ def _walk(body: list[ast.stmt], *, repeats: bool) -> Iterator[Statement]:
             bodies = [getattr(node, name, []) for name in ("body", "orelse", "finalbody")]
             clauses = getattr(node, "handlers", []) + getattr(node, "cases", [])
             parts = [part for part in (*bodies, *(clause.body for clause in clauses)) if part]
-            yield Statement(node.lineno, max(node.lineno, parts[0][0].lineno - 1), None, repeats)
+            yield _head(node, parts[0][0], repeats=repeats)
             for part in parts:
                 yield from _walk(part, repeats=inner)
         elif not isinstance(node, ast.Pass):
             again = repeats or any(isinstance(n, _COMPREHENSIONS) for n in ast.walk(node))
-            yield Statement(node.lineno, node.end_lineno or node.lineno, _assigned(node), again)
+            last, end = node.end_lineno or node.lineno, node.end_col_offset or _LINE_END
+            yield Statement(node.lineno, last, _assigned(node), again, node.col_offset, end)
+
+
+def _head(node: ast.stmt, first: ast.stmt, *, repeats: bool) -> Statement:
+    """Return what stands before the first statement in a compound one, perhaps on its line."""
+    shared = first.lineno == node.lineno
+    last, end = max(node.lineno, first.lineno - 1), first.col_offset if shared else _LINE_END
+    return Statement(node.lineno, last, None, repeats, node.col_offset, end)
 
 
 def _assigned(node: ast.stmt) -> str | None:

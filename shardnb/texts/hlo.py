@@ -40,11 +40,15 @@ _MANY_DIGITS = re.compile(r"\d{1000,}")
 
 @dataclass(frozen=True)
 class Frame:
-    """A line of Python that led to an instruction."""
+    """A line of Python that led to an instruction.
+
+    `column` is where its expression begins in the line, in bytes from 0; -1 is not known.
+    """
 
     file: str
     line: int
     function: str = ""
+    column: int = field(default=-1, compare=False)
 
 
 GraphValue = tuple[Graph, HloValue]
@@ -220,7 +224,8 @@ class Module:
         file = self.tables.get("FileNames", {}).get(int(entry.get("file_name_id", 0)), "")
         names = self.tables.get("FunctionNames", {})
         function = names.get(int(entry.get("function_name_id", 0)), "")
-        return Frame(file.strip('"'), int(entry.get("line", 0)), function.strip('"'))
+        line, column = int(entry.get("line", 0)), int(entry.get("column", -1))
+        return Frame(file.strip('"'), line, function.strip('"'), column)
 
 
 def parse(text: str) -> Module:

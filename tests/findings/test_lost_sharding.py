@@ -77,6 +77,17 @@ def test_the_batch_loses_its_axis_to_the_features_of_an_embedding():
     assert not [one for one in due if one.role in ("gradient", "gradient-scatter", "loss")]
 
 
+def test_of_two_statements_on_a_line_the_constraint_is_on_the_value_that_loses_the_axis():
+    def loss(params, tokens):
+        x = params["table"][tokens]; h = jax.nn.relu(x @ params["w1"])  # fmt: skip  # noqa: E702
+        return jnp.mean((h @ params["w2"]) ** 2)
+
+    _, findings = of_step(loss)
+    assert [edit.text for edit in findings["lost sharding"].edits] == [
+        "x = jax.lax.with_sharding_constraint(x, P('fsdp'))"
+    ]
+
+
 def test_the_constraint_that_is_named_mends_it():
     report, findings = of_step(constrained_embedding_loss)
     assert findings == {}

@@ -20,7 +20,7 @@ from shardnb.findings import report_of_program
 from shardnb.mesh import make_grid
 from shardnb.report import Location, Report, Source, Value
 from shardnb.report.why import chain
-from shardnb.sources.statements import statements
+from shardnb.sources.statements import statement_at, statements
 from shardnb.views.layout import copies
 from tests.causes.cases import f32
 
@@ -515,7 +515,8 @@ def test_statements_of_a_cell():
             k: int = 3
         """)
     found = {
-        line: (one.first, one.last, one.name, one.repeats) for line, one in statements(text).items()
+        line: (one.first, one.last, one.name, one.repeats)
+        for line, (one,) in statements(text).items()
     }
     assert found == {
         3: (3, 4, "h", False),
@@ -527,6 +528,26 @@ def test_statements_of_a_cell():
         10: (10, 10, "h", True),
         11: (11, 11, None, False),
         12: (12, 12, "k", False),
+    }
+
+
+def test_statements_of_one_line_are_told_apart_by_their_columns():
+    text = "    a = x; b = é; c = a\n    for a in b: a += 1; b = 2"
+    by_line = statements(text, first_line=7)
+    names = {
+        (line, column): getattr(statement_at(by_line[line], line, column), "name", "no statement")
+        for line, column in [(7, 8), (7, 15), (7, 21), (7, 9), (7, -1), (8, 13), (8, 16), (8, 24)]
+    }
+    # An é is two bytes.
+    assert names == {
+        (7, 8): "a",
+        (7, 15): "b",
+        (7, 21): "c",
+        (7, 9): "no statement",
+        (7, -1): "no statement",
+        (8, 13): None,
+        (8, 16): "a",
+        (8, 24): "b",
     }
 
 
