@@ -117,7 +117,7 @@ class _Aligner:
 
     def _set(self, name: str, values: Values, *, exact: bool, taken: Sequence[Values] = ()) -> None:
         self.found.carries[name] = values
-        if taken and self.after.nodes[name].opcode == "slice":
+        if exact and taken and self.after.nodes[name].opcode == "slice":
             # A slice that is also a step to another one was merged with it.
             self.found.carries[name] += taken[0]
         self.found.stands_for[name] = values[0].name
@@ -191,7 +191,23 @@ class _Aligner:
             return True
         if exact:
             return not self._is_step(new, old)
+        if old.opcode in ("dynamic-update-slice", "slice"):
+            return self._is_in_operands_layout(new, old)
         return old.opcode == "reshape" and self._is_other_block(new, old)
+
+    def _is_in_operands_layout(self, new: Instruction, old: Instruction) -> bool:
+        """Whether an instruction computes in its operand's layout what is moved afterwards.
+
+        So it is with a cache that is updated and then constrained (`updated_cache`). A slice takes
+        the same elements along each dimension that it cuts.
+        """
+        operand = self.before.operands[old.name][0]
+        layout, array = self.program.layout(self.before, operand), self.before.array(operand)
+        if layout is None or array is None or new.shapes != (layout.shard_shape(old.shapes[0]),):
+            return False
+        taken = [re.findall(r"\[[\d:]+\]", one.attribute("slice") or "") for one in (new, old)]
+        cuts = zip(*taken, old.shapes[0], array[1], strict=False)
+        return all(part == full for part, full, size, whole in cuts if size != whole)
 
     def _is_step(self, new: Instruction, old: Instruction) -> bool:
         """Whether a slice is only taken for its own key, which the old one is not."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from shardnb.bugs import contained
 from shardnb.causes.alignment import Alignment, align
 from shardnb.causes.channel_matching import Matcher
+from shardnb.causes.counts import Counts, counted
 from shardnb.causes.data_movement import Movement, next_permute, walk
 from shardnb.causes.dataflow import Dataflow
 from shardnb.causes.entry_parameters import EntryParameters
@@ -24,7 +24,7 @@ from shardnb.causes.sentence import Facts, detail_of, sentence
 from shardnb.causes.stated_shardings import StatedShardings, UserShardings, primitive
 from shardnb.causes.training import Training
 from shardnb.causes.unpartitioned import Unpartitioned
-from shardnb.causes.verdict import UNKNOWN, Verdict
+from shardnb.causes.verdict import NOT_THE_PRODUCER, UNKNOWN, Verdict
 from shardnb.causes.windowed import IN_STEPS, Windowed
 from shardnb.collectives.find import is_generated, reduction_of
 from shardnb.collectives.on_accelerators import on_accelerators
@@ -41,31 +41,6 @@ from shardnb.texts.sharding_rules import Rules
 from shardnb.texts.shardings import LayoutReader
 
 Locate = Callable[[tuple[hlo.Frame, ...]], tuple[Location, ...]]
-
-
-@dataclass(frozen=True)
-class Counts:
-    """Collectives by kind: called by the program, made by the partitioner, and left at the end.
-
-    `gone` counts those that were merged with another or simplified away, `copied` those that
-    are one more of the same, as of a loop that was unrolled, and `added` those that the compiler
-    made afterwards: left = called + made - gone + copied + added. `combined` counts those that are
-    sent together with another, `moved` those that left the loop they were made in.
-    """
-
-    called: Mapping[str, int]
-    made: Mapping[str, int]
-    left: Mapping[str, int]
-    combined: int = 0
-    gone: int = 0
-    copied: int = 0
-    added: int = 0
-    moved: int = 0
-
-    @property
-    def differ(self) -> bool:
-        """Whether what is left is not what was called and made."""
-        return Counter(self.called) + Counter(self.made) != Counter(self.left)
 
 
 @dataclass(frozen=True)
@@ -134,7 +109,7 @@ def explain_causes(
         matcher = Matcher(optimized, entering, explainer.finder)
         matched = matcher.match(collectives)
         found = tuple(explainer.explained(one, matched.get(one.id)) for one in collectives)
-        counts = _counts(matcher, collectives, matched)
+        counts = counted(matcher, collectives, matched)
         found = _of_all_norms(found, matcher, matched)
         return Causes(found, counts, warnings.left, explainer.roles.dataflow, matched)
     return unexplained
@@ -199,7 +174,7 @@ class _Explainer:
         axes = (self._axes(permuted[0]) or ()) if permuted else ()
         verdict = self.judge.judge(move, self._axes(made), axes)
         consumer = move.graph.nodes.get(move.consumer or "")
-        if verdict is UNKNOWN and consumer is not None and self._is_for_a_step(move, consumer):
+        if verdict.reason == "unknown" and self._is_for_a_step(move, consumer):
             verdict = self.expanded.of(move.collective.opcode)
         return self._told(collective, move, verdict)
 
@@ -213,9 +188,9 @@ class _Explainer:
         moved = made.arrays[0][0] if made.arrays else None
         return array is not None and moved == "pred" and array[0] != "pred"
 
-    def _is_for_a_step(self, move: Movement, consumer: Instruction) -> bool:
+    def _is_for_a_step(self, move: Movement, consumer: Instruction | None) -> bool:
         """Whether the consumer is one step of an operation that the compiler wrote out."""
-        if move.completes_consumer:
+        if consumer is None or move.completes_consumer:
             return False
         if consumer.op_name in self.expanded.names:
             return True
@@ -307,6 +282,8 @@ class _Explainer:
 
     def _told(self, collective: Collective, move: Movement, verdict: Verdict) -> Collective:
         """Tell of what the partitioner made: both ends, and their shardings."""
+        if verdict is NOT_THE_PRODUCER:
+            return self._written(collective, UNKNOWN, Facts(), collective.op_name)
         graph = move.graph
         value = graph.node(move.producer) if move.producer else None
         node = (
@@ -435,27 +412,3 @@ def _of_all_norms(
     return tuple(
         replace(one, role_of="") if one.role == "gradient-norm" else one for one in collectives
     )
-
-
-def _counts(
-    matcher: Matcher, collectives: Sequence[Collective], matched: Mapping[int, Instruction]
-) -> Counts:
-    made = matcher.made
-    kept = {(one.computation, one.name) for one in matched.values()}
-    lost, unmatched = len(made) - len(kept), len(collectives) - len(matched)
-    # One of each may be the same, changed so much that it was not found again.
-    changed = min(lost, unmatched)
-    return Counts(
-        called=_by_kind(one for one in made if not is_generated(one)),
-        made=_by_kind(one for one in made if is_generated(one)),
-        left=dict(Counter(one.kind for one in collectives)),
-        combined=sum(bool(one.combined_with) for one in collectives),
-        gone=lost - changed,
-        copied=len(matched) - len(kept),
-        added=unmatched - changed,
-        moved=sum(matcher.left_its_loop(one, matched.get(one.id)) for one in collectives),
-    )
-
-
-def _by_kind(made: Iterable[Instruction]) -> dict[str, int]:
-    return dict(Counter(kind_of(one.opcode) or one.opcode for one in made))

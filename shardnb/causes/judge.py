@@ -12,13 +12,15 @@ from shardnb.causes.origins import AxisFactors, Origins
 from shardnb.causes.rule_factors import Factors, Split
 from shardnb.causes.stated_shardings import StatedShardings
 from shardnb.causes.unpartitioned import Unpartitioned
-from shardnb.causes.verdict import RETURNED, UNKNOWN, Statement, Verdict
+from shardnb.causes.verdict import NOT_THE_PRODUCER, RETURNED, UNKNOWN, Statement, Verdict
 from shardnb.report.model import Spec
+from shardnb.report.spec import axis_size
 from shardnb.terms.causes import AskedBy, Detail
 from shardnb.terms.collectives import reduces
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
 from shardnb.texts.opcodes import NOT_PARTITIONED, SAME_DIMENSIONS, SUMS
+from shardnb.texts.replica_groups import parse_groups
 from shardnb.texts.sharding_rules import AMBIGUOUS, Rules
 from shardnb.texts.shardings import Layout
 from shardnb.texts.shardy_attributes import Rule
@@ -54,7 +56,7 @@ class Judge:
         whole = math.prod(piece[2] for piece in moved)
         cut = bool(permuted)
         if reduces(move.collective.opcode) or not self._is_block(move, whole, cut=cut):
-            return UNKNOWN
+            return NOT_THE_PRODUCER
         verdict = self._moved(move, layout, moved)
         if verdict is UNKNOWN and permuted:  # a part of one move with the permute before it
             return self._moved(move, layout, moved | frozenset(self.factors.pieces(permuted)))
@@ -301,12 +303,33 @@ class Judge:
                 verdict = Verdict("conflict", detail="elsewhere", needed=layout.spec)
         if verdict is UNKNOWN:
             return UNKNOWN
-        actual = self._actual(graph, producer, rule)
+        actual = self._before_permute(move, layout) or self._actual(graph, producer, rule)
         axes = [axis for dim in actual for axis in dim]
         twice = len(set(axes)) < len(axes)
-        if verdict.needed_by_producer or twice or not self.factors.dims(actual, moved):
+        known = self.factors.dims(actual, moved) and self._is_sent(move, actual)
+        if verdict.needed_by_producer or twice or not known:
             return replace(verdict, layout_unknown=True)
         return replace(verdict, actual=actual)
+
+    def _before_permute(self, move: Movement, declared: Layout) -> Spec | None:
+        """Return the layout of what a permute brings to its declared one, by who sends to whom."""
+        array, text = move.graph.array(move.value), move.collective.attribute("source_target_pairs")
+        if array is None or text is None:
+            return None
+        if [shape for _, shape in move.collective.arrays] != [declared.shard_shape(array[1])]:
+            return None
+        reader = self.program.reader
+        before = reader.before_permute(declared, parse_groups(text, reader.mesh.size))
+        return None if before is None else before.spec
+
+    def _is_sent(self, move: Movement, spec: Spec) -> bool:
+        """Whether what is sent can be the block of the producer in a layout."""
+        array, sizes = move.graph.array(move.value), self.program.reader.mesh.shape
+        if array is None or move.sent is None:
+            return True
+        parts = (math.prod(axis_size(axis, sizes) for axis in axes) for axes in spec)
+        block = (-(-size // count) for size, count in zip(array[1], parts, strict=True))
+        return math.prod(block) == math.prod(move.sent)
 
     def _own(
         self,

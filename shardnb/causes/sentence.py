@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -161,14 +163,17 @@ class _Because:
 
     @property
     def _over(self) -> str:
-        return " and ".join(self.collective.axes or ()) or "the devices"
+        return _axes(self.collective.axes or ())
 
     @property
     def _split_by(self) -> tuple[str, ...]:
         """The axes that split what is moved: a permute may go over others as well."""
         axes = self.collective.axes or ()
-        known = {_name(axis) for axis in self.verdict.axes}
-        return tuple(axis for axis in axes if _name(axis) in known) or self.verdict.axes or axes
+        parts = Counter(_name(axis) for axis in self.verdict.axes)
+        known = {_name(axis): axis for axis in self.verdict.axes}
+        named = [_name(axis) for axis in axes if _name(axis) in known]
+        joined = tuple(known[axis] if parts[axis] == 1 else axis for axis in named)
+        return joined or self.verdict.axes or axes
 
     @property
     def _also_split_by(self) -> tuple[str, ...]:
@@ -178,7 +183,7 @@ class _Because:
 
     @property
     def _split_over(self) -> str:
-        return " and ".join(self._split_by) or "the devices"
+        return _axes(self._split_by)
 
     def _partial_sum(self) -> str:
         if self.verdict.asked_by == "called":
@@ -199,6 +204,10 @@ class _Because:
     def _lies(self) -> str:
         dims = self._dims()
         what = self.facts.producer or "the value"
+        permute = self.collective.kind == "collective-permute"
+        if permute and self.verdict.layout_unknown and self.verdict.reason != "halo":
+            # A permute is over the axes of both layouts, and the first one is not known.
+            return f"{what} is sharded differently where it is computed"
         return f"{what} is sharded over {self._split_over}{f' on {dims}' if dims else ''}"
 
     def _dims(self) -> str:
@@ -220,7 +229,7 @@ class _Because:
         later = f", which the result meets in {self.facts.met_by}" if self.facts.met_by else ""
         also = self._also_split_by
         shards = "shard" if len(also) > 1 else "shards"
-        axes = " and ".join(also) or "the devices"
+        axes = _axes(also)
         match self.verdict.detail:
             case "two dimensions":
                 return f"{axes} also {shards} another dimension of {other}{later}"
@@ -259,6 +268,16 @@ class _Because:
 def _dims(numbers: tuple[int, ...]) -> str:
     noun = "dimension" if len(numbers) == 1 else "dimensions"
     return f"{noun} {' and '.join(map(str, numbers))}"
+
+
+def _axes(axes: Sequence[str]) -> str:
+    """Write axes, and parts of them, in words.
+
+    >>> _axes(("data:(1)2", "model"))
+    'a part of data and model'
+    """
+    words = (f"a part of {_name(axis)}" if ":" in axis else axis for axis in axes)
+    return " and ".join(words) or "the devices"
 
 
 def _name(axis: str) -> str:

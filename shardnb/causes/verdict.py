@@ -76,3 +76,6 @@ class Verdict:
 
 
 UNKNOWN = Verdict("unknown", None)
+
+NOT_THE_PRODUCER = Verdict("unknown", None)
+"""What is sent cannot be a block of the value that it seemed to be: neither end is known."""

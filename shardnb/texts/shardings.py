@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from shardnb.report.invalid_input import InvalidInput, check_devices, place
-from shardnb.report.model import Mesh, Spec
+from shardnb.report.model import Groups, Mesh, Spec
 from shardnb.texts.axis_factors import merged, pieces_of
 from shardnb.texts.replica_groups import Positions, check_axis, iota
 
@@ -150,6 +150,24 @@ class LayoutReader:
         last = _LAST.search(text)
         manual = bool(last and "manual" in last[1]) and math.prod(tiles) == 1
         return Layout(tiles, self._spec(list(coordinates[:rank]), tiles), manual)
+
+    def before_permute(self, layout: Layout, pairs: Groups) -> Layout | None:
+        """Return the layout of what a permute moves, from the layout of what it makes of that.
+
+        `pairs` are its sources and targets; None where a device has no target or several.
+        """
+        target = {pair[0]: pair[1] for pair in pairs}
+        if layout.spec is None or len(pairs) != len(target) or len(target) != self.mesh.size:
+            return None
+        sizes, order = self.mesh.shape, np.arange(self.mesh.size)
+        targets = np.array([target[device] for device in range(self.mesh.size)])
+        parts = [
+            [(name, str(before), str(size)) for name, before, size in pieces_of(axes, sizes)]
+            for axes in layout.spec
+        ]
+        indices = [_index(dim, sizes, order)[targets] for dim in parts]
+        spec = self._spec(indices, layout.tiles)
+        return None if spec is None else Layout(layout.tiles, spec)
 
     def _spec(self, indices: list[Positions], tiles: tuple[int, ...]) -> Spec | None:
         found = [self._axes(i, size) for i, size in zip(indices, tiles, strict=True)]

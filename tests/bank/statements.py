@@ -228,3 +228,64 @@ def result_meets_another_axis(x, w, c):
 )
 def branches_that_meet_another_axis(x, w, t):
     return lax.cond(t > 0, lambda: x @ w, lambda: x + w)
+
+
+# What is updated or sliced in its operand's layout, and moved to a constraint then: the value that
+# moves is the updated cache, as large as the cache and not as the row that is written.
+
+
+@case(
+    "data=2,model=4",
+    ((4, 8, 16), P("data", None, "model")),
+    ((4, 1, 16), P("data", None, "model")),
+    expect="""
+    all-gather f32[2,8,16] | requested output-spec | result of dynamic_update_slice -> dot_general
+    all-reduce f32[2,1,8] | inferred partial-sum | result of dot_general -> dot_general
+    """,
+)
+def updated_cache(cache, q):
+    cache = lax.dynamic_update_slice(cache, q, (0, 3, 0))
+    scores = jax.nn.softmax(jnp.einsum("bqd,bkd->bqk", q, cache))
+    out = jnp.einsum("bqk,bkd->bqd", scores, cache)
+    return out, lax.with_sharding_constraint(cache, P("data"))
+
+
+@case(
+    "data=2,model=4",
+    ((4, 8, 16), P("data", None, "model")),
+    ((4, 1, 16), P("data", None, "model")),
+    expect="""
+    all-gather f32[2,8,16] | requested output-spec | result of dynamic_update_slice -> \
+sharding_constraint
+    """,
+)
+def updated_cache_of_a_loop(cache, q):
+    def step(cache, at):
+        cache = lax.dynamic_update_slice(cache, q, (0, at, 0))
+        return lax.with_sharding_constraint(cache, P("data")), cache[0, 0]
+
+    return lax.scan(step, cache, jnp.arange(4))[0]
+
+
+@case(
+    "data=2,model=4",
+    ((4, 8, 16), P("data", None, "model")),
+    expect="all-gather f32[2,4,16] | requested output-spec | slice of x -> sharding_constraint",
+)
+def slice_then_constraint(x):
+    return lax.with_sharding_constraint(x[:, 1:5], P("data"))
+
+
+@case(
+    "data=4,model=2",
+    ((32, 16), P("data", "model")),
+    ((16, 64), P("model")),
+    expect="""
+    all-gather f32[32,8] | requested output-spec | x -> dot_general
+    all-reduce f32[32,32] | inferred partial-sum | result of dot_general -> dot_general
+    collective-permute f32[32,32] | requested output-spec | result of dot_general -> \
+sharding_constraint
+    """,
+)
+def product_in_a_part_of_an_axis(x, w):
+    return jnp.tanh(lax.with_sharding_constraint(x @ w, P(None, "model")))

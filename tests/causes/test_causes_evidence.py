@@ -8,7 +8,9 @@ from shardnb.causes.phase import phase_of
 from shardnb.causes.rematerialisation import read_warnings
 from shardnb.report.model import Axis, Mesh
 from shardnb.report.op_names import joined_names
+from shardnb.report.spec import blocks_of, placed_value
 from shardnb.texts.shardings import LayoutReader
+from shardnb.texts.shardy_attributes import sharding_text
 
 MESH = Mesh((Axis("data", 4), Axis("model", 2)), tuple(range(8)))
 LONG = Mesh((Axis("data", 8),), tuple(range(8)))
@@ -42,6 +44,42 @@ def test_parts_of_an_axis():
     old = "{devices=[4,2]<=[8]}"
     assert layout(text, 2, LONG).spec == (("data:(1)4",), ("data:(4)2",))
     assert layout(old, 2, LONG).spec == (("data:(1)4",), ("data:(4)2",))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (((), ("data:(1)2",)), ((), ("model",))),
+        (((), ("data:(2)2",)), ((), ("data:(1)2",))),
+        ((("data",), ("model",)), (("data:(2)2", "model"), ("data:(1)2",))),
+        ((("model", "data:(2)2"), ()), (("data",), ())),
+    ],
+)
+def test_the_layout_before_a_permute_is_what_its_pairs_bring_to_the_one_after(before, after):
+    """A device sends to one that must have the block that it holds, as `blocks_of` counts them."""
+    held, wanted = (
+        blocks_of(placed_value("x", "f32", (16, 16), spec, MESH), MESH) for spec in (before, after)
+    )
+    free = list(range(8))
+    pairs = []
+    for source, block in enumerate(held):
+        target = next(device for device in free if wanted[device] == block)
+        free.remove(target)
+        pairs.append((source, target))
+    reader = LayoutReader(MESH)
+    text = sharding_text("mesh", after).replace('"', "'")
+    dims = text[text.index("[") : text.rindex("]") + 1]
+    layout = reader.read(f"{{mesh['data'=4,'model'=2], {dims}}}", 2)
+    assert layout.spec == after
+    assert reader.before_permute(layout, tuple(pairs)).spec == before
+    assert reader.before_permute(layout, tuple(pairs[1:])) is None
+
+
+def test_a_permute_from_a_layout_that_no_axes_describe():
+    layout_after = layout("{mesh['data'=4,'model'=2], [{}, {'model'}]}", 2)
+    # Devices 0, 1, 2 and 4 hold the first half.
+    pairs = ((0, 0), (1, 2), (2, 4), (3, 1), (4, 6), (5, 3), (6, 5), (7, 7))
+    assert LayoutReader(MESH).before_permute(layout_after, pairs) is None
 
 
 def test_devices_in_an_order_that_no_axes_give():

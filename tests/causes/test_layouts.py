@@ -105,3 +105,21 @@ def test_two_views_of_one_array_are_not_said_to_be_one() -> None:
     before, after = one.why.split("data also shards another dimension of ")
     assert str(one.producer) in before
     assert not after.startswith(str(one.producer))
+
+
+def test_a_permute_moves_from_the_layout_that_its_pairs_show() -> None:
+    def block(x: Any, w: Any) -> Any:
+        return jnp.tanh(lax.with_sharding_constraint(x @ w, P(None, "model")))
+
+    report = sn.explain(
+        block, _array(32, 16), _array(16, 64), mesh=M42, in_specs=(P("data", "model"), P("model"))
+    )
+    (permute,) = [one for one in report.collectives if one.kind == "collective-permute"]
+    # 32 x 32 of 32 x 64 per device, and `x` was gathered over data before: so rows are in full. It
+    # sends 0->0, 1->2, 2->4, 3->6, 4->1, 5->3, 6->5, 7->7, and odd devices (model 1) need the second
+    # half of the columns. So devices 4 to 7, the second half of data, have that before.
+    pairs = dict(pair for pair in permute.groups)
+    assert [pairs[device] % 2 for device in range(8)] == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert permute.producer_spec == ((), ("data:(1)2",))
+    assert permute.needed_spec == ((), ("model",))
+    assert "result of dot_general is sharded over a part of data on dimension 1, but" in permute.why

@@ -190,8 +190,13 @@ def test_looked_up_rows_that_are_permuted_to_a_constraint_are_there_for_it():
     moved = [c for c in report.collectives if c.consumer == "sharding_constraint"]
     assert "collective-permute" in {c.kind for c in moved}
     assert {(c.reason, c.asked_by) for c in moved} == {("output-spec", "requested")}
-    # The rows are computed where table and indices are, which want one axis: where is not said.
-    assert {c.producer_spec for c in moved} == {None}
+    # The rows are computed where table and indices are, which want one axis: where is not said. From
+    # there they are sent to what enters the permute: device 4 (x=2, y=0) sends what device 1 must
+    # have, of dimension 0 the first quarter and of dimension 2 the second half.
+    permuted = (("y", "x:(2)2"), (), ("x:(1)2",))
+    of_kind = {c.kind: c.producer_spec for c in moved}
+    assert of_kind.pop("collective-permute") == permuted
+    assert set(of_kind.values()) == {None}
     # The indices are sharded over x alone, and are brought into the order of x and y before a
     # gather.
     first = report.collectives[0]
