@@ -13,6 +13,7 @@ from shardnb.causes.training import Training
 from shardnb.report.model import Spec
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
+from shardnb.texts.opcodes import ELEMENTWISE, MOVES
 
 
 class Moved(NamedTuple):
@@ -75,3 +76,21 @@ def mesh_axis(axis: str) -> str:
     'data'
     """
     return axis.partition(":")[0]
+
+
+def carries(node: Instruction) -> bool:
+    """Whether the elements of an operand reach the result of an operation unmixed."""
+    return node.opcode in ELEMENTWISE or node.opcode in MOVES
+
+
+def reached(graph: Graph, value: HloValue) -> set[int]:
+    """Return the results of a computation that a value reaches element by element."""
+    found, seen, left = set[int](), {value}, [value]
+    while left:
+        value = left.pop()
+        found.update(at for at, result in enumerate(graph.results) if result == value)
+        for user in graph.users.get(value, ()):
+            if carries(user) and user.value not in seen:
+                seen.add(user.value)
+                left.append(user.value)
+    return found

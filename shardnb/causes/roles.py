@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from shardnb.causes.data_movement import Movement
-from shardnb.causes.dataflow import Dataflow, Moved, mesh_axis
+from shardnb.causes.dataflow import Dataflow, Moved, carries, mesh_axis, reached
 from shardnb.causes.training import Training
 from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.causes.verdict import Verdict
@@ -18,7 +18,7 @@ from shardnb.terms.collectives import reduces
 from shardnb.terms.roles import Role
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
-from shardnb.texts.opcodes import ELEMENTWISE, MOVES, PRODUCTS, VIEWS
+from shardnb.texts.opcodes import MOVES, PRODUCTS, VIEWS
 
 _NUMBERS = re.compile(r"\d+")
 _GATHERS = ("all-gather", "all-reduce")
@@ -185,7 +185,7 @@ class Roles:
         if consumer is not None:
             # A product with what is moved is another value: with the cotangent of a layer's result
             # it is the gradient that reaches the new value.
-            return self._reached(move.graph, consumer.value) if _carries(consumer) else set()
+            return reached(move.graph, consumer.value) if carries(consumer) else set()
         return set() if move.result is None else {move.result}
 
     def _parameter(self, collective: Collective, graph: Graph, value: HloValue) -> Purpose:
@@ -222,19 +222,6 @@ class Roles:
         states = [one for one in training.owners if mask >> one & 1]
         return Purpose("optimizer-state", self._name(states[0] if len(states) == 1 else None))
 
-    @staticmethod
-    def _reached(graph: Graph, value: HloValue) -> set[int]:
-        """Return the results of the program that a value reaches element by element."""
-        found, seen, left = set[int](), {value}, [value]
-        while left:
-            value = left.pop()
-            found.update(at for at, result in enumerate(graph.results) if result == value)
-            for user in graph.users.get(value, ()):
-                if _carries(user) and user.value not in seen:
-                    seen.add(user.value)
-                    left.append(user.value)
-        return found
-
     # Arguments
 
     def _name(self, number: int | None) -> str:
@@ -256,8 +243,3 @@ class Roles:
         """Return the mesh axes that a value is sharded over."""
         layout = self.program.layout(graph, value)
         return axes_in(layout.spec) if layout is not None and layout.spec else set()
-
-
-def _carries(node: Instruction) -> bool:
-    """Whether the elements of an operand reach the result of an operation unmixed."""
-    return node.opcode in ELEMENTWISE or node.opcode in MOVES

@@ -19,8 +19,9 @@ from operator import or_
 
 from shardnb.causes.flows import Flows
 from shardnb.texts.graph import Graph
+from shardnb.texts.hlo import GraphValue
 from shardnb.texts.instruction import HloValue, Instruction
-from shardnb.texts.opcodes import PRODUCTS, VIEWS
+from shardnb.texts.opcodes import CONSTANTS, ONE_OPERAND_STEPS, PRODUCTS, VIEWS
 
 _STEP = re.compile(r"[^.\[\]'\"]+")
 """A step of a path, alike in `w`, `.w` and `['w']`: results of a dict are named by its keys."""
@@ -97,6 +98,62 @@ class Training:
             if len(same) == 1:
                 found[at] = same[0]
         return {at: n for at, n in found.items() if list(found.values()).count(n) == 1}
+
+    @cached_property
+    def written_into(self) -> dict[int, int]:
+        """The argument that each result is with some elements replaced, as a cache is.
+
+        The program writes values at a place of it, or puts them beside a part of it, and computes
+        nothing else with it. Constants, as in padding, are no such values.
+        """
+        entry, found = self.flows.entry, dict[int, int]()
+        for at, value in enumerate(entry.results):
+            shape = _shape(entry, value)
+            same = [one for one in self._written(value) if self._shape(one) == shape]
+            if len(same) == 1:
+                found[at] = same[0]
+        return found
+
+    def _written(self, result: HloValue) -> set[int]:
+        """Follow a result up to the arguments that it has elements of, with others put there."""
+        stack = [(self.flows.entry, result, False)]
+        seen, numbers = set[tuple[str, HloValue, bool]](), set[int]()
+        while stack:
+            graph, value, written = stack.pop()
+            if (graph.name, value, written) in seen:
+                continue
+            seen.add((graph.name, value, written))
+            node = graph.node(value)
+            if written and node.opcode == "parameter" and graph is self.flows.entry:
+                numbers.add(node.number)
+            written = written or self._writes(graph, node)
+            stack += [(*above, written) for above in self._kept_elements(graph, value)]
+        return numbers
+
+    def _writes(self, graph: Graph, node: Instruction) -> bool:
+        """Whether some elements of a result are an operand's, and others are computed anew."""
+        operands = graph.operands[node.name]
+        if node.opcode == "concatenate":
+            parts = {self.flows.part_of(graph, one) for one in operands}
+            return len(parts) > 1 and not any(_is_constant(graph, one) for one in operands)
+        at = {"dynamic-update-slice": 1, "scatter": 2}.get(node.opcode)
+        return at is not None and not _is_constant(graph, operands[at])
+
+    def _kept_elements(self, graph: Graph, value: HloValue) -> Iterator[GraphValue]:
+        """Yield the values whose elements a value has, but for those that are written anew."""
+        node, module = graph.node(value), self.flows.module
+        operands, above = graph.operands[node.name], list[GraphValue | None]()
+        if node.opcode == "while" and value.element:
+            at = value.element[0]
+            inner = module.inside(node, at)
+            above = [(graph, operands[at]), module.carried(*inner) if inner else None]
+        elif node.opcode == "parameter":
+            above = [module.outside(graph, value)]
+        elif node.opcode == "concatenate":
+            above = [(graph, one) for one in operands]
+        elif node.opcode in (*VIEWS, "dynamic-update-slice", "scatter", "slice"):
+            above = [(graph, operands[0])]
+        yield from (place for place in above if place is not None)
 
     def _is_float(self, number: int) -> bool:
         entry = self.flows.entry
@@ -300,3 +357,8 @@ def _members(mask: int, count: int) -> list[int]:
 def _shape(graph: Graph, value: HloValue) -> tuple[int, ...] | None:
     array = graph.array(value)
     return None if array is None else array[1]
+
+
+def _is_constant(graph: Graph, value: HloValue) -> bool:
+    node = graph.maker(graph.source(value, ONE_OPERAND_STEPS))
+    return node is not None and node.opcode in CONSTANTS

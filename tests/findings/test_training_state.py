@@ -133,15 +133,66 @@ def test_what_comes_out_whole_costs_the_gathers_of_this_call():
     assert len(finding.collectives) == 6
 
 
-def test_a_cache_that_is_donated_is_state():
-    def decode(cache, x, at):
-        return jax.lax.dynamic_update_slice(cache, x, (0, at, 0))
+CACHE = f32(8, 64, 32), f32(8, 1, 32), jax.ShapeDtypeStruct((), "int32")
+OTHERWISE = {"in_specs": (P("data"), P("data"), P()), "out_specs": P(None, "data")}
 
-    args = f32(8, 64, 32), f32(8, 1, 32), jax.ShapeDtypeStruct((), "int32")
-    specs = {"in_specs": (P("data"), P("data"), P()), "out_specs": P(None, "data")}
-    findings = found(decode, *args, donate_argnums=0, **specs)
-    assert findings["returned otherwise"].wire_bytes == 64 * 32 * 4 * 7 // 8
-    assert found(decode, *args, **specs) == {}
+
+def decode(cache, x, at):
+    return jax.lax.dynamic_update_slice(cache, x, (0, at, 0))
+
+
+def test_a_cache_that_is_written_into_is_state():
+    """An all-to-all sends 7/8 of a device's block in this call, and the next one sends it back."""
+    for options in ({}, {"donate_argnums": 0}):
+        finding = found(decode, *CACHE, **OTHERWISE, **options)["returned otherwise"]
+        assert finding.message == (
+            "cache goes in as P('data') and comes out as P(None, 'data'), so the next call has to "
+            "reshard or to compile again"
+        )
+        assert finding.wire_bytes == 2 * 64 * 32 * 4 * 7 // 8
+        assert len(finding.collectives) == 1
+
+
+def test_an_argument_that_is_donated_is_state():
+    def decay(moment, x):
+        return 0.9 * moment + x
+
+    args = f32(64, 64), f32(64, 64)
+    specs = {"in_specs": (P("data"), P("data")), "out_specs": P(None, "data")}
+    finding = found(decay, *args, donate_argnums=0, **specs)["returned otherwise"]
+    assert finding.message.startswith(
+        "moment goes in as P('data') and comes out as P(None, 'data')"
+    )
+    assert found(decay, *args, **specs) == {}
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda cache, x, at: cache.at[:, at].set(x[:, 0]),
+        lambda cache, x, at: jnp.concatenate([cache[:, 1:], x], 1),
+        lambda cache, x, at: jax.lax.fori_loop(0, 3, lambda i, c: decode(c, x, i), cache),
+        lambda cache, x, at: decode(decode(cache, x, at), x, 0),
+    ],
+)
+def test_a_cache_is_state_however_it_is_written_into(write):
+    finding = found(write, *CACHE, **OTHERWISE)["returned otherwise"]
+    assert finding.message.startswith("cache goes in as P('data') and comes out as P(None, 'data')")
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda x, y, at: x.at[:, 0].set(0.0),
+        lambda x, y, at: jnp.roll(x, 1, 1),
+        lambda x, y, at: jnp.concatenate([jnp.zeros_like(y), x[:, :-1]], 1),
+        lambda x, y, at: jnp.where(x > 0, x, y),
+        lambda x, y, at: decode(jnp.tanh(x), y, at),
+        lambda x, y, at: x + y,
+    ],
+)
+def test_a_result_that_is_padded_shifted_or_computed_is_no_state(compute):
+    assert found(compute, *CACHE, **OTHERWISE) == {}
 
 
 def test_a_result_that_is_no_state_may_lie_anywhere():
