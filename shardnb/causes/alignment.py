@@ -30,6 +30,7 @@ _LIMIT = 8
 """A helper that carries more values than this says nothing; `cumsum_scan` has more than two."""
 
 _STEM = re.compile(r"(?:\.clone)?(?:\.\d+)?$")
+_RANGE = re.compile(r"\[(\d+:\d+(?::\d+)?)\]")
 _CLONE = re.compile(r"\.clone(?:\.\d+)?$")
 
 
@@ -134,8 +135,7 @@ class _Aligner:
     def _place(self, new: Instruction) -> None:
         taken = [self.found.values(operand) for operand in self.after.operands[new.name]]
         key = new.key
-        by_partitioner = kind_of(new.opcode) is not None and is_generated(new)
-        fits = [] if by_partitioner or not key[0] else self._fits(new, taken, key)
+        fits = [] if _is_moved(new) or not key[0] else self._fits(new, taken, key)
         if fits:
             values = self._ordered([fit.old for fit in fits])
             self._set(new.name, values, exact=fits[0].exact, taken=taken)
@@ -162,7 +162,7 @@ class _Aligner:
         fits = []
         for old, agree in self.index.taking(key, new.opcode, taken):
             exact = self._is_shard(new, old)
-            if self._trusted(new, old, exact=exact):
+            if self._trusted(new, old, exact=exact) and self._takes_the_same(new, old):
                 fits.append(_Fit(agree, exact, old))
         if not fits:
             return self._only(new, key, taken)
@@ -216,6 +216,21 @@ class _Aligner:
         taken = (user.key == new.key for user in self.before.users.get(old.value, ()))
         return not self._leaves(new, new.key) and not any(taken)
 
+    def _takes_the_same(self, new: Instruction, old: Instruction) -> bool:
+        """Whether two slices take the same elements of each dimension that is not sharded.
+
+        All parts of a split have one name (`keys_of_a_split`).
+        """
+        if new.opcode != "slice":
+            return True
+        part = self.after.array(self.after.operands[new.name][0])
+        full = self.before.array(self.before.operands[old.name][0])
+        taken, wanted = _RANGE.findall(new.attributes), _RANGE.findall(old.attributes)
+        if part is None or full is None or len(part[1]) != len(full[1]):
+            return True
+        sizes = zip(taken, wanted, part[1], full[1], strict=False)
+        return all(one == other for one, other, here, whole in sizes if here == whole)
+
     def _is_other_block(self, new: Instruction, old: Instruction) -> bool:
         """Whether a reshape gives a block of the old one's result in another layout."""
         (_, part), (_, full) = new.arrays[0], old.arrays[0]
@@ -237,10 +252,15 @@ class _Aligner:
         """Whether a value goes on to another operation, or out of the computation.
 
         TPU writes a concatenation as the maximum of pads, all under its name: each pad ends
-        where the maximum takes it (`running_maximum_by_halves`).
+        where the maximum takes it (`running_maximum_by_halves`). A collective that moves the value
+        has its name too: the operation that takes it then says (`keys_of_a_split`).
         """
-        users = self.after.users.get(new.value, ())
-        return new.is_root or any(user.key != key or self._computes(user) for user in users)
+        return new.is_root or any(
+            self._leaves(user, key)
+            if user.key == key and _is_moved(user)
+            else user.key != key or self._computes(user)
+            for user in self.after.users.get(new.value, ())
+        )
 
     def _computes(self, new: Instruction) -> bool:
         """Whether an instruction is not a step, and of a kind that its name had before."""
@@ -248,3 +268,8 @@ class _Aligner:
 
     def _enters_all_to_all(self, new: Instruction) -> bool:
         return any(user.opcode == "all-to-all" for user in self.after.users.get(new.value, ()))
+
+
+def _is_moved(new: Instruction) -> bool:
+    """Whether the partitioner moves a value."""
+    return kind_of(new.opcode) is not None and is_generated(new)

@@ -203,7 +203,8 @@ class _Walk:
     def _taken(self, values: Values, consumer: str) -> tuple[HloValue, str] | None:
         """Find the value that a consumer takes, or the instruction between that takes it.
 
-        What the partitioner folded away stands between them in the program before.
+        What the partitioner folded away stands between them in the program before. A collective
+        that has the name of what it moves is for what takes that (`keys_of_a_split`).
         """
         wanted = dict.fromkeys(values)
         before, key = self._before, self.collective.key
@@ -213,6 +214,8 @@ class _Walk:
             known = next((value for value in wanted if value in wholes), None)
             if known is not None:
                 return known, consumer
+        if values and before.node(values[0]).key == key and values[0] in before.operands[consumer]:
+            return values[0], consumer
         first: tuple[HloValue, str] | None = None
         queue = deque([(consumer, 0)])
         while queue:

@@ -36,6 +36,7 @@ from shardnb.terms.collectives import KINDS, kind_of
 from shardnb.texts import hlo
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction, Key
+from shardnb.texts.opcodes import SAME_DIMENSIONS
 from shardnb.texts.replica_groups import AxisFinder
 from shardnb.texts.sharding_rules import Rules
 from shardnb.texts.shardings import LayoutReader
@@ -304,9 +305,7 @@ class _Explainer:
             own=move.completes_consumer or verdict.needed_by_producer,
             other=self.names.value(*verdict.other) if verdict.other else None,
             other_spec=self._spec(*verdict.other) if verdict.other else None,
-            stated=self.names.value(*verdict.stated.value)
-            if verdict.stated and consumer != THE_RESULT
-            else None,
+            stated=self._stated(verdict, move) if consumer != THE_RESULT else None,
             met_by=self._met_by(verdict, node),
         )
         if move.producer is not None:
@@ -326,6 +325,17 @@ class _Explainer:
             full_remat=self._is_rematerialised(move, value, verdict),
             producer_shape=_shape(value),
         )
+
+    def _stated(self, verdict: Verdict, move: Movement) -> str | None:
+        """Name the value whose sharding the user wrote: two results may have one name."""
+        if verdict.stated is None:
+            return None
+        graph, value = verdict.stated.value
+        name = self.names.value(graph, value)
+        moved = self.names.value(move.graph, move.value)
+        views = graph.upward(value, SAME_DIMENSIONS)
+        other = name == moved and name.startswith("result of ") and move.value not in views
+        return "what is computed from it" if other else name
 
     def _met_by(self, verdict: Verdict, consumer: Instruction | None) -> str | None:
         """Name the later operation that takes both; not a step of the same JAX operation."""

@@ -293,8 +293,13 @@ class Judge:
         ]
         here = frozenset(f for split in splits for f, parts in split.items() if moved & set(parts))
         verdict = self._own(move, node, rule, here, layout.spec) if here else UNKNOWN
+        asked = Declared(self.origins, graph, node, rule, here, moved, moved)
+        if verdict is not UNKNOWN and not self._takes_along(move, node, rule, moved):
+            # An operation that needs a dimension in full had it so: what the user wrote for the
+            # result shards that (`sorted_rows_that_are_transposed`).
+            wanted = declared(asked, layout.spec)
+            verdict = wanted if wanted.reason == "output-spec" else verdict
         if verdict is UNKNOWN and here and not _agree(splits, here):
-            asked = Declared(self.origins, graph, node, rule, here, moved, moved)
             verdict = declared(asked, layout.spec)
             verdict = clash(asked, layout.spec) if verdict is UNKNOWN else verdict
             if verdict is UNKNOWN and node.opcode == "gather":
@@ -330,6 +335,14 @@ class Judge:
         parts = (math.prod(axis_size(axis, sizes) for axis in axes) for axes in spec)
         block = (-(-size // count) for size, count in zip(array[1], parts, strict=True))
         return math.prod(block) == math.prod(move.sent)
+
+    def _takes_along(
+        self, move: Movement, node: Instruction, rule: Rule, moved: AxisFactors
+    ) -> bool:
+        """Whether an operand is sharded along what an operation needs in full, or permutes."""
+        bound = rule.need_replication | rule.permutation
+        splits = self.factors.operands(move.graph, node, rule)
+        return any(moved & set(split.get(one, ())) for split in splits for one in bound)
 
     def _own(
         self,

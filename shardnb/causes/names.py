@@ -11,7 +11,7 @@ from shardnb.causes.stated_shardings import is_of_the_compiler, primitive
 from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
-from shardnb.texts.opcodes import CALLERS, ONE_OPERAND_STEPS, TUPLES
+from shardnb.texts.opcodes import CALLERS, ONE_OPERAND_STEPS, SHAPE_STEPS, TUPLES
 
 _RESHAPING = (
     "broadcast_in_dim dynamic_slice expand_dims iota repeat reshape slice split squeeze tile "
@@ -27,6 +27,9 @@ _CALLED = re.compile(r"jit\((\w+)\)")
 """What is left of the name of a jitted function of JAX's that the compiler writes out itself."""
 
 _CONTROL_FLOW = frozenset(("body", "closed_call", "cond", "pjit", "scan", "while"))
+_SCOPES = _CONTROL_FLOW | {"eval_jaxpr", "jit", "shard_map"}
+"""What a copy is named by that moves nothing: the function, the loop or the shard_map it leaves."""
+
 LOOP_CARRY = "the loop's carry"
 THE_RESULT = "the program's result"
 
@@ -59,7 +62,7 @@ class ValueNames:
                 at = here, here.operands[node.name][0]
             else:
                 break
-        made = graph.node(value)
+        made = graph.node(self._entering(graph, value))
         if made.opcode != "parameter":
             whole = self.of_the_user(made)
             what = "result" if whole is made or whole.opcode == made.opcode else "a step"
@@ -67,6 +70,23 @@ class ValueNames:
         here, one = at
         result = f"result of {self.operation(here.node(one))}"
         return f"carried {result}" if carried else result
+
+    def _entering(self, graph: Graph, value: HloValue) -> HloValue:
+        """Return what enters an operation, for a step of it that only shapes what it takes.
+
+        In `position[:, None] >= position` the comparison repeats both itself
+        (`causal_mask_of_positions`).
+        """
+        node = graph.node(value)
+        while _is_scope(node) and graph.operands[node.name]:
+            value = graph.operands[node.name][0]
+            node = graph.node(value)
+        key, step = node.key, value
+        while node.key == key and node.opcode in SHAPE_STEPS and graph.operands[node.name]:
+            step = graph.operands[node.name][0]
+            node = graph.node(step)
+        shapes = primitive(key[0]) not in _VIEW_NAMES and graph.node(value).opcode != "copy"
+        return step if shapes and key[0] and node.key != key else value
 
     def dims(self, graph: Graph, value: HloValue, dims: tuple[int, ...]) -> tuple[int, ...]:
         """Give the dimensions of what a value is named by: an operation may broadcast that itself.
@@ -97,15 +117,25 @@ class ValueNames:
         return f"{view} of {name}" if view else name
 
     def taker(self, graph: Graph, node: Instruction) -> str:
-        """Name what first takes the result of an instruction, after JAX's own steps of it."""
-        last = node
+        """Name what first takes the result of an instruction, after JAX's own steps of it.
+
+        Of what a shard_map gives back, this is what takes it outside.
+        """
+        last, value = node, node.value
         for _ in range(_STEPS):
-            users = [one for one in graph.users.get(last.value, ()) if one.opcode != "tuple"]
-            if not users:
+            users = graph.users.get(value, ())
+            taking = [one for one in users if one.opcode != "tuple"]
+            if taking:
+                last, value = taking[0], taking[0].value
+                if last.key != node.key and not _is_scope(last):
+                    return self.operation(last)
+                continue
+            caller = self.program.module.caller(graph)
+            if caller is None or caller.opcode != "call" or value not in graph.results:
                 break
-            if users[0].key != node.key:
-                return self.operation(users[0])
-            last = users[0]
+            at = graph.results.index(value)
+            value = caller.value.at(at) if graph.root.is_tuple else caller.value
+            graph = self.program.module.graph_of(caller)
         return LOOP_CARRY if self.program.module.is_loop(graph) else THE_RESULT
 
     def operation(self, node: Instruction) -> str:
@@ -152,6 +182,16 @@ def only_returns(graph: Graph, node: Instruction) -> bool:
     users = graph.users.get(node.value, ())
     ends = all(user is graph.root and user.opcode == "tuple" for user in users)
     return same and not node.op_name and ends
+
+
+def _is_scope(node: Instruction) -> bool:
+    """Whether a value only leaves a function, a loop's body or a shard_map here.
+
+    Where some axes are manual, the compiler copies it under the name of what it leaves
+    (`pipeline_with_tensor_parallel_stages`).
+    """
+    left = node.opcode == "copy" and primitive(node.op_name) in _SCOPES
+    return left or (node.opcode == "custom-call" and "SPMDShardToFullShape" in node.attributes)
 
 
 def _is_scalar(node: Instruction) -> bool:

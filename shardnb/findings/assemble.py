@@ -245,7 +245,7 @@ def _on_the_way(counts: Counts) -> Iterator[str]:
     if not (counts.differ or counts.combined or counts.moved):
         return
     called, made, left = (sum(n.values()) for n in (counts.called, counts.made, counts.left))
-    asked = [f"you called {count(called, 'collective')}"] if called else []
+    asked = [f"the program calls {count(called, 'collective')}"] if called else []
     asked += [f"the partitioner inserted {count(made, 'collective')}"] if made else []
     changes = (
         (counts.combined, "is sent together with others", "are sent together with others"),

@@ -7,10 +7,10 @@ import functools
 import pytest
 
 from shardnb.report.model import Collective
-from tests.bank import families, fresh, indexing, known, layers, second, statements
+from tests.bank import everyday, families, fresh, indexing, known, layers, second, statements
 from tests.bank.case import BANK, Answer, answer, compare, explain
 
-MODULES = (known, families, layers, fresh, second, indexing, statements)
+MODULES = (known, families, layers, fresh, second, indexing, statements, everyday)
 UNKNOWN_LIMIT = 0.03
 
 

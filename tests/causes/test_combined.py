@@ -83,7 +83,7 @@ def test_a_called_member_is_sent_together_with_one_of_the_partitioner():
     assert lines(report) == ['return lax.psum(x.sum(0), "data")', "second = jnp.cos(y).sum(0)"]
     (note,) = report.notes
     assert note == (
-        "you called 1 collective and the partitioner inserted 1 collective, and the compiled program "
+        "the program calls 1 collective and the partitioner inserted 1 collective, and the compiled program "
         "has as many: 2 are sent together with others"
     )
 
