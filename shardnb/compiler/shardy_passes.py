@@ -65,13 +65,22 @@ def imported(dumps: Dumps) -> mlir.Module:
 
 
 def preview(
-    module: mlir.Module, mesh: str, specs: Mapping[int, Spec], axes: Mapping[str, int] | None = None
+    module: mlir.Module,
+    mesh: str,
+    specs: Mapping[int, Spec],
+    axes: Mapping[str, int] | None = None,
+    results: Mapping[int, Spec | None] | None = None,
 ) -> shardy.Module:
     """Return every value's sharding with other specs for some inputs, without compiling.
 
     The compiler may choose otherwise. `module` is one that was `imported`, `mesh` the name of its
-    mesh; `specs` has the new spec by the number of an input, `axes` the axes of another mesh.
+    mesh; `specs` has the new spec by the number of an input, `axes` the axes of another mesh, and
+    `results` the new spec by the number of a result, None where the compiler chooses it.
     """
     inputs = {number: sharding_text(mesh, spec) for number, spec in specs.items()}
-    changed = module.copy(inputs, mesh_text(axes) if axes else "")
+    outputs = {
+        number: "" if spec is None else sharding_text(mesh, spec)
+        for number, spec in (results or {}).items()
+    }
+    changed = module.copy(inputs, mesh_text(axes) if axes else "", outputs)
     return shardy.read(changed.run(_PROPAGATE))

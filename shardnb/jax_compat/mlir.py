@@ -92,12 +92,17 @@ class Module:
             manager.parse(f"builtin.module({pipeline})").run(self._operation)
         return self
 
-    def copy(self, inputs: Mapping[int, str] | None = None, mesh: str = "") -> Module:
-        """Copy the module, with other shardings of some inputs, or on another mesh.
+    def copy(
+        self,
+        inputs: Mapping[int, str] | None = None,
+        mesh: str = "",
+        outputs: Mapping[int, str] | None = None,
+    ) -> Module:
+        """Copy the module, with other shardings of some inputs and results, or on another mesh.
 
-        `inputs` has attributes such as `#sdy.sharding<@mesh, [{"x"}, {}]>` by number, `mesh` is
-        one such as `#sdy.mesh<["x"=2]>`. A sharding that does not fit is refused here: the passes
-        trust what they are given.
+        `inputs` and `outputs` have attributes such as `#sdy.sharding<@mesh, [{"x"}, {}]>` by
+        number, "" for none; `mesh` is one such as `#sdy.mesh<["x"=2]>`. A sharding that does not
+        fit is refused here: the passes trust what they are given.
         """
         copied = object.__new__(Module)
         copied._ir, copied._context, copied._alone = self._ir, self._context, self._alone
@@ -105,8 +110,8 @@ class Module:
             copied._operation = self._operation.clone()
             if mesh:
                 copied._set_mesh(mesh)
-            if inputs:
-                copied._set_inputs(inputs)
+            copied._set_shardings("input", inputs or {})
+            copied._set_shardings("result", outputs or {})
             copied._operation.verify()
         return copied
 
@@ -118,20 +123,29 @@ class Module:
                 if "stablehlo.mesh" in attributes:
                     del attributes["stablehlo.mesh"]
 
-    def _set_inputs(self, shardings: Mapping[int, str]) -> None:
+    def _set_shardings(self, kind: str, shardings: Mapping[int, str]) -> None:
+        """Set the shardings of some of the main function's inputs, or of its results."""
+        if not shardings:
+            return
         ir, main = self._ir, main_function(self._operation)
-        count = len(main.regions[0].blocks[0].arguments)
-        if unknown := sorted(number for number in shardings if number >= count):
-            raise ValueError(f"the program has no input number {unknown[0]}")
-        attributes = main.attributes
-        known = attributes["arg_attrs"] if "arg_attrs" in attributes else [{}] * count
+        block = main.regions[0].blocks[0]
+        last = block.operations[len(block.operations) - 1]
+        name, values = {
+            "input": ("arg_attrs", block.arguments),
+            "result": ("res_attrs", last.operands),
+        }[kind]
+        if unknown := sorted(number for number in shardings if number >= len(values)):
+            raise ValueError(f"the program has no {kind} number {unknown[0]}")
+        known = main.attributes[name] if name in main.attributes else [{}] * len(values)
         changed = []
         for number, given in enumerate(known):
             kept = {item.name: item.attr for item in given} if given else {}
             if number in shardings:
-                kept["sdy.sharding"] = ir.Attribute.parse(shardings[number])
+                kept.pop("sdy.sharding", None)
+                if shardings[number]:
+                    kept["sdy.sharding"] = ir.Attribute.parse(shardings[number])
             changed.append(ir.DictAttr.get(kept))
-        attributes["arg_attrs"] = ir.ArrayAttr.get(changed)
+        main.attributes[name] = ir.ArrayAttr.get(changed)
 
     def take_rules(self, propagated: Module) -> None:
         """Return XLA's rules to the ops whose rules only XLA knows.

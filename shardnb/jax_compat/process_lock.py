@@ -32,3 +32,17 @@ def wait_for_traces() -> None:
     """
     if _TRACED.acquire(timeout=_LONGEST_WAIT):
         _TRACED.release()
+
+
+@contextmanager
+def no_names_traced() -> Iterator[bool]:
+    """Say whether no other thread has traced values in the user's names, at once.
+
+    If so, none has until the block ends.
+    """
+    free = _TRACED.acquire(blocking=False)
+    try:
+        yield free
+    finally:
+        if free:
+            _TRACED.release()

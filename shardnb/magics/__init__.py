@@ -18,6 +18,7 @@ def load_ipython_extension(shell: Any) -> None:
     shell.register_magics(magics)
     magics.cells.watch()
     shell.Completer.custom_matchers.append(magics.matcher)
+    magics.channel.open()
     follow(magics.notebook_mesh.grid)
 
 
@@ -31,6 +32,7 @@ def unload_ipython_extension(shell: Any) -> None:
     for kind, name in (("line", "mesh"), ("line", "shard"), ("cell", "shard")):
         shell.magics_manager.magics[kind].pop(name, None)
     magics.cells.unwatch()
+    magics.channel.close()
     unfollow(magics.notebook_mesh.grid)
     magics.explain_any_cell(on=False)
     shell.Completer.custom_matchers.remove(magics.matcher)

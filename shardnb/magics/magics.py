@@ -18,6 +18,7 @@ from shardnb.magics import options
 from shardnb.magics.cell import CellError
 from shardnb.magics.complete import matcher
 from shardnb.magics.meshes import NO_MESH, NotebookMesh, described, mesh_value
+from shardnb.magics.preview_channel import UNKNOWN, Answer, PreviewChannel
 from shardnb.magics.shown_errors import usage_errors
 from shardnb.magics.sources import Cells
 from shardnb.mesh import make_grid
@@ -37,6 +38,7 @@ class ShardMagics(Magics):
         self.notebook_mesh = NotebookMesh()
         self.namespace: dict[str, Any] = shell.user_ns
         self.matcher = matcher(self.notebook_mesh, self.namespace)
+        self.channel = PreviewChannel(self._preview)
 
     @cached_property
     def session(self) -> Session:
@@ -45,6 +47,12 @@ class ShardMagics(Magics):
         from shardnb.magics.session import Session
 
         return Session(self.shell, self.cells, self.notebook_mesh)
+
+    def _preview(self, cell: str, code: str) -> Answer:
+        # The first cell imports the engine; before it there is nothing to preview.
+        if "session" not in self.__dict__:
+            return UNKNOWN
+        return self.session.previews.answer(cell, code)
 
     @no_var_expand
     @line_magic
@@ -182,9 +190,7 @@ class ShardMagics(Magics):
             if cell is None:
                 return self._line(line)
             line, cell = options.continued(line, cell)
-            read = options.parse(line, options.CELL_OPTIONS)
-            if read.first:
-                raise CellError(f"{read.first!r} is neither an option nor a spec, x=P('data')")
+            read = options.parse_cell(line)
             text = self.session.cell_text(line, cell)
             if read.has(options.WATCH):
                 from shardnb.magics.watched import run_watched

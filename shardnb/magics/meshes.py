@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from shardnb.magics.specs import Evaluate, NeedsRun, value_of
 from shardnb.mesh import Grid, make_grid, mesh_of, nearest_text, no_mesh
 
 NO_MESH = "no mesh is set: run `%mesh data=4,model=2` first"
@@ -52,15 +53,19 @@ def _same(mesh: jax.sharding.Mesh, other: jax.sharding.Mesh) -> bool:
     return mesh.axis_names == other.axis_names and np.array_equal(mesh.devices, other.devices)
 
 
-def mesh_value(text: str, namespace: Mapping[str, Any]) -> str | jax.sharding.Mesh:
+def mesh_value(
+    text: str, namespace: Mapping[str, Any], evaluate: Evaluate = value_of
+) -> str | jax.sharding.Mesh:
     """Return the mesh that a text names: the text itself, or the value of the expression.
 
-    Raises `ValueError` if the expression is not a mesh.
+    Raises `ValueError` if the expression is not a mesh, and `NeedsRun` where `evaluate` does.
     """
     if "=" in text.partition("(")[0]:
         return text
     try:
-        value = eval(text, dict(namespace))  # noqa: S307  the user's expression
+        value = evaluate(text, namespace)
+    except NeedsRun:
+        raise
     except Exception as error:  # whatever the user's expression raises
         meshes = [name for name, value in namespace.items() if isinstance(value, jax.sharding.Mesh)]
         near = nearest_text(text) or next(iter(difflib.get_close_matches(text, meshes, 1)), None)

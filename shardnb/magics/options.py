@@ -23,6 +23,7 @@ ASKED_BY = get_args(AskedBy)
 SWITCH = ("on", "off")
 VIEWS = ("full", "brief", "none")
 
+_CELL = re.compile(r"%%shard(?:\s+(.*))?\s*")
 _OPTION = re.compile(r"--[A-Za-z]")
 _WORD = re.compile(r"--[A-Za-z][\w-]*")
 _TARGET = re.compile(r"([^\W\d]\w*)\s*=(?!=)")
@@ -147,6 +148,14 @@ def parse(line: str, options: Sequence[Option], *, specs: bool = True) -> MagicL
     return _LineReader(line, {option.name: option for option in options}, specs=specs).read()
 
 
+def parse_cell(line: str) -> MagicLine:
+    """Read the line of `%%shard`; raises `OptionError`, with a message of one line."""
+    read = parse(line, CELL_OPTIONS)
+    if read.first:
+        raise OptionError(f"{read.first!r} is neither an option nor a spec, x=P('data')")
+    return read
+
+
 def continued(line: str, body: str) -> tuple[str, str]:
     r"""Join a magic's line with the lines it continues on; returns it and the rest of the cell.
 
@@ -157,6 +166,17 @@ def continued(line: str, body: str) -> tuple[str, str]:
         following, _, body = body.partition("\n")
         line = f"{line[:-1].rstrip()} {following.strip()}"
     return line, body
+
+
+def parted(code: str) -> tuple[str, str] | None:
+    r"""Return the line of a `%%shard` cell and the rest of the cell, or None for another cell.
+
+    >>> parted("%%shard x=P('data')\ny = x * 2")
+    ("x=P('data')", 'y = x * 2')
+    """
+    first, _, body = code.lstrip("\n").partition("\n")
+    match = _CELL.fullmatch(first)
+    return None if match is None else continued(match[1] or "", body)
 
 
 class _LineReader:

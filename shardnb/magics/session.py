@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ from typing import Any
 import jax
 import numpy as np
 from IPython.display import display
-from jax.sharding import NamedSharding, PartitionSpec
 
 from shardnb import engine, numerical_check
 from shardnb.compiler import Program, Request
@@ -25,12 +23,14 @@ from shardnb.magics.captured_names import names_through
 from shardnb.magics.cell import CellError, CheckedCell, cell_of, parted
 from shardnb.magics.cell_function import HELD, CellCode, CellFunction, inputs_of
 from shardnb.magics.inputs import refuse_two_specs, refuse_what_does_not_fit
+from shardnb.magics.line_previews import LinePreviews
 from shardnb.magics.meshes import NotebookMesh, mesh_value
 from shardnb.magics.options import MagicLine
 from shardnb.magics.prepared import Prepared, out_specs_of
 from shardnb.magics.reachable import text_of
 from shardnb.magics.recording import LAST
 from shardnb.magics.scope import Names
+from shardnb.magics.specs import evaluated, not_an_input
 from shardnb.magics.trees import leaves_of
 from shardnb.mesh import Grid, retyped
 from shardnb.progress import line_on
@@ -42,7 +42,6 @@ from shardnb.sources.functions import code_of
 
 Tree = Any
 _NOT_RUN = "nothing ran, and no name was bound: "
-_KNOWN = {"P": PartitionSpec, "PartitionSpec": PartitionSpec, "NamedSharding": NamedSharding}
 
 
 @dataclass(frozen=True)
@@ -72,6 +71,7 @@ class Session:
         self.last: Report | None = None
         # By cell and title, so that each call of a cell is compared with itself.
         self._runs: dict[tuple[str, str], Report] = {}
+        self.previews = LinePreviews(self.namespace, mesh)
         self.any_cell = shown_explanations.AnyCell(shell, self._explanation)
 
     @property
@@ -135,9 +135,11 @@ class Session:
         Without `run`, or if an input is only a shape, nothing runs; in the second case the names
         are bound to shapes. Returns the value of the last expression.
         """
+        self.previews.forget(self.cells.cell_id)
         with self.errors(text.file), line_on():
             prepared = self.prepared(text, line, run=run)
             program, report = prepared.compiled()
+            self.previews.keep(self.cells.cell_id, text.lines, line, prepared, program, report)
             report = self.forbidding(line, self._since_last_run(text, report))
             report = self.keep(line, report, prepared.function.printed)
             self.forbid(line, report)
@@ -193,8 +195,8 @@ class Session:
         inputs = inputs_of(names.read, self.namespace, line.specs)
         for name in line.specs:
             if name not in inputs:
-                raise CellError(self._not_an_input(name, names, inputs))
-        specs, out = self._evaluated(line.specs), self._evaluated(line.out)
+                raise not_an_input(name, names, inputs, self.namespace)
+        specs, out = (evaluated(given, self.namespace) for given in (line.specs, line.out))
         self._refuse_save(line, names)
         refuse_what_does_not_fit({name: inputs[name] for name in specs})
         refuse_two_specs(inputs, specs)
@@ -238,39 +240,6 @@ class Session:
         compiled, (body, last) = self.shell.compile, parted(cell.tree)
         value = None if last is None else compiled(last, file, "eval")
         return CellCode(compiled(body, file, "exec"), value, cell.tree, file, text)
-
-    def _not_an_input(self, name: str, names: Names, inputs: Mapping[str, Tree]) -> str:
-        """Say why a name that has a spec is not an input of the cell."""
-        arrays = [other for other in inputs if leaves_of(inputs[other])]
-        near = difflib.get_close_matches(name.lower(), [other.lower() for other in arrays], 1)
-        meant = next((other for other in arrays if near and other.lower() == near[0]), None)
-        hint = f"; did you mean {meant}?" if meant else ""
-        if name in names.assigned and name not in names.read:
-            return (
-                f"{name} is assigned by the cell, not read: "
-                f"the sharding of an output is stated after --out, such as --out {name}=P('data')"
-            )
-        if name not in self.namespace:
-            return f"{name} is not defined{hint}"
-        if name in names.read:
-            kind = type(self.namespace[name]).__name__
-            return f"expected arrays for the spec of {name}, but it holds none: its type is {kind}"
-        return f"the cell does not read {name}; it reads {', '.join(arrays) or 'no array'}{hint}"
-
-    def _evaluated(self, specs: Mapping[str, str]) -> dict[str, Tree]:
-        values, names = {}, {**self.namespace, **_KNOWN}
-        for name, text in specs.items():
-            try:
-                values[name] = eval(text, names)  # noqa: S307  the user's expression
-            except Exception as error:  # whatever the user's expression raises
-                hint = (
-                    f"; did you mean {name}=P({text!r})?"
-                    if isinstance(error, NameError) and text.isidentifier()
-                    else ""
-                )
-                why = f"the spec {name}={text}: {type(error).__name__}: {error}{hint}"
-                raise CellError(why) from error
-        return values
 
     def grid(self, line: MagicLine, values: Any) -> Grid:
         """Return the mesh that a line names, or the default."""

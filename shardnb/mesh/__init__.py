@@ -2,7 +2,7 @@
 
 from shardnb.mesh.grammar import MeshSpec, axis_type, nearest_text, no_mesh, parse_mesh
 from shardnb.mesh.grid import Grid, follow, make_grid, mesh_of, retyped, unfollow
-from shardnb.mesh.targets import TARGETS, devices_for
+from shardnb.mesh.targets import TARGETS, devices_for, refuse_too_many
 
 __all__ = [
     "TARGETS",
@@ -16,6 +16,7 @@ __all__ = [
     "nearest_text",
     "no_mesh",
     "parse_mesh",
+    "refuse_too_many",
     "retyped",
     "unfollow",
 ]

@@ -34,11 +34,7 @@ def devices_for(target: str, sizes: Sequence[int]) -> Devices:
             raise InvalidInput(f"{target} cannot be compiled for: {error}") from error
     count = math.prod(sizes)
     if target == "cpu":
-        if count > MOST_EMULATED:
-            raise ValueError(
-                f"expected at most {MOST_EMULATED:,} devices, which is what XLA emulates on a CPU, "
-                f"got a mesh of {count:,}; a TPU topology such as v5p:16x16x16 can have more"
-            )
+        refuse_too_many(count)
         devices = emulated_devices(count)
     elif target == "attached":
         devices = jax.devices()
@@ -54,6 +50,15 @@ def devices_for(target: str, sizes: Sequence[int]) -> Devices:
             "v5e:2x4, or a GPU cluster such as h100:4x8"
         )
     return np.array(devices[:count], dtype=object).reshape(tuple(sizes))
+
+
+def refuse_too_many(count: int) -> None:
+    """Raise `ValueError` for more devices than can be emulated."""
+    if count > MOST_EMULATED:
+        raise ValueError(
+            f"expected at most {MOST_EMULATED:,} devices, which is what XLA emulates on a CPU, "
+            f"got a mesh of {count:,}; a TPU topology such as v5p:16x16x16 can have more"
+        )
 
 
 def compiled_for(target: str) -> bool:

@@ -5,7 +5,7 @@ Read once with jaxlib's MLIR bindings; nothing of MLIR is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -141,12 +141,23 @@ class Module:
 
     @property
     def stated_axes(self) -> set[str]:
-        """The mesh axes that the program itself names, beyond the shardings of its inputs."""
+        """The mesh axes that the program names, beyond the shardings of its inputs."""
+        return self.axes_inside | _axes_of(output.spec for output in self.outputs)
+
+    @property
+    def axes_inside(self) -> set[str]:
+        """The mesh axes that the program names, beyond the shardings of inputs and results."""
         given = [value.spec for value in self.values if not value.is_argument or value.op]
-        given += [output.spec for output in self.outputs]
-        named = {axis for spec in given for axes in spec or () for axis in axes}
-        named.update(axis for op in self.ops for axis in op.axes)
-        return {axis.partition(":(")[0] for axis in named}
+        return _axes_of(given) | {_whole(axis) for op in self.ops for axis in op.axes}
+
+
+def _axes_of(specs: Iterable[Spec | None]) -> set[str]:
+    return {_whole(axis) for spec in specs for axes in spec or () for axis in axes}
+
+
+def _whole(axis: str) -> str:
+    """Return the axis that a part such as `data:(4)2` belongs to."""
+    return axis.partition(":(")[0]
 
 
 def opcode_of(kind: str) -> str:

@@ -258,7 +258,7 @@ class Explorer(Live):
             raise ValueError("a report alone cannot be compiled again")
         program, report = subject.compiled(plan, trace)
         if self._base is None or self._base.plan.axes != plan.axes:
-            self._base = base_of(plan, program, report, subject) or self._base
+            self._base = base_of(plan, program, report) or self._base
         codes = codes_of(subject, plan, program)
         compiled = Compiled(plan, report, codes, tuple(_differences(self._base, plan, report)))
         # The texts of many programs would fill the kernel's memory.

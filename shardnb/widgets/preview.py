@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shardnb.compiler import Program, shardy_passes
@@ -16,8 +16,9 @@ from shardnb.report import Axis, Mesh, Report, Value
 from shardnb.report.model import Spec
 from shardnb.report.spec import grid_of
 from shardnb.texts import shardy
-from shardnb.widgets.exploration import Subject
 from shardnb.widgets.plan import MeshPlan
+
+IN_THE_TYPES = "with Explicit or Manual axes shardings are part of the types"
 
 
 class NoPreview(Exception):
@@ -38,16 +39,19 @@ class Base:
     values: tuple[int | None, ...]
     """The value of the module for each of `report.values`, if that is certain."""
 
-    def preview(self, plan: MeshPlan) -> Report:
+    def preview(self, plan: MeshPlan, results: Mapping[int, Spec | None] | None = None) -> Report:
         """Return the shardings that a plan leads to, as a report without collectives.
 
-        Raises `NoPreview`.
+        `results` has the specs of the results by their numbers, None where the compiler chooses;
+        without it they are those that the program was compiled with. Raises `NoPreview`.
         """
         if not plan.is_auto:
-            raise NoPreview("with Explicit or Manual axes shardings are part of the types")
+            raise NoPreview(IN_THE_TYPES)
         try:
-            mesh_name, axes = next(iter(self.stated.meshes)), self._axes(plan)
-            found = shardy_passes.preview(self.module, mesh_name, self._changed(plan), axes)
+            mesh_name = next(iter(self.stated.meshes))
+            axes, changed = self._axes(plan, results), self._changed(plan)
+            stated = None if results is None else self._results(results)
+            found = shardy_passes.preview(self.module, mesh_name, changed, axes, stated)
         except (ValueError, NotAvailable) as error:
             raise NoPreview(str(error)) from error
         mesh = _mesh(self.report.mesh, plan.axes)
@@ -78,7 +82,17 @@ class Base:
             if name in now and (moved or now[name] != before[name])
         }
 
-    def _axes(self, plan: MeshPlan) -> dict[str, int] | None:
+    def _results(self, results: Mapping[int, Spec | None]) -> dict[int, Spec | None]:
+        """Return the specs of results with as many dimensions as these have in the module."""
+        ranks = {n: len(self.stated.outputs[n].value.shape) for n in results}
+        return {
+            n: None if spec is None else (*spec, *((),) * (ranks[n] - len(spec)))
+            for n, spec in results.items()
+        }
+
+    def _axes(
+        self, plan: MeshPlan, results: Mapping[int, Spec | None] | None
+    ) -> dict[str, int] | None:
         """Return the axes of a plan's mesh, None if it is the same one.
 
         Raises `NoPreview` if the other mesh changes more than that.
@@ -89,12 +103,13 @@ class Base:
         if len(self.stated.meshes) != 1 or mapped:
             raise NoPreview("on another mesh the body of a shard_map has other shapes")
         axes = {axis.name: axis.size for axis in plan.axes}
-        if missing := sorted(self.stated.stated_axes - axes.keys()):
+        used = self.stated.stated_axes if results is None else self.stated.axes_inside
+        if missing := sorted(used - axes.keys()):
             raise NoPreview(f"the program itself uses {', '.join(missing)}")
         return axes
 
 
-def base_of(plan: MeshPlan, program: Program, report: Report, subject: Subject) -> Base | None:
+def base_of(plan: MeshPlan, program: Program, report: Report) -> Base | None:
     """Take a compiled program as the base of previews; None if it left no module."""
     dumps = program.dumps
     if not plan.is_auto or program.before is None or not dumps.stated_module.meshes:
@@ -108,7 +123,7 @@ def base_of(plan: MeshPlan, program: Program, report: Report, subject: Subject) 
         return None
     if len(found.inputs) != len(names) or len(found.outputs) != len(report.outputs):
         return None
-    sources = subject.request.texts.located()
+    sources = program.request.texts.located()
     named = named_values(Lines(program.before, sources))[:VALUE_LIMIT]
     matched = match(found, program.before) if len(named) == len(report.values) else {}
     leaves = [value.leaf for value in named] if matched else [None] * len(report.values)

@@ -198,6 +198,23 @@ def test_a_preview_of_an_unknown_input_is_refused():
         preview("chain", {7: ()})
 
 
+def test_a_preview_with_another_spec_of_a_result_is_what_a_compile_gives():
+    fn, args, given = PROGRAMS["loop"]
+    imported = shardy_passes.imported(program(fn, args, given).dumps)
+    stated = shardy_passes.preview(imported, "mesh", {}, None, {0: ((), ("data",))})
+    assert stated.outputs[0].spec == ((), ("data",))
+    compiled = program(fn, args, given, out=P(None, "data")).dumps
+    assert specs(stated) == specs(shardy.read(compiled.parsed_propagated))
+    without = shardy_passes.preview(shardy_passes.imported(compiled), "mesh", {}, None, {0: None})
+    assert specs(without) == specs(shardy_passes.preview(imported, "mesh", {}))
+
+
+def test_a_preview_of_an_unknown_result_is_refused():
+    dumps = program(*PROGRAMS["chain"]).dumps
+    with pytest.raises(ValueError, match="no result number 7"):
+        shardy_passes.preview(shardy_passes.imported(dumps), "mesh", {}, None, {7: None})
+
+
 def test_a_sharding_that_names_an_axis_twice_is_refused():
     with pytest.raises(ValueError, match="Shardy refused the sharding"):
         preview("chain", {0: (("data",), ("data",))})

@@ -10,6 +10,8 @@ import pytest
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import KernelManager
 
+from shardnb.magics.preview_channel import TARGET
+
 MIME = "application/vnd.shardnb.report.v1+json"
 SETUP = """
 %load_ext shardnb
@@ -107,6 +109,24 @@ def test_lines_and_cell_ids_are_those_of_the_notebook(kernel):
     assert collective["frames"][1]["line"] == 3
     line = collective["frames"][0]["line"]
     assert report["sources"][1]["text"].splitlines()[line - 1] == "    return v @ W"
+
+
+def test_an_edited_line_is_previewed_over_a_comm(kernel):
+    body = "y = x @ W"
+    kernel.run(f"%%shard x=P('data') W=P()\n{body}", "cell-with-shard")
+    session, shell = kernel.client.session, kernel.client.shell_channel
+    opened = session.msg("comm_open", {"comm_id": "1", "target_name": TARGET, "data": {}})
+    code = f"%%shard x=P() W=P(None, 'model')\n{body}"
+    question = {"number": 1, "cell": "cell-with-shard", "code": code}
+    asked = session.msg("comm_msg", {"comm_id": "1", "data": question})
+    shell.send(opened)
+    shell.send(asked)
+    sent = asked["header"]["msg_id"]
+    (answer,) = [c["data"] for kind, c in kernel.outputs(sent) if kind == "comm_msg"]
+    types = [[0, 2, "y", "f32[16, 4@model]"]]
+    assert answer == {"number": 1, "kind": "preview", "types": types}
+    code = "type(x).__name__, y.sharding.spec == jax.sharding.PartitionSpec('data')"
+    assert kernel.value(code) == "('ndarray', True)"
 
 
 def test_a_text_that_ran_in_two_cells_is_the_last_one_s(kernel):

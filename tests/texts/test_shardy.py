@@ -246,6 +246,14 @@ def test_axes_of_inputs_are_not_stated_by_the_program():
     assert read(module(CONSTRAINT, inputs=inputs)).stated_axes == {"model"}
 
 
+def test_the_axes_that_only_a_result_names_are_not_inside():
+    result = """module { sdy.mesh @m = <["x"=2]> func.func public @main(%a: tensor<8xf32>)
+        -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}]>}) {
+        return %a : tensor<8xf32> } }"""
+    found = read(result)
+    assert (found.stated_axes, found.axes_inside) == ({"x"}, set())
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
