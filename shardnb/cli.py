@@ -24,6 +24,10 @@ from shardnb.terms.axis_types import AXIS_TYPES
 if TYPE_CHECKING:
     from shardnb.report import Report
 
+ON = (
+    "the devices of the mesh; 2*v5e:4x4 are two slices, and `shardnb targets` says what can be "
+    "compiled for here"
+)
 COPY = Path("shardnb-quickstart.ipynb")
 PAGE = Path("shardnb-demo.html")
 
@@ -216,7 +220,7 @@ def _add_explain(commands: Commands) -> None:
     explain.add_argument("target", metavar="FILE.py:function | FILE.ipynb")
     explain.add_argument("--mesh", metavar="data=4,model=2", help="the mesh of devices")
     explain.add_argument("--axes", metavar="|".join(AXIS_TYPES), help="the type of the mesh axes")
-    explain.add_argument("--on", metavar="cpu|attached|v5e:2x4", help="the devices of the mesh")
+    explain.add_argument("--on", metavar="cpu|attached|v5e:2x4|h100:4x8", help=ON)
     explain.add_argument(
         "--arg",
         action="append",

@@ -53,8 +53,9 @@ def explain(
         mesh: a string such as `data=4,model=2`, or a `jax.sharding.Mesh`. None: the mesh of the
             arguments' shardings, else the one of `%mesh`, else the one of `jax.set_mesh`.
         axes: the type of the mesh axes: auto, explicit or manual.
-        on: the devices: `cpu` emulates up to 2,048, `attached` uses `jax.devices()`, and a
-            TPU topology such as `v5e:2x4` is compiled for without one.
+        on: the devices: `cpu` emulates up to 2,048, `attached` uses `jax.devices()`, and
+            a TPU topology such as `v5e:2x4`, a GPU cluster such as `h100:4x8` or slices of them
+            such as `2*v5e:4x4` are compiled for without one.
         in_specs: for each argument a PartitionSpec, or a pytree prefix of them. None: the sharding
             that the array has, else replicated.
         out_specs: the same for the result. None: the compiler chooses.
@@ -64,8 +65,8 @@ def explain(
         origins: whether to trace where each sharding came from, for which Shardy runs once more.
             None: only if the program is not large.
         isolate: whether another process compiles it, so that an interrupt, or an error that ends
-            XLA, ends only that process. Large programs and those for a TPU topology are always
-            compiled there.
+            XLA, ends only that process. Large programs and those for a TPU topology or a GPU
+            cluster are always compiled there.
         options: options of `jax.jit`, such as `donate_argnums`; any other name is passed to the
             function as a keyword argument.
 

@@ -17,7 +17,7 @@ def listing() -> str:
         "attached  the devices of jax.devices()",
     ]
     for names, examples, compiler in (
-        (topologies.GENERATIONS, "v5e:2x4, v5p:4x4x4", compilers.COMPILERS["tpu"]),
+        (topologies.GENERATIONS, "v5e:2x4, v5p:4x4x4, 2*v5e:4x4", compilers.COMPILERS["tpu"]),
         (gpus.GPUS, "h100:8, h100:4x8, gb200:18x4, 2*h100:16x8", compilers.COMPILERS["gpu"]),
     ):
         lines += [

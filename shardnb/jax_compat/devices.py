@@ -73,13 +73,14 @@ def compile_only(device: jax.Device) -> bool:
         return device not in jax.devices()
 
 
-def topology_devices(name: str) -> tuple[Any, ...]:
-    """Return the compile-only devices of a TPU topology.
+def topology_devices(name: str, slices: int = 1) -> tuple[Any, ...]:
+    """Return the compile-only devices of so many slices of a TPU topology.
 
     Raises `RuntimeError` where libtpu is missing or does not know the topology.
     """
-    devices = parts.TOPOLOGIES.call(name, platform="tpu").devices
-    return _as_known(TpuTopology(name, os.environ.get(_LIBRARY)), devices)
+    several = {"num_slices": slices} if slices > 1 else {}
+    devices = parts.TOPOLOGIES.call(name, platform="tpu", **several).devices
+    return _as_known(TpuTopology(name, slices, os.environ.get(_LIBRARY)), devices)
 
 
 _LIBRARY = "TPU_LIBRARY_PATH"
@@ -87,16 +88,17 @@ _LIBRARY = "TPU_LIBRARY_PATH"
 
 @dataclass(frozen=True)
 class TpuTopology:
-    """A TPU topology by its name, and the file of libtpu (None: the one that JAX finds)."""
+    """Slices of a TPU topology by its name, and libtpu's file (None: the one that JAX finds)."""
 
     name: str
+    slices: int
     library: str | None
 
     def devices(self) -> tuple[Any, ...]:
         """Return its devices, in a process that has none of them yet."""
         if self.library is not None:
             os.environ[_LIBRARY] = self.library
-        return topology_devices(self.name)
+        return topology_devices(self.name, self.slices)
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,13 @@ from IPython.core.completer import SimpleCompletion, context_matcher
 
 from shardnb.magics import options
 from shardnb.magics.meshes import NotebookMesh
+from shardnb.mesh import gpus, topologies
 
 _MAGIC = re.compile(r"\s*(%%shard|%shard|%mesh)\s(.*)", re.DOTALL)
 _LAST_WORD = re.compile(r"(?:^|\s)(\S*)$")
 _IN_SPEC = re.compile(r"""\bP(?:artitionSpec)?\([^()]*(?:\([^()]*)?['"](\w*)$""")
 _VALUE = re.compile(r"--([\w-]+)[ =](\S*)$")
+_SLICES = re.compile(r"[1-9]\d*\*")
 _AXIS_TYPE = re.compile(r"[\w]+=\d+:(\w*)$")
 _OPTIONS = {
     "%mesh": options.MESH_OPTIONS,
@@ -58,7 +60,9 @@ def offered(
     value = _VALUE.search(text)
     if value:
         choices = {option.name: option.choices for option in options.CELL_OPTIONS}
-        return value[2].rpartition(",")[2], choices.get(value[1], ())
+        fragment = value[2].rpartition(",")[2]
+        slices = _SLICES.match(fragment) if value[1] == options.ON.name else None
+        return fragment, _of_slices(slices[0]) if slices else choices.get(value[1], ())
     word = _LAST_WORD.search(text)
     fragment = word[1] if word else ""
     if fragment.startswith("-"):
@@ -67,6 +71,11 @@ def offered(
     if magic == "%%shard" and (fragment == "" or fragment.isidentifier()):
         return fragment, _targets(namespace)
     return fragment, ()
+
+
+def _of_slices(prefix: str) -> list[str]:
+    """Return the targets of which there may be several slices, after their number: `2*`."""
+    return [prefix + name for name in (*topologies.NAMES, *gpus.NAMES) if "*" not in name]
 
 
 def _axis_names(text: str, mesh: NotebookMesh) -> list[str]:

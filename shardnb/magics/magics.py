@@ -75,9 +75,12 @@ class ShardMagics(Magics):
             --axes explicit     the type of the axes that are given without one
                                 %mesh data=8 --axes explicit
             --on v5e:2x4        the devices: cpu (the default) emulates up to 2,048, without
-            a restart; attached uses those of jax.devices(); for a TPU topology cells are compiled
-            and do not run, and no TPU is needed (Tab lists some; needs pip install 'shardnb[tpu]')
+            a restart; attached uses those of jax.devices(). For a TPU topology, a GPU cluster or
+            slices of them cells are compiled and do not run, and none of these is needed (Tab lists
+            some; `shardnb targets` says what can be compiled for here)
                                 %mesh data=4,model=2 --on v5e:2x4
+                                %mesh data=8,model=4 --on h100:4x8     4 hosts of 8 GPUs
+                                %mesh data=8,model=4 --on 2*v5e:4x4    2 slices
         """
         with usage_errors():
             read = options.parse(line, options.MESH_OPTIONS, specs=False)
@@ -151,7 +154,8 @@ class ShardMagics(Magics):
                                    of %mesh, else the one of jax.set_mesh
             --axes explicit        the type of all mesh axes: auto, explicit or manual
             --on v5e:2x4           the devices: cpu (emulated, any number), attached, or a TPU
-                                   topology, for which the cell is compiled and does not run
+                                   topology or GPU cluster (h100:4x8, 2*v5e:4x4), for which
+                                   the cell is compiled and does not run
             --isolate              compile in another process: an interrupt, or an error that ends
                                    the compiler, then leaves the kernel alive
             --no-run               only compile and explain: no name changes, and the cell prints

@@ -84,7 +84,7 @@ def _switch(value: str) -> str:
 
 MESH = Option("mesh", "data=4,model=2")
 AXES = Option("axes", "|".join(AXIS_TYPES), axis_type, tuple(AXIS_TYPES))
-ON = Option("on", "cpu|attached|v5e:2x4", choices=TARGETS)
+ON = Option("on", "cpu|attached|v5e:2x4|h100:4x8", choices=TARGETS)
 NO_RUN = Option("no-run")
 WATCH = Option("watch")
 SAVE = Option("save", "NAME", _name)

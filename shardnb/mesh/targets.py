@@ -22,8 +22,8 @@ def devices_for(target: str, sizes: Sequence[int]) -> Devices:
     """Return the devices of a target as an array of shape `sizes`.
 
     `cpu` emulates up to 2,048, separate from the kernel's own backend; `attached` uses the first of
-    `jax.devices()`; the devices of a TPU topology such as `v5e:2x4` or of a
-    GPU cluster such as `h100:4x8` can only be compiled for.
+    `jax.devices()`; the devices of a TPU topology such as `v5e:2x4`, of a
+    GPU cluster such as `h100:4x8`, or of slices of them (`2*v5e:4x4`) can only be compiled for.
     Raises `InvalidInput` for an unknown target, or if the number of devices does not match.
     """
     layout = gpus.laid_out if gpus.is_cluster(target) else topologies.laid_out
@@ -47,7 +47,7 @@ def devices_for(target: str, sizes: Sequence[int]) -> Devices:
     else:
         raise InvalidInput(
             f"{target!r} is not a target; the targets are cpu, attached, a TPU topology such as "
-            "v5e:2x4, or a GPU cluster such as h100:4x8"
+            "v5e:2x4, a GPU cluster such as h100:4x8, or slices of them such as 2*v5e:4x4"
         )
     return np.array(devices[:count], dtype=object).reshape(tuple(sizes))
 

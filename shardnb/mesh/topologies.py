@@ -26,8 +26,12 @@ from shardnb.report.invalid_input import InvalidInput
 
 Devices = NDArray[np.object_]
 
-FORM = "a TPU topology is written as v5e:2x4 (its chips) or v5e-8 (as its machine type)"
+FORM = (
+    "a TPU topology is written as v5e:2x4 (its chips) or v5e-8 (as its machine type), and several "
+    "slices of it as 2*v5e:2x4"
+)
 
+_SLICES = re.compile(r"(?:(\d+)\*)?([^*]+)")
 _GRID = re.compile(r"([a-z]\w*)[:=](\d+(?:x\d+)*)")
 _NUMBERED = re.compile(r"([a-z]\w*)-(\d+)")
 
@@ -72,6 +76,8 @@ GENERATIONS = {
 # The largest TPU slice, of TPU7x. libtpu ends its process at a topology without chips, and takes
 # minutes to make millions (test_a_topology_without_chips_is_refused).
 _MOST_CHIPS = 9_216
+# libtpu numbers slices up to at least 1,000; the devices of this many chips take a second to make.
+_MOST_IN_ALL = 65_536
 _ALIASES = {"v5litepod": "v5e", "v7x": "tpu7x"}
 
 NAMES = (
@@ -86,10 +92,13 @@ NAMES = (
     "v5e:4x4",
     "v5e:8x8",
     "v5e:16x16",
+    "2*v5e:4x4",
+    "2*v5e:16x16",
     "v5p:2x2x1",
     "v5p:2x2x2",
     "v5p:4x4x4",
     "v5p:8x8x8",
+    "2*v5p:4x4x4",
     "v6e:2x4",
     "v6e:4x4",
     "v6e:16x16",
@@ -101,18 +110,41 @@ NAMES = (
 
 
 def is_topology(text: str) -> bool:
-    """Whether a text is written as a TPU topology, `v5e:2x4` or `v5e-8`, even if none exists."""
-    return bool(_GRID.fullmatch(text) or _NUMBERED.fullmatch(text))
+    """Whether a text is written as a TPU topology, `v5e:2x4` or `2*v5e-8`, even if none exists."""
+    match = _SLICES.fullmatch(text)
+    return match is not None and bool(_GRID.fullmatch(match[2]) or _NUMBERED.fullmatch(match[2]))
+
+
+def in_slices(text: str) -> tuple[int, str]:
+    """Return how many slices a text names, and the topology of each.
+
+    >>> in_slices("2*v5e:4x4"), in_slices("v5e:4x4")
+    ((2, 'v5e:4x4'), (1, 'v5e:4x4'))
+    """
+    match = _SLICES.fullmatch(text)
+    return (int(match[1] or 1), match[2]) if match else (1, text)
 
 
 def canonical(text: str) -> str:
-    """Name a topology by its chips.
+    """Name a topology by its slices, and the chips of each.
 
     Raises `InvalidInput` with the right form.
 
-    >>> canonical("v5e-8"), canonical("v5litepod-8"), canonical("v5p=2x2x2")
-    ('v5e:2x4', 'v5e:2x4', 'v5p:2x2x2')
+    >>> canonical("v5e-8"), canonical("v5litepod-8"), canonical("2*v5p=2x2x2")
+    ('v5e:2x4', 'v5e:2x4', '2*v5p:2x2x2')
     """
+    count, one = in_slices(text)
+    name, chips = _of_one_slice(one)
+    if not 0 < count * chips <= _MOST_IN_ALL:
+        raise InvalidInput(
+            f"expected slices of 1 to {_MOST_IN_ALL:,} chips in all, got {text!r} with "
+            f"{count * chips:,}; {FORM}"
+        )
+    return f"{count}*{name}" if count > 1 else name
+
+
+def _of_one_slice(text: str) -> tuple[str, int]:
+    """Return the name of a topology of one slice, and the number of its chips."""
     match = _GRID.fullmatch(text) or _NUMBERED.fullmatch(text)
     if match is None:
         raise InvalidInput(f"{text!r} is not a TPU topology; {FORM}")
@@ -129,7 +161,7 @@ def canonical(text: str) -> str:
             f"expected a TPU topology of 1 to {_MOST_CHIPS:,} chips, got {text!r} with {chips:,}; "
             f"{FORM}"
         )
-    return f"{kind.name}:{'x'.join(map(str, sizes))}"
+    return f"{kind.name}:{'x'.join(map(str, sizes))}", chips
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -140,11 +172,43 @@ def laid_out(name: str, sizes: Sequence[int]) -> Devices:
     """Return the devices of a topology as an array of shape `sizes`, axes on neighbouring chips.
 
     JAX chooses the layout, as `jax.make_mesh` does on the machine itself. The two devices of one
-    chip are neighbours too. Raises `InvalidInput` if the number of devices differs.
+    chip are neighbours too. Several slices are laid along the first axes. Raises `InvalidInput` if
+    the number of devices differs.
     """
-    devices = topology(canonical(name))
+    name = canonical(name)
+    count, _ = in_slices(name)
+    devices = topology(name)
     if len(devices) != math.prod(sizes):
-        raise InvalidInput(_misfit(canonical(name), len(devices), sizes))
+        raise InvalidInput(_misfit(name, len(devices), sizes))
+    if count == 1:
+        return _on_slice(devices, sizes)
+    over, within = _shared_out(count, sizes)
+    blocks = np.empty(over, dtype=object).reshape(-1)
+    for number in range(count):
+        held = [device for device in devices if device.slice_index == number]
+        blocks[number] = _on_slice(held, within)
+    # Nested lists of blocks, the first dimension outside, as np.block takes them.
+    joined: Devices = np.block(blocks.reshape(over).tolist())
+    return joined
+
+
+def _shared_out(count: int, sizes: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the part of each mesh axis that is over slices, and the part within each of them.
+
+    The first axes go over slices, which are the slowest to reach.
+
+    >>> _shared_out(4, (2, 8, 4))
+    ((2, 2, 1), (1, 4, 4))
+    """
+    over: list[int] = []
+    for size in sizes:
+        over.append(math.gcd(size, count))
+        count //= over[-1]
+    return tuple(over), tuple(size // part for size, part in zip(sizes, over, strict=True))
+
+
+def _on_slice(devices: Sequence[Any], sizes: Sequence[int]) -> Devices:
+    """Arrange the devices of one slice."""
     # JAX arranges only full v4 chips, but here the devices may be single cores of them.
     if devices[0].device_kind == "TPU v4" and any(device.core_on_chip for device in devices):
         return _by_chip(devices, sizes)
@@ -168,10 +232,13 @@ def _misfit(name: str, count: int, sizes: Sequence[int]) -> str:
     """Say that a mesh and a topology have different numbers of devices, and what would fit."""
     wanted = math.prod(sizes)
     fitting = " or ".join(factorings(count, len(sizes)))
-    kind = GENERATIONS[name.partition(":")[0]]
-    per_chip = count // math.prod(_sizes(name.partition(":")[2]))
-    grid = kind.grid(wanted * kind.counted // per_chip) if wanted % per_chip == 0 else None
-    other = f"; {kind.name}:{'x'.join(map(str, grid))} has {wanted}" if grid else ""
+    slices, one = in_slices(name)
+    kind = GENERATIONS[one.partition(":")[0]]
+    per_chip = count // (slices * math.prod(_sizes(one.partition(":")[2])))
+    chips, left = divmod(wanted, slices * per_chip)
+    grid = None if left else kind.grid(chips * kind.counted)
+    several = f"{slices}*" if slices > 1 else ""
+    other = f"; {several}{kind.name}:{'x'.join(map(str, grid))} has {wanted}" if grid else ""
     pairs = f" ({per_chip} on each chip)" if per_chip > 1 else ""
     return (
         f"a mesh of {' x '.join(map(str, sizes))} has {wanted} devices, and {name} has "
@@ -196,13 +263,14 @@ def factorings(count: int, parts: int, limit: int = 6) -> list[str]:
 
 @cache
 def topology(name: str) -> tuple[Any, ...]:
-    """Return the compile-only devices of a topology, such as `v5e:2x4`.
+    """Return the compile-only devices of a topology, such as `v5e:2x4` or `2*v5e:2x4`.
 
     Raises `InvalidInput` if libtpu is not installed or does not know the topology.
     """
     try:
         with PROCESS_LOCK, _quiet_libtpu():
-            return topology_devices(name)
+            slices, one = in_slices(name)
+            return topology_devices(one, slices)
     except NotAvailable:
         raise
     except RuntimeError as error:

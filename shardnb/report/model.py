@@ -59,10 +59,10 @@ class Axis:
 class Mesh:
     """A named grid of devices.
 
-    `target` is the argument `on` (`cpu`, `attached`, `v5e:2x4`), `kind` JAX's name for the devices.
-    `coords` are the physical coordinates of the chip by position, if the devices have them, and
-    `cores` the core of its chip that each is, if chips have several. `slices` says in which TPU
-    slice each device is, where these are several, joined by the data-center network.
+    `target` is the argument `on` (`cpu`, `attached`, `2*v5e:2x4`), `kind` JAX's name for the
+    devices. `coords` are the physical coordinates of the chip by position, if the devices have
+    them, and `cores` the core of its chip that each is, if chips have several. `slices` says in
+    which slice each device is, where these are several, joined by the data-center network.
     """
 
     axes: tuple[Axis, ...]

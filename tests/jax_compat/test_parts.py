@@ -225,7 +225,7 @@ def test_a_cpu_device_is_never_only_compiled_for():
 @pytest.mark.parametrize("part", [parts.TOPOLOGIES, parts.DEVICE_MESH], **by_name)
 def test_a_mesh_on_a_topology_says_what_is_not_available(part, without, monkeypatch):
     if part == parts.DEVICE_MESH:
-        monkeypatch.setattr(topologies, "topology_devices", lambda name: jax.devices() * 8)
+        monkeypatch.setattr(topologies, "topology_devices", lambda *_: jax.devices() * 8)
     without(part)
     with pytest.raises(ValueError, match=f"v5e:2x4 cannot be compiled for: {part.what}"):
         targets.devices_for("v5e:2x4", (4, 2))

@@ -35,6 +35,8 @@ def _completions(ip, text):
         ("%%shard --view b", ["brief"]),
         ("%%shard --on ", ["cpu", "attached", "v5e:2x4"]),
         ("%mesh data=4,model=2 --on v5e:2", ["v5e:2x2", "v5e:2x4"]),
+        ("%mesh data=4,model=2 --on 2*v5e:", ["2*v5e:2x2", "2*v5e:16x16"]),
+        ("%mesh data=4,model=2 --on 3*h", ["3*h100:8", "3*h200:8"]),
         ("%%shard --forbid inferred,all-g", ["all-gather"]),
         ("%mesh data=4:", ["auto", "explicit", "manual"]),
         ("%mesh data=4:auto,model=2:m", ["manual"]),

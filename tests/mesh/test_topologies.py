@@ -12,6 +12,7 @@ import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
+import shardnb as sn
 from shardnb.mesh import make_grid, topologies
 from tests.needs import needs_libtpu
 
@@ -38,6 +39,8 @@ from tests.needs import needs_libtpu
         ("tpu7x-16", "tpu7x:2x2x2"),
         ("v5e=2x4", "v5e:2x4"),
         ("v5p:16x20x28", "v5p:16x20x28"),
+        ("2*v5e-8", "2*v5e:2x4"),
+        ("1*v4:2x2x1", "v4:2x2x1"),
     ],
 )
 def test_a_topology_has_one_name_by_its_chips(text, chips):
@@ -54,6 +57,8 @@ def test_a_topology_has_one_name_by_its_chips(text, chips):
         ("v4:0x0x0", "with 0"),
         ("v5e:00x02", "with 0"),
         ("v5e:1000x1000", "with 1,000,000"),
+        ("0*v5e:2x4", "slices of 1 to 65,536 chips in all, got '0\\*v5e:2x4' with 0"),
+        ("99*v5p:16x20x28", "with 887,040"),
         ("v5p-18446744073709551616", "with 9,223,372,036,854,775,808"),
     ],
 )
@@ -112,6 +117,48 @@ def test_2048_cores_of_v4():
 def test_axes_of_all_types():
     types = make_grid("a=2:explicit,b=2:manual,c=2", on="v5e:2x4").describe().axes
     assert [axis.type for axis in types] == ["explicit", "manual", "auto"]
+
+
+@needs_libtpu
+@pytest.mark.parametrize(
+    "one", ["v2:2x2", "v3:2x2", "v4:2x2x1", "v5e:2x4", "v5p:2x2x2", "v6e:2x4", "tpu7x:2x2x1"]
+)
+def test_the_first_axis_is_over_the_slices_of_each_generation(one):
+    mesh = make_grid("dcn=2,data=4,model=2", on=f"2*{one}").describe()
+    assert (mesh.target, mesh.slices) == (f"2*{one}", (0,) * 8 + (1,) * 8)
+    # Both slices are laid as one slice alone is.
+    alone = make_grid("data=4,model=2", on=one).describe()
+    assert mesh.coords == alone.coords * 2
+    assert mesh.cores == (alone.cores and alone.cores * 2)
+
+
+@needs_libtpu
+def test_an_axis_may_be_over_slices_and_within_them():
+    mesh = make_grid("data=4,model=4", on="2*v5e:2x4").describe()
+    assert np.array(mesh.slices).reshape(4, 4)[:, 0].tolist() == [0, 0, 1, 1]
+
+
+@needs_libtpu
+def test_four_slices_are_shared_out_to_the_first_axes():
+    mesh = make_grid("a=2,b=4,c=4", on="4*v5e:2x4").describe()
+    grid = np.array(mesh.slices).reshape(2, 4, 4)
+    assert grid[:, :, 0].tolist() == [[0, 0, 1, 1], [2, 2, 3, 3]]
+    assert (grid == grid[:, :, :1]).all()
+
+
+@needs_libtpu
+def test_a_mesh_of_another_size_shows_which_slices_fit():
+    with pytest.raises(ValueError, match=r"2\*v5e:2x4 has 16: .*; 2\*v5e:4x4 has 32"):
+        make_grid("data=8,model=4", on="2*v5e:2x4")
+
+
+@needs_libtpu
+def test_a_program_for_two_slices_is_compiled_by_name():
+    x, specs = jax.ShapeDtypeStruct((64, 1024), "float32"), {"in_specs": P("dcn"), "out_specs": P()}
+    report = sn.explain(lambda x: x.sum(0), x, mesh="dcn=2,data=4", on="2*v5e:2x2", **specs)
+    (between,) = report.collectives
+    assert (between.kind, between.axes, between.shape) == ("all-reduce", ("dcn",), (1024,))
+    assert set(between.groups) == {(0, 4), (1, 5), (2, 6), (3, 7)}
 
 
 @needs_libtpu
