@@ -76,8 +76,8 @@ class CheckView(Live):
             # The body is traced again, without its output.
             with quiet_retrace():
                 check = checked(_with_specs(call, ins, outs), compiled=kind == "compile")
-        # The user's body, JAX and XLA may raise anything. All errors are shown, bugs too: the front
-        # # end waits for an answer, and an error in a comm's handler appears in no cell.
+        # The user's body, JAX and XLA may raise anything. All errors are shown, bugs too: the
+        # front end waits for an answer, and an error in a comm's handler appears in no cell.
         except Exception as error:  # noqa: BLE001
             failed = f"{type(error).__name__}: {error}"
             self.data = {**self.data, "number": number, "failed": failed}

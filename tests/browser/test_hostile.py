@@ -13,6 +13,7 @@ from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
 from shardnb.mesh import make_grid
+from shardnb.widgets.check import CheckView
 from tests.browser.lab import serve
 from tests.foreign.hostile import hostile_report
 from tests.needs import needs_nbconvert
@@ -130,12 +131,16 @@ WIDGET = """state => {
 }"""
 
 
-@pytest.mark.parametrize("name", ["explore", "predict"])
-def test_nothing_runs_in_a_widget(page, name):
+def checked(fn, params, **options):
+    return CheckView(sn.check_shard_map(fn, params, out_specs=P(), **options))
+
+
+@pytest.mark.parametrize("shown", [sn.explore, sn.predict, checked])
+def test_nothing_runs_in_a_widget(page, shown):
     from tests.browser.page import HOST, STATIC
 
     fn, params, mesh, axis = hostile_call()
-    widget = getattr(sn, name)(fn, params, mesh=mesh, in_specs=(P(axis),))
+    widget = shown(fn, params, mesh=mesh, in_specs=(P(axis),))
     traits = [key for key in widget.keys if not key.startswith("_")]
     state = widget.get_state(traits)
     state.pop("layout", None), widget.close()
