@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 import jax
@@ -121,7 +122,10 @@ def test_a_cell_reads_an_iterator_once(ip, cell, options):
 @pytest.mark.parametrize("make", ["iter([0, 1])", "zip([0, 1])", "itertools.count()"])
 def test_compiling_alone_reads_no_iterator(ip, cell, make):
     cell(f"it = {make}; held = [it]")
-    cell("%%shard --no-run --view none\ny = x * 2\nnext(held[0])")
+    # From 3.14 on the iterators of itertools can no longer be copied.
+    fails = "itertools" in make and sys.version_info >= (3, 14)
+    said = cell("%%shard --no-run --view none\ny = x * 2\nnext(held[0])", fails=fails)
+    assert ("held[0] is a count, which can be read only once" in said.err) == fails
     assert next(ip.user_ns["it"]) in (0, (0,))
 
 
