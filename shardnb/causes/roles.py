@@ -18,7 +18,7 @@ from shardnb.terms.collectives import reduces
 from shardnb.terms.roles import Role
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
-from shardnb.texts.opcodes import MOVES, PRODUCTS, VIEWS
+from shardnb.texts.opcodes import MOVES, ONE_OPERAND_STEPS, PRODUCTS, VIEWS
 
 _NUMBERS = re.compile(r"\d+")
 _GATHERS = ("all-gather", "all-reduce")
@@ -78,8 +78,10 @@ class Roles:
     def sum(self, collective: Collective, graph: Graph, value: HloValue) -> Purpose:
         """Return what a collective does that completes the partial sums of a value."""
         found = self._gradient(collective, graph, value)
-        if found.role is None:
-            found = self._product(collective, graph, graph.node(value))
+        if found.role in (None, "gradient"):
+            # The gradient of what a layer takes is a sum over the shards of that layer.
+            product = self._product(collective, graph, graph.node(value))
+            found = product if product.role is not None else found
         return found if found.role is not None else self._scalar(graph, graph.node(value))
 
     # Sums
@@ -147,9 +149,30 @@ class Roles:
         squared = self._squared(graph, graph.operands[node.name][0])
         if squared is not None:
             mask = flows.reaching(graph, squared)
-            if mask & flows.backward and not mask & (flows.after_backward - 1):
+            gradient = mask & flows.backward and not mask & (flows.after_backward - 1)
+            if gradient and self._is_scaled(graph, squared):
                 return Purpose("gradient-norm", self._name(self.training.gradient_of(mask)))
         return Purpose() if self._is_transposed(node) else self._returned(graph, node.value)
+
+    def _is_scaled(self, graph: Graph, value: HloValue) -> bool:
+        """Whether a value is a gradient, perhaps times numbers.
+
+        What adafactor makes of a gradient and its factored moments is an update.
+        """
+        flows, queue, seen = self.training.flows, [value], set[HloValue]()
+        while queue:
+            node = graph.maker(queue.pop())
+            if node is None or not _carries(node):
+                continue
+            for operand in graph.operands[node.name]:
+                if flows.reaching(graph, operand) & flows.backward:
+                    queue += [] if operand in seen else [operand]
+                    seen.add(operand)
+                    continue
+                array = graph.array(graph.source(operand, ONE_OPERAND_STEPS))
+                if array is None or array[1]:
+                    return False
+        return True
 
     def _is_transposed(self, node: Instruction) -> bool:
         return "transpose(" in self.program.module.path(node)

@@ -496,3 +496,34 @@ def test_state_that_a_result_needs_elsewhere_is_gathered_for_the_programs_result
 
 
 LAYERS_OF_ONE = {"w": f32(16, 8)}
+
+
+def test_the_gradient_of_what_a_layer_takes_sums_over_the_shards_of_the_layer():
+    """The adversary of an image moves it along its gradient, and trains nothing."""
+
+    def perturbed(params, image):
+        def score(image):
+            return jnp.sum(jnp.tanh(image @ params["w1"]) @ params["w2"])
+
+        return image + 0.1 * jnp.sign(jax.grad(score)(image))
+
+    params = {"w1": f32(64, 256), "w2": f32(256, 64)}
+    specs = {"w1": P(None, "model"), "w2": P("model")}
+    found = roles(perturbed, params, f32(32, 64), in_specs=(specs, P("data")))
+    assert found == Counter({("tensor-parallel-sum", "params['w1']", "model"): 1})
+
+
+def test_the_size_of_an_update_is_not_the_norm_of_a_gradient():
+    """Adafactor divides a gradient by the roots of its factored moments, and clips that."""
+    params = {"w1": f32(256, 128)}
+    tx = optax.adafactor(1e-2, multiply_by_parameter_scale=False)
+
+    def mean(params, x, y):
+        return jnp.mean((x @ params["w1"] - y) ** 2)
+
+    state = jax.eval_shape(tx.init, params)
+    args = params, state, f32(32, 256), f32(32, 128)
+    placed = {"w1": P("data")}, P(), P("data"), P("data")
+    found = roles(trainer(tx, mean), *args, mesh="data=8", in_specs=placed)
+    assert found["gradient-scatter", "params['w1']", "data"] == 1
+    assert not any(role == "gradient-norm" for role, *_ in found)
