@@ -216,6 +216,35 @@ describe('the badges of an editor', () => {
     expect(lines(view)[1]).toBe('h = x @ Wa badge');
   });
 
+  it('give way to a preview, which says that it is one below its line', async () => {
+    const { view, source } = await editor();
+    const types = [{ name: 'h', text: 'f32[8]', state: 'preview', changed: true }];
+    const sign = { kind: 'preview', text: 'not compiled' };
+    source.about = () => [
+      { line: 1, marks: [], types: [], sign },
+      { line: 2, marks: [], types }
+    ];
+    source.changed.emit();
+    await Promise.resolve();
+    expect(lines(view)).toEqual(['%%shard', 'h: f32[8] = x @ W', 'y = h']);
+    const below = view.dom.querySelector<HTMLElement>('.shardnb-sign')!;
+    expect([below.textContent, below.dataset.kind]).toEqual(['not compiled', 'preview']);
+    expect(below.previousElementSibling?.textContent).toBe('%%shard');
+    const type = view.dom.querySelector<HTMLElement>('.shardnb-type')!;
+    expect([type.dataset.state, type.hasAttribute('data-changed')]).toEqual(['preview', true]);
+  });
+
+  it('leave an editor alone that never had any', async () => {
+    const { view, source } = await editor();
+    source.about = () => [];
+    source.changed.emit();
+    await Promise.resolve();
+    const before = view.state;
+    source.changed.emit();
+    await Promise.resolve();
+    expect(view.state).toBe(before);
+  });
+
   it('let go of the reports when the editor goes', async () => {
     const { view, source } = await editor();
     view.destroy();

@@ -11,6 +11,23 @@ vi.mock('@jupyterlab/cells', () => ({ isCodeCellModel: () => true }));
 const CELL = "%%shard x=P('data')\nh = f(x)";
 const DEFINES = 'def f(x):\n    return x @ W';
 
+class Kernel {
+  free = true;
+  readonly freed = new Signal<this, void>(this);
+  readonly answered = new Signal<this, any>(this);
+  readonly lost = new Signal<this, void>(this);
+  readonly asked: any[] = [];
+  prepared = 0;
+  ask(question: any): void {
+    this.asked.push(question);
+  }
+  prepare(): void {
+    this.prepared++;
+  }
+
+  retry(): void {}
+}
+
 class Cell {
   constructor(
     readonly id: string,
@@ -121,5 +138,45 @@ describe('the reports of a notebook', () => {
     expect(told).toBe(1);
     defines.write(`\n${DEFINES}`);
     expect(told).toBe(2);
+  });
+
+  it('show a preview while the line alone is another, and the badges once it is undone', async () => {
+    const { reports, calls, shown } = notebook();
+    const kernel = new Kernel();
+    reports.preview(kernel as any);
+    const edited = CELL.replace('data', 'model');
+    calls.write(edited);
+    await new Promise(done => setTimeout(done, 30));
+    expect(kernel.asked).toEqual([{ number: 1, cell: 'calls', code: edited }]);
+    kernel.answered.emit({ number: 1, kind: 'preview', types: [[0, 2, 'h', 'f32[8@model]']] });
+    const [sign, h] = reports.about('calls');
+    expect([sign.sign?.kind, h.types[0].text, h.marks]).toEqual(['preview', 'f32[8@model]', []]);
+    calls.write(`${edited}\ng = 1`);
+    expect(shown()).toEqual([]);
+    calls.write(CELL);
+    expect(reports.about('calls')[0].marks).toHaveLength(1);
+    expect(shown()).toEqual(['calls', 'defines']);
+  });
+
+  it('prepare the kernel for questions once it made a report, not for a saved one', () => {
+    const { reports, calls } = notebook();
+    const kernel = new Kernel();
+    reports.preview(kernel as any);
+    calls.put(output());
+    expect(kernel.prepared).toBe(0);
+    reports.runs('calls');
+    calls.put();
+    calls.put(output());
+    expect(kernel.prepared).toBe(1);
+  });
+
+  it('ask for no preview once the cell with the function ran', async () => {
+    const { reports, calls, shown } = notebook();
+    const kernel = new Kernel();
+    reports.preview(kernel as any);
+    reports.runs('defines');
+    calls.write(CELL.replace('data', 'model'));
+    await new Promise(done => setTimeout(done, 30));
+    expect([kernel.asked, shown()]).toEqual([[], []]);
   });
 });

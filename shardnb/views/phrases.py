@@ -187,6 +187,8 @@ EDITOR: dict[str, Phrase] = {
     "%%shard x=P('data', 'model') W=P('model')\ny = x @ W",
     "markTitle": "{head}, {sends}: {cause}",
     "markLabel": "{title}. Show in the report.",
+    "preview": "Preview by Shardy, not compiled: run the cell to see what it sends.",
+    "previewTitle": "preview by Shardy, not compiled",
     "briefCommand": "Show Short Reports",
     "noSettings": "shardnb: no settings",
 }

@@ -8,7 +8,7 @@ import { ISignal } from '@lumino/signaling';
 import { EDITOR } from '../generated/vocabulary';
 import { paint } from '../view/badge';
 import { fill } from '../view/slots';
-import { Mark, Note, behind } from './notes';
+import { Mark, Note, Sign, Type, behind } from './notes';
 import { Reports } from './reports';
 
 /** What the reader wants to see in editors. */
@@ -52,15 +52,19 @@ export function feed(cell: string, source: Source, wishes: Wishes): Extension {
   return ViewPlugin.define(view => {
     let alive = true;
     let due = false;
+    let some = false;
     const update = (): void => {
       if (!due) {
         due = true;
         // Outputs may change while the editor is in the middle of an update of its own.
         queueMicrotask(() => {
           due = false;
-          if (alive) {
+          const notes = source.about(cell);
+          // Most cells have nothing, and an edit of another changes nothing in them.
+          if (alive && (notes.length || some)) {
+            some = notes.length > 0;
             const { badges, types } = wishes;
-            view.dispatch({ effects: renew.of({ notes: source.about(cell), badges, types }) });
+            view.dispatch({ effects: renew.of({ notes, badges, types }) });
           }
         });
       }
@@ -97,9 +101,13 @@ function draw({ notes, badges, types }: Shows, doc: Text, open: Open): Decoratio
     for (const type of types ? note.types : []) {
       const place = behind(type.name, line.text);
       if (place !== null) {
-        const widget = new TypeWidget(type.text);
+        const widget = new TypeWidget(type);
         ranges.push(Decoration.widget({ widget, side: 1 }).range(line.from + place));
       }
+    }
+    if (note.sign && types) {
+      const widget = new SignWidget(note.sign);
+      ranges.push(Decoration.widget({ widget, side: 3, block: true }).range(line.to));
     }
     if (badges && note.marks.length) {
       const widget = new BadgeWidget(note.marks, open);
@@ -146,18 +154,55 @@ class BadgeWidget extends WidgetType {
 }
 
 class TypeWidget extends WidgetType {
-  constructor(private readonly text: string) {
+  constructor(private readonly type: Type) {
     super();
   }
 
-  override eq(other: TypeWidget): boolean {
-    return other.text === this.text;
+  override eq({ type }: TypeWidget): boolean {
+    return JSON.stringify(type) === JSON.stringify(this.type);
   }
 
   override toDOM(): HTMLElement {
+    const { text, state, changed } = this.type;
     const box = document.createElement('span');
     box.className = 'shardnb-type';
-    box.textContent = `: ${this.text}`;
+    box.textContent = `: ${text}`;
+    if (state) {
+      box.dataset.state = state;
+      box.title = EDITOR.previewTitle;
+    }
+    box.toggleAttribute('data-changed', Boolean(changed));
     return box;
+  }
+}
+
+/** A line of its own below the edited one: at the end of a long line it would be out of sight. */
+class SignWidget extends WidgetType {
+  constructor(private readonly sign: Sign) {
+    super();
+  }
+
+  override eq({ sign }: SignWidget): boolean {
+    return JSON.stringify(sign) === JSON.stringify(this.sign);
+  }
+
+  override toDOM(): HTMLElement {
+    const { kind, text } = this.sign;
+    const box = document.createElement('div');
+    box.className = 'shardnb-sign';
+    box.dataset.kind = kind;
+    box.textContent = text;
+    if (kind === 'hint') {
+      box.setAttribute('role', 'status');
+    }
+    return box;
+  }
+
+  override get estimatedHeight(): number {
+    return 20;
+  }
+
+  override ignoreEvent(): boolean {
+    return true;
   }
 }

@@ -20,6 +20,16 @@ export interface Mark {
 export interface Type {
   name: string;
   text: string;
+  /** Not compiled: of a preview, or of the line as it was before the last edit. */
+  state?: 'preview' | 'pending';
+  /** Whether it is another than that of the compiled program. */
+  changed?: boolean;
+}
+
+/** What is said of an edited line: that the types are a preview, or what is wrong with it. */
+export interface Sign {
+  kind: 'preview' | 'pending' | 'hint';
+  text: string;
 }
 
 /** What a report says at a line of a cell. */
@@ -27,6 +37,7 @@ export interface Note {
   line: number;
   marks: readonly Mark[];
   types: readonly Type[];
+  sign?: Sign;
 }
 
 /** A report in a cell's outputs. */
@@ -91,7 +102,8 @@ function same(some: readonly string[], others: readonly string[]): boolean {
 // Most changes leave most reports as they are.
 const known = new WeakMap<Report, Map<string, Note[]>>();
 
-function notesAt(shown: Shown, source: number): Note[] {
+/** Return what a report says at the lines of one of its sources. */
+export function notesAt(shown: Shown, source: number): Note[] {
   const { report, cell, output } = shown;
   const key = `${cell} ${output} ${source}`;
   const all = known.get(report) ?? new Map<string, Note[]>();
@@ -123,7 +135,7 @@ function mark(badge: Badge, { cell, output }: Shown): Mark {
 }
 
 /** Give the types by line; where a line gives a name twice, the program's own array counts. */
-function typesAt({ values, outputs }: Report, source: number): Map<number, Type[]> {
+export function typesAt({ values, outputs }: Report, source: number): Map<number, Type[]> {
   const types = new Map<number, Type[]>();
   const seen = new Set<string>();
   for (const value of [...values, ...outputs]) {

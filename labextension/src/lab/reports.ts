@@ -6,7 +6,10 @@ import { IOutputModel } from '@jupyterlab/rendermime';
 import { ISignal, Signal } from '@lumino/signaling';
 
 import { MIME_TYPE, Report, isPacked, readReport, unpacked } from '../view';
+import { KernelChannel } from './channel';
+import { edited, previewNotes } from './edited';
 import { Note, Shown, cellOf, notesOf, shift } from './notes';
+import { Channel, Previews } from './previews';
 
 /** The reports of one notebook. */
 export class NotebookReports {
@@ -33,12 +36,19 @@ export class NotebookReports {
    * it so far are about an older program.
    */
   runs(cell: string): void {
-    const before = this._all().filter(shown => !this._outdated.has(shown.report));
-    const past = before.filter(shown => shown.report.sources.some((_, i) => cellOf(shown, i) === cell));
+    const past = this._current().filter(shown => shown.report.sources.some((_, i) => cellOf(shown, i) === cell));
     past.forEach(shown => this._outdated.add(shown.report));
+    this._ran.add(cell);
+    this._previews?.runs(cell);
     if (past.length) {
       this._tell();
     }
+  }
+
+  /** Ask a kernel for previews of the lines that are edited. */
+  preview(channel: Channel): void {
+    this._previews = new Previews(channel);
+    this._previews.changed.connect(() => this._tell());
   }
 
   /** The reports of a cell. */
@@ -86,6 +96,9 @@ export class NotebookReports {
       if (now.length !== before.length || now.some((one, i) => one.report !== before[i].report)) {
         this._shown.set(id, now);
         this._newest = now.length ? id : this._newest;
+        if (now.length && this._ran.delete(id)) {
+          this._previews?.reported();
+        }
         changed = true;
       }
     }
@@ -96,6 +109,13 @@ export class NotebookReports {
 
   /** Tell that reports of a cell's earlier text no longer fit it, or fit it again. */
   private _edited({ id }: ICellModel): void {
+    const edit = this._current().flatMap(shown => edited(shown, this._textOf) ?? []).find(({ cell }) => cell === id);
+    if (edit && this._previews) {
+      this._previews.edited(id, edit.code);
+      this._tell();
+      return;
+    }
+    this._previews?.forget(id);
     const now = this._fits(id);
     if (now !== (this._fit.get(id) ?? '')) {
       this._tell();
@@ -114,12 +134,23 @@ export class NotebookReports {
 
   private _gather(): Map<string, Note[]> {
     const all = new Map<string, Note[]>();
-    for (const shown of this._all().filter(({ report }) => !this._outdated.has(report))) {
-      for (const [cell, notes] of notesOf(shown, this._textOf)) {
+    for (const shown of this._current()) {
+      for (const [cell, notes] of this._notesOf(shown)) {
         all.set(cell, [...(all.get(cell) ?? []), ...notes]);
       }
     }
     return all;
+  }
+
+  private _notesOf(shown: Shown): Map<string, Note[]> {
+    const edit = this._previews && edited(shown, this._textOf);
+    const preview = edit && this._previews?.of(edit.cell, edit.code);
+    return preview ? previewNotes(shown, edit, preview, this._textOf) : notesOf(shown, this._textOf);
+  }
+
+  /** The reports about the program as it is now. */
+  private _current(): Shown[] {
+    return this._all().filter(({ report }) => !this._outdated.has(report));
   }
 
   private _all(): Shown[] {
@@ -138,9 +169,11 @@ export class NotebookReports {
   private readonly _changed = new Signal<this, void>(this);
   private readonly _models = new Map<string, ICodeCellModel>();
   private readonly _fit = new Map<string, string>();
+  private readonly _ran = new Set<string>();
   private readonly _outdated = new WeakSet<Report>();
   private _shown = new Map<string, Shown[]>();
   private _notes: Map<string, Note[]> | null = null;
+  private _previews: Previews | null = null;
   private _newest: string | null = null;
 }
 
@@ -161,7 +194,9 @@ export class Reports {
     await panel.context.ready;
     const model = panel.content.model;
     if (model && !panel.isDisposed) {
-      this.of(model.sharedModel).watch(model);
+      const reports = this.of(model.sharedModel);
+      reports.preview(new KernelChannel(panel.sessionContext));
+      reports.watch(model);
     }
   }
 
