@@ -48,8 +48,8 @@ const PLAN = {
   specs: { x: [['data'], ['model']], W: [['model'], []] }
 };
 const INPUTS = [
-  { label: 'x', names: ['x'], shape: [256, 512], dtype: 'f32' },
-  { label: 'W', names: ['W'], shape: [512, 1024], dtype: 'f32' }
+  { pattern: 'x', names: ['x'], shape: [256, 512], dtype: 'f32', alike: [] },
+  { pattern: 'W', names: ['W'], shape: [512, 1024], dtype: 'f32', alike: [] }
 ];
 
 function written(report: object): string {
@@ -228,17 +228,131 @@ describe('the explorer', () => {
     kernel.state.subject = {
       ...kernel.state.subject,
       title: HOSTILE,
-      inputs: [{ label: HOSTILE, names: [HOSTILE], shape: [4], dtype: HOSTILE }]
+      inputs: [{ pattern: HOSTILE, names: [HOSTILE], shape: [4], dtype: HOSTILE, alike: [HOSTILE] }]
     };
     kernel.state.plan = { axes: [{ name: HOSTILE, size: 4, type: 'auto' }], specs: { [HOSTILE]: [[]] } };
     show(kernel);
     kernel.set('answer', { number: 0, kind: 'refused', said: HOSTILE });
+    kernel.set('search', { kind: 'fix', state: 'done', said: HOSTILE, rows: [{ about: HOSTILE, code: HOSTILE, effect: HOSTILE, plan: null }] });
     kernel.set('pins', [
       { plan: kernel.state.plan, text: HOSTILE, figures: [{ name: HOSTILE, text: HOSTILE, value: 1 }] }
     ]);
     expect(text('.shardnb-picker')).toContain(HOSTILE);
     expect(host.querySelector('img, script')).toBeNull();
     expect((globalThis as any).harmed).toBeUndefined();
+  });
+});
+
+describe("the explorer's edits of many specs", () => {
+  const RECIPES = [{ name: 'fsdp', label: 'FSDP over data' }];
+  const FAMILY = {
+    pattern: 'w[*]',
+    names: ['w[0]', 'w[1]', 'w[2]'],
+    shape: [8],
+    dtype: 'f32',
+    alike: ['w[1]', 'w[2]', 'v']
+  };
+
+  function training(specs: Record<string, string[][]>, pattern: object = FAMILY): Kernel {
+    const kernel = exploring();
+    kernel.state.subject = { ...kernel.state.subject, inputs: [pattern], state: true };
+    const plan = { ...PLAN, specs };
+    kernel.state.compiled = { ...kernel.state.compiled, plan, recipes: RECIPES };
+    return show(kernel);
+  }
+
+  function press(name: string): void {
+    [...host.querySelectorAll('button')].find(one => one.textContent === name)!.click();
+  }
+
+  function names(): string[] {
+    return [...host.querySelectorAll('.shardnb-what b')].map(one => one.textContent!);
+  }
+
+  const ALL = { 'w[0]': [['data']], 'w[1]': [['data']], 'w[2]': [['data']], v: [['data']] };
+
+  it('asks for a recipe, shows its plan and what it did, and undoes it', () => {
+    const kernel = training(ALL);
+    press('FSDP over data');
+    const { kind, edit, name, number } = kernel.sent[0];
+    expect([kind, edit, name]).toEqual(['edit', 'recipe', 'fsdp']);
+    const plan = { ...PLAN, specs: { ...ALL, 'w[0]': [[]] } };
+    const note = { title: 'FSDP', notes: ['It did.'], placed: [['P()', 'w[0]']], left: [[HOSTILE, 'v']] };
+    kernel.set('edited', { number, plan, note });
+    expect(text('.shardnb-note')).toContain('FSDP. It did.');
+    expect(text('.shardnb-note')).toContain(HOSTILE);
+    expect(kernel.sent[1]).toMatchObject({ kind: 'preview', plan });
+    press('undo');
+    expect(kernel.state.compiled.plan.specs).toEqual(ALL);
+    kernel.set('answer', { number: 2, kind: 'none', said: '', specs: {} });
+    expect(kernel.sent.at(-1).plan.specs).toEqual(ALL);
+    expect(text('.shardnb-note')).toBe('');
+    press('redo');
+    kernel.set('answer', { number: 3, kind: 'none', said: '', specs: {} });
+    expect(kernel.sent.at(-1).plan).toEqual(plan);
+  });
+
+  it('undoes with Ctrl+Z and redoes with Shift, but not in a text field', () => {
+    const kernel = training(ALL);
+    choose('w[*] (3), dimension 0', 0);
+    const last = (): unknown => kernel.sent.at(-1).plan.specs['w[0]'];
+    const answer = (): void =>
+      kernel.set('answer', { number: kernel.sent.at(-1).number, kind: 'none', said: '', specs: {} });
+    const key = (element: Element, shiftKey = false): boolean =>
+      element.dispatchEvent(new KeyboardEvent('keydown', { key: 'z', ctrlKey: true, shiftKey, bubbles: true, cancelable: true }));
+    answer();
+    expect(key(host.querySelector('input[type=text]')!)).toBe(true);
+    expect(last()).toEqual([[]]);
+    expect(key(host.querySelector('select')!)).toBe(false);
+    expect(last()).toEqual([['data']]);
+    answer();
+    key(host.querySelector('select')!, true);
+    expect(last()).toEqual([[]]);
+  });
+
+  it('picks arrays of one pattern apart where their specs differ, and applies one to all', () => {
+    const kernel = training({ ...ALL, 'w[1]': [[]] });
+    expect(names()).toEqual(['w[*] (2)', 'w[1]']);
+    press('apply to 1 alike');
+    expect(kernel.sent[0]).toMatchObject({ kind: 'edit', edit: 'alike', name: 'w[0]' });
+  });
+
+  it('says why there is no recipe, and keeps the plan', () => {
+    const kernel = training(ALL);
+    press('FSDP over data');
+    kernel.set('edited', { number: 1, refused: 'it needs a preview' });
+    expect(text('[role=alert]')).toBe('it needs a preview');
+    expect(kernel.sent.length).toBe(1);
+  });
+
+  it('drops an edit that comes after another click', () => {
+    const kernel = training(ALL);
+    press('FSDP over data');
+    choose('w[*] (3), dimension 0', 0);
+    kernel.set('edited', { number: 1, plan: PLAN, note: null });
+    expect(names()).toEqual(['w[*] (3)']);
+  });
+
+  it('searches from the compiled plan, shows how far it is, and takes over what is found', () => {
+    const kernel = training(ALL);
+    press('find fixes');
+    expect(kernel.sent[0]).toMatchObject({ kind: 'fix', plan: { specs: ALL } });
+    kernel.set('search', { kind: 'fix', state: 'running', said: 'edits: 1 of 4', done: 1, total: 4, rows: [] });
+    expect(host.querySelector('progress')!.value).toBe(1);
+    press('stop the search');
+    expect(kernel.sent[1].kind).toBe('stop-search');
+    const plan = { ...PLAN, specs: { ...ALL, v: [[]] } };
+    const rows = [
+      { about: 'all-reduce', code: 'v=P()', effect: 'sends less', plan },
+      { about: 'all-reduce', code: '--out y=P()', effect: 'sends less', plan: null }
+    ];
+    kernel.set('search', { kind: 'fix', state: 'done', said: '2 fixes', rows });
+    expect(host.querySelector('progress')).toBeNull();
+    expect([...host.querySelectorAll('.shardnb-found button')].map(one => one.textContent)).toEqual(['use', 'copy']);
+    press('use');
+    expect(kernel.sent[2]).toMatchObject({ kind: 'preview', plan });
+    const undo = [...host.querySelectorAll('button')].find(one => one.textContent === 'undo')!;
+    expect(undo.disabled).toBe(false);
   });
 });
 

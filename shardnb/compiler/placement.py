@@ -89,12 +89,12 @@ def spread(name: str, tree: Tree, prefix: Tree) -> list[Any]:
 def _by_path(name: str, tree: Tree, specs: Mapping[Any, Any]) -> list[Any]:
     """Return the spec at the path of each array, or at a prefix of its path."""
     named = {
-        _names(path): (jax.tree_util.keystr(path), spec)
+        step_names(path): (jax.tree_util.keystr(path), spec)
         for path, spec in jax.tree_util.tree_flatten_with_path(specs, is_leaf=is_spec)[0]
     }
     stated, used = [], set()
     for path, _ in jax.tree_util.tree_flatten_with_path(tree)[0]:
-        names = _names(path)
+        names = step_names(path)
         at = next((n for k in range(len(names), 0, -1) if (n := names[:k]) in named), None)
         if at is None:
             array = f"{name}{jax.tree_util.keystr(path)}"
@@ -112,7 +112,7 @@ def _by_path(name: str, tree: Tree, specs: Mapping[Any, Any]) -> list[Any]:
     return stated
 
 
-def _names(path: tuple[Any, ...]) -> tuple[str, ...]:
+def step_names(path: tuple[Any, ...]) -> tuple[str, ...]:
     """Name the steps of a path, whether they are attributes, keys or positions."""
     parts = (getattr(key, "name", getattr(key, "key", getattr(key, "idx", key))) for key in path)
     return tuple(map(str, parts))

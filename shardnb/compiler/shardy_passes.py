@@ -7,7 +7,7 @@ and debug options make Shardy record where each mesh axis came from and through 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from shardnb.compiler.dumps import Dumps
@@ -70,14 +70,18 @@ def preview(
     specs: Mapping[int, Spec],
     axes: Mapping[str, int] | None = None,
     results: Mapping[int, Spec | None] | None = None,
+    free: Collection[int] = (),
 ) -> shardy.Module:
     """Return every value's sharding with other specs for some inputs, without compiling.
 
     The compiler may choose otherwise. `module` is one that was `imported`, `mesh` the name of its
     mesh; `specs` has the new spec by the number of an input, `axes` the axes of another mesh, and
-    `results` the new spec by the number of a result, None where the compiler chooses it.
+    `results` the new spec by the number of a result, None where the compiler chooses it. Shardy may
+    shard the inputs `free` further.
     """
-    inputs = {number: sharding_text(mesh, spec) for number, spec in specs.items()}
+    inputs = {
+        number: sharding_text(mesh, spec, is_open=number in free) for number, spec in specs.items()
+    }
     outputs = {
         number: "" if spec is None else sharding_text(mesh, spec)
         for number, spec in (results or {}).items()

@@ -16,7 +16,7 @@ from shardnb.report.bytes_sent import most_sent
 from shardnb.report.cost import Work
 from shardnb.report.model import Collective, Memory, Mesh
 from shardnb.texts import hlo
-from shardnb.worker.process import CompilerAborted
+from shardnb.worker.process import Cancelled, CompilerAborted
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,14 @@ def outcome_of(compiled: Any, mesh: Mesh) -> Outcome:
 
 @contextmanager
 def aborts_noted(notes: list[str], candidate: str) -> Iterator[None]:
-    """Leave out a candidate at which XLA ends its process, with a note that names it."""
+    """Leave out a candidate at which XLA ends its process, with a note that names it.
+
+    Another thread that stops the search cancels the compile, which is an interrupt here.
+    """
     try:
         yield
+    except Cancelled as error:
+        raise KeyboardInterrupt from error
     except CompilerAborted as error:
         notes.append(f"{candidate} was left out: XLA fails at it ({error.words})")
         raise Inconclusive(str(error)) from error

@@ -212,6 +212,28 @@ WIDGETS: dict[str, Phrase] = {
     "whole": "not sharded",
     "splitOver": "{axes}: {size} per device",
     "doesNotDivide": "{axes}: not divisible",
+    "family": "{pattern} ({number})",
+    "applyAlike": ("apply to {number} alike", "apply to {number} alike"),
+    # edits of many specs
+    "recipes": "Start from",
+    "mirror": "mirror parameters to optimizer state",
+    "mirrorTitle": "Give each array of the optimizer state the spec of its parameter",
+    "undo": "undo",
+    "undoTitle": "Undo the last change of the plan (Ctrl+Z)",
+    "redo": "redo",
+    "redoTitle": "Redo what was undone (Ctrl+Shift+Z)",
+    "changed": "What this set, and what it left",
+    "placed": "Sharded",
+    "left": "Left, and why",
+    # searches
+    "findFixes": "find fixes",
+    "findFixesTitle": "Compile other specs of inputs and results that avoid collectives",
+    "searchPlans": "search plans",
+    "searchPlansTitle": "Search the specs that hold and send least on this mesh",
+    "stopSearch": "stop the search",
+    "fixes": "Fixes",
+    "plans": "Plans",
+    "use": "use",
     # the explorer
     "alone": "This report has no function to recompile, so its plan cannot be changed here: "
     "sn.explore(fn, *args, mesh=...) compiles other plans.",

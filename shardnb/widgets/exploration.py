@@ -79,6 +79,16 @@ class Subject:
             self._jaxprs[plan.axes] = (traced.jaxpr, result)
         return lambda: traced
 
+    def replayed(self, plan: MeshPlan) -> Request:
+        """Return the request for a plan's program without its specs and without user code.
+
+        `traced` must have been called for the mesh, with Auto axes; raises `ValueError` if not.
+        """
+        if plan.axes not in self._jaxprs:
+            raise ValueError("the function was not traced for this mesh with Auto axes")
+        request = replace(self.requested(plan), in_specs={}, apart=True)
+        return request.replayed(*self._jaxprs[plan.axes])
+
     def compiled(self, plan: MeshPlan, trace: Callable[[], Any]) -> tuple[Program, Report]:
         """Lower and compile the traced stage, and read its report."""
         program = build(self.requested(plan), trace)

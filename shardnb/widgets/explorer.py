@@ -2,45 +2,53 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import jax
 import traitlets
 from IPython import get_ipython
 
+from shardnb.compiler import Program
 from shardnb.compiler.call import read_call
 from shardnb.compiler.collector import collector_paused
 from shardnb.errors import failures
 from shardnb.mesh import Grid, make_grid
 from shardnb.progress import silent
 from shardnb.report import Report
-from shardnb.report.spec import spec_text
-from shardnb.terms.axis_types import AXIS_TYPES
+from shardnb.search.recipes import ProgramArrays
 from shardnb.views import html, live, text
-from shardnb.views.formatting import clean, seconds, size
-from shardnb.views.verdict import verdict
+from shardnb.views.formatting import seconds
+from shardnb.views.searches import AUTO_ONLY
 from shardnb.widgets.base import Live
 from shardnb.widgets.codes import codes_of
+from shardnb.widgets.compiled import (
+    Compiled,
+    controls,
+    described,
+    differences,
+    no_preview,
+    summary,
+)
 from shardnb.widgets.exploration import Subject, subject_of
 from shardnb.widgets.latest_job import LatestJob
 from shardnb.widgets.pins import pin_of
 from shardnb.widgets.plan import MeshPlan
+from shardnb.widgets.plan_edits import PlanEdits, arrays_of_program
 from shardnb.widgets.preview import Base, NoPreview, base_of
+from shardnb.widgets.searches import Kind, Searches, fixes_for, plans_for
 from shardnb.worker.process import WORKER
 
 Tree = Any
 Data = Mapping[str, Any]
 
+_ABOUT_PLANS = ("preview", "compile", "edit", "fix", "plans")
 _FIRST_MESH = "data=4,model=2"
 # Reports to keep: the browser asks for a plan again as the user goes back and forth.
 _KEPT = 16
-# The most differences on one line of text.
-_LISTED = 6
 
 
 def explore(
@@ -57,9 +65,12 @@ def explore(
 
     The arguments are those of `explain`; only the shapes of arrays are kept. The first plan is
     compiled at once, on the mesh `data=4,model=2` if there is no other. Each click is answered
-    first by a preview from Shardy, marked as such, and then by the compiled program. Plans can be
-    pinned and compared, and their code copied. For a report alone it is the live view, with pins.
-    Raises what JAX raises for the first plan.
+    first by a preview from Shardy, marked as such, and then by the compiled program. Recipes (data
+    parallel, FSDP, tensor parallel) set the specs of many arrays at once, as starting points; a
+    spec can be applied to all arrays alike, and those of the parameters to the optimizer state. A
+    thread searches for fixes and for plans, which are taken over by a click. Plans can be pinned
+    and compared, and their code copied. For a report alone it is the live view, with pins. Raises
+    what JAX raises for the first plan.
 
     >>> import jax, jax.numpy as jnp
     >>> x = jax.ShapeDtypeStruct((256, 512), jnp.float32)
@@ -94,38 +105,20 @@ def _grid(mesh: Any, axes: str | None, on: str | None, args: Tree) -> Grid:
         return make_grid(_FIRST_MESH, axes, on)
 
 
-@dataclass(frozen=True)
-class Compiled:
-    """A compiled plan, with its report and its code."""
-
-    plan: MeshPlan
-    report: Report
-    codes: tuple[dict[str, str], ...]
-    differs: tuple[str, ...] = ()
-
-    @property
-    def data(self) -> dict[str, Any]:
-        """Return it as the front end reads it."""
-        return {
-            "plan": self.plan.data,
-            "report": live.to_json(self.report),
-            "codes": list(self.codes),
-            "specs": _specs(self.plan),
-            "said": _summary(self.report, self.differs),
-        }
-
-
 class Explorer(Live):
     """A widget for the plans of a function; `report` is the program compiled last.
 
-    The front end sends numbered questions: `preview` is answered in `answer`, at once, and
-    `compile` in `compiled`, from a thread that keeps only the newest question.
+    The front end sends numbered questions: `preview` is answered in `answer`, at once, `edit` in
+    `edited`, and `compile` in `compiled`, from a thread that keeps only the newest question;
+    `fix` and `plans` in `search`, from a thread of their own.
     """
 
     subject = traitlets.Dict().tag(sync=True)
     plan = traitlets.Dict().tag(sync=True)
     answer = traitlets.Dict().tag(sync=True)
     compiled = traitlets.Dict().tag(sync=True)
+    edited = traitlets.Dict().tag(sync=True)
+    search = traitlets.Dict().tag(sync=True)
     pins: Any = traitlets.List().tag(sync=True)
 
     def __init__(self, subject: Subject | None = None, *, report: Report | None = None) -> None:
@@ -133,21 +126,27 @@ class Explorer(Live):
         self._subject = subject
         self._worker = LatestJob()
         self._done: OrderedDict[MeshPlan, Compiled] = OrderedDict()
+        self._searches = Searches(self._show_search)
         self._base: Base | None = None
+        self._arrays = ProgramArrays(())
+        self._last: tuple[MeshPlan, Program, Report] | None = None
         self._stopped = 0
         self._shell: Any = None
         if subject is not None:
             first = self._compile(subject.first, subject.traced(subject.first, quiet=False))
             self.report = first.report
-            start = {"plan": first.plan.data, "compiled": {"number": 0, **first.data}}
-            super().__init__(view="explorer", subject=_described(subject), **start)
+            start: dict[str, Any] = {
+                "plan": first.plan.data,
+                "compiled": {"number": 0, **first.data},
+            }
+            super().__init__(view="explorer", subject=described(subject, self._arrays), **start)
             self._shell = get_ipython()
             if self._shell is not None:  # else there are no cells to be interrupted
                 self._shell.events.register("post_run_cell", self._after_cell)
         elif report is not None:
             self.report = report
             nothing: dict[str, Any] = {"number": 0, "plan": None, "specs": {}, "codes": []}
-            shown = {"report": live.to_json(report), "said": _summary(report, ())}
+            shown = {"report": live.to_json(report), "said": summary(report, ())}
             super().__init__(view="explorer", compiled={**nothing, **shown})
         self.listen(self._hear)
 
@@ -164,6 +163,7 @@ class Explorer(Live):
         self._stopped += 1
         self._worker.stop()
         WORKER.cancel(self._worker.thread)
+        self._searches.stop()
 
     def close(self) -> None:
         """Close the widget and stop its work."""
@@ -171,6 +171,7 @@ class Explorer(Live):
         if self._shell is not None:
             self._shell.events.unregister("post_run_cell", self._after_cell)
             self._shell = None
+        self._last = None
         super().close()
 
     def _after_cell(self, result: Any) -> None:
@@ -183,22 +184,30 @@ class Explorer(Live):
         kind, number = content.get("kind"), content.get("number", 0)
         if kind == "stop":
             self.stop()
+        elif kind == "stop-search":
+            self._searches.stop()
         elif kind == "unpin":
             self.pins = [pin for i, pin in enumerate(self.pins) if i != content.get("index")]
         elif kind == "pin":
             self._pin(content.get("plan"))
-        elif kind in ("preview", "compile") and self._subject is not None:
-            self._answer(str(kind), number, content.get("plan"), self._subject)
+        elif kind in _ABOUT_PLANS and self._subject is not None:
+            self._about_plan(str(kind), number, content, self._subject)
 
-    def _answer(self, kind: str, number: int, data: Any, subject: Subject) -> None:
+    def _about_plan(self, kind: str, number: int, content: Data, subject: Subject) -> None:
         start = time.perf_counter()
         try:
-            plan = MeshPlan.of(data)
+            plan = MeshPlan.of(content["plan"])
             subject.check(plan)
-        # The front end may send data that is not a plan, or a plan that does not fit.
+            if kind == "edit":
+                self._edit(number, content, plan)
+                return
+        # The front end may send data that is not a plan or an edit, or a plan that does not fit.
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             said = f"This plan does not fit: {error}"
             self.answer = {"number": number, "kind": "refused", "said": said}
+            return
+        if kind in ("fix", "plans"):
+            self._search("fix" if kind == "fix" else "plans", number, plan, subject)
             return
         if plan in self._done:
             self._show(number, self._done[plan])
@@ -208,18 +217,31 @@ class Explorer(Live):
             self._submit(number, plan, subject)
         self.plan = plan.data
 
+    def _edit(self, number: int, content: Data, plan: MeshPlan) -> None:
+        try:
+            with collector_paused():
+                edited, note = PlanEdits(self._arrays, self._base).edited(content, plan)
+        except NoPreview as error:
+            self.edited = {
+                "number": number,
+                "refused": f"Recipes need a preview by Shardy: {error}.",
+            }
+            return
+        shown = {"plan": edited.data, "note": note, **controls(edited)}
+        self.edited = {"number": number, **shown}
+
     def _previewed(self, plan: MeshPlan, start: float) -> dict[str, Any]:
         if self._base is None:
-            return _no_preview("the first program left no Shardy module", plan)
+            return no_preview("the first program left no Shardy module", plan)
         try:
             with collector_paused():
                 report = self._base.preview(plan)
         except NoPreview as error:
-            return _no_preview(str(error), plan)
+            return no_preview(str(error), plan)
         took = seconds(time.perf_counter() - start)
         said = f"Preview by Shardy in {took}: shardings only. Compiling ..."
         answer = {"kind": "preview", "report": live.to_json(report)}
-        return {**answer, "said": said, "specs": _specs(plan)}
+        return {**answer, "said": said, **controls(plan)}
 
     def _show(self, number: int, compiled: Compiled) -> None:
         self.report = compiled.report
@@ -257,10 +279,14 @@ class Explorer(Live):
         if subject is None:
             raise ValueError("a report alone cannot be compiled again")
         program, report = subject.compiled(plan, trace)
+        if self._last is None:
+            self._arrays = arrays_of_program(subject, program, report)
+        # For a search of fixes; those of earlier plans would fill the memory.
+        self._last = plan, program, report
         if self._base is None or self._base.plan.axes != plan.axes:
             self._base = base_of(plan, program, report) or self._base
         codes = codes_of(subject, plan, program)
-        compiled = Compiled(plan, report, codes, tuple(_differences(self._base, plan, report)))
+        compiled = Compiled(plan, report, codes, tuple(differences(self._base, plan, report)))
         # The texts of many programs would fill the kernel's memory.
         self._done[plan] = replace(compiled, report=replace(report, texts={}))
         while len(self._done) > _KEPT:
@@ -271,6 +297,36 @@ class Explorer(Live):
         why = self._subject.explained(error, plan) if self._subject else str(error)
         said = f"JAX does not compile this plan. {why}"
         self.answer = {"number": number, "kind": "failed", "said": said}
+
+    # Searches
+
+    def _search(self, kind: Kind, number: int, plan: MeshPlan, subject: Subject) -> None:
+        """Begin a search; what has to be traced is traced here, in the user's thread."""
+        if not plan.is_auto:
+            self._show_search(
+                {"number": number, "kind": kind, "state": "failed", "said": AUTO_ONLY, "rows": []}
+            )
+            return
+        try:
+            trace = subject.traced(plan)
+        except Exception as error:  # noqa: BLE001 - as in `_submit`
+            self._fail(number, plan, error)
+            return
+        last = self._last
+
+        def compiled() -> tuple[Program, Report]:
+            if last is not None and last[0] == plan:
+                return last[1:]
+            return subject.compiled(plan, trace)
+
+        searches = {
+            "fix": lambda progress: fixes_for(plan, compiled, progress),
+            "plans": lambda progress: plans_for(plan, subject, progress),
+        }
+        self._searches.begin(kind, number, searches[kind])
+
+    def _show_search(self, data: dict[str, Any]) -> None:
+        self.search = data
 
     # Pins
 
@@ -286,58 +342,3 @@ class Explorer(Live):
         pin = pin_of(plan, report)
         if pin not in self.pins:
             self.pins = [*self.pins, pin]
-
-
-def _specs(plan: MeshPlan) -> dict[str, str]:
-    """Return the specs of a plan as text."""
-    return {name: clean(spec_text(spec)) for name, spec in plan.specs}
-
-
-def _no_preview(why: str, plan: MeshPlan) -> dict[str, Any]:
-    said = f"No preview: {why}. Compiling ..."
-    return {"kind": "none", "said": said, "specs": _specs(plan)}
-
-
-def _summary(report: Report, differs: Sequence[str]) -> str:
-    """Say what a device sends and holds, in a line, and what the preview had otherwise."""
-    held = f" It holds {size(report.memory.total)}." if report.memory else ""
-    other = f" The preview differed: {'; '.join(differs)}." if differs else ""
-    return f"{verdict(report)[0]}{held}{other}"
-
-
-def _differences(base: Base | None, plan: MeshPlan, report: Report) -> list[str]:
-    """List the results that the compiled program shards otherwise than the preview."""
-    try:
-        preview = base.preview(plan) if base is not None else None
-    except NoPreview:
-        return []
-    differing = [
-        f"{after.name}: Shardy {spec_text(before.spec)}, compiled {spec_text(after.spec)}"
-        for before, after in zip(preview.outputs if preview else (), report.outputs, strict=False)
-        if before.spec != after.spec
-    ]
-    more = [f"and {len(differing) - _LISTED} more"] if len(differing) > _LISTED else []
-    return [*differing[:_LISTED], *more]
-
-
-def _described(subject: Subject) -> dict[str, Any]:
-    """Return the pickers' data: inputs whose names differ only in a number share one picker."""
-    families: dict[tuple[str, tuple[int, ...], str, Any], list[str]] = {}
-    specs = dict(subject.first.specs)
-    for name, dtype, shape in subject.arrays():
-        key = re.sub(r"\d+", "*", name), shape, dtype, specs[name]
-        families.setdefault(key, []).append(name)
-    return {
-        "title": subject.request.texts.title,
-        "types": list(AXIS_TYPES),
-        "target": subject.request.grid.target,
-        "inputs": [
-            {
-                "label": names[0] if len(names) == 1 else f"{pattern} ({len(names)})",
-                "names": names,
-                "shape": list(shape),
-                "dtype": dtype,
-            }
-            for (pattern, shape, dtype, _), names in families.items()
-        ],
-    }

@@ -51,14 +51,15 @@ class MeshPlan:
         return all(axis.type == "auto" for axis in self.axes)
 
 
-def plan_of(axes: tuple[Axis, ...], args: dict[str, Tree], shardings: dict[str, Tree]) -> MeshPlan:
-    """Return the plan that a program was compiled with."""
+def plan_of(axes: tuple[Axis, ...], args: dict[str, Tree], placed: dict[str, Tree]) -> MeshPlan:
+    """Return the plan with some specs or shardings, in the structure of the arguments."""
     specs: list[tuple[str, Spec]] = []
     for name, tree in args.items():
-        placed = jax.tree_util.tree_leaves(shardings[name])
         leaves = placement.named_leaves({name: tree})
-        for (path, leaf), sharding in zip(leaves, placed, strict=True):
-            specs.append((path, placement.dims_of(sharding.spec, len(leaf.shape))))
+        given = jax.tree_util.tree_leaves(placed[name], is_leaf=placement.is_spec)
+        for (path, leaf), spec in zip(leaves, given, strict=True):
+            dims = placement.dims_of(getattr(spec, "spec", spec), len(leaf.shape))
+            specs.append((path, dims))
     return MeshPlan(axes, tuple(specs))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shardnb.compiler import Program, shardy_passes
@@ -45,15 +45,7 @@ class Base:
         `results` has the specs of the results by their numbers, None where the compiler chooses;
         without it they are those that the program was compiled with. Raises `NoPreview`.
         """
-        if not plan.is_auto:
-            raise NoPreview(IN_THE_TYPES)
-        try:
-            mesh_name = next(iter(self.stated.meshes))
-            axes, changed = self._axes(plan, results), self._changed(plan)
-            stated = None if results is None else self._results(results)
-            found = shardy_passes.preview(self.module, mesh_name, changed, axes, stated)
-        except (ValueError, NotAvailable) as error:
-            raise NoPreview(str(error)) from error
+        found = self._propagated(plan, self._changed(plan), results=results)
         mesh = _mesh(self.report.mesh, plan.axes)
         given = dict(plan.specs)
         inputs = [_placed(v, given.get(v.name, v.spec), mesh) for v in self.report.inputs]
@@ -71,6 +63,42 @@ class Base:
             ),
             sources=self.report.sources,
         )
+
+    def carried(self, plan: MeshPlan, free: Collection[str]) -> dict[str, Spec]:
+        """Return the specs of the inputs where Shardy may shard the arrays `free` further.
+
+        Raises `NoPreview`.
+        """
+        specs = dict(plan.specs)
+        given = {
+            number: (*specs[name], *((),) * (rank - len(specs[name])))
+            for number, (name, rank) in enumerate(self.inputs)
+            if name in specs
+        }
+        numbers = [number for number in given if self.inputs[number][0] in free]
+        inputs = self._propagated(plan, given, numbers).inputs
+        # An axis of which a part shards a dimension further is named with that part.
+        return {
+            name: tuple(tuple(axis.partition(":(")[0] for axis in axes) for axes in value.spec)
+            for (name, _), value in zip(self.inputs, inputs, strict=True)
+            if value.spec is not None
+        }
+
+    def _propagated(
+        self,
+        plan: MeshPlan,
+        specs: Mapping[int, Spec],
+        free: Collection[int] = (),
+        results: Mapping[int, Spec | None] | None = None,
+    ) -> shardy.Module:
+        if not plan.is_auto:
+            raise NoPreview(IN_THE_TYPES)
+        try:
+            mesh_name, axes = next(iter(self.stated.meshes)), self._axes(plan, results)
+            stated = None if results is None else self._results(results)
+            return shardy_passes.preview(self.module, mesh_name, specs, axes, stated, free)
+        except (ValueError, NotAvailable) as error:
+            raise NoPreview(str(error)) from error
 
     def _changed(self, plan: MeshPlan) -> dict[int, Spec]:
         """Return the specs that differ from the module's own, by the number of its input."""

@@ -268,8 +268,15 @@ def test_inputs_that_differ_in_a_number_are_picked_together():
     params = [{"w": shape(16, 16)} for _ in range(3)]
     explorer = explore(net, params, shape(8, 16), mesh="data=4")
     inputs = explorer.subject["inputs"]
-    assert [one["label"] for one in inputs] == ["params[*]['w'] (3)", "x"]
-    assert len(inputs[0]["names"]) == 3
+    # What has the batch comes first.
+    assert [one["pattern"] for one in inputs] == ["x", "params[*]['w']"]
+    assert inputs[1]["names"] == ["params[0]['w']", "params[1]['w']", "params[2]['w']"]
+    explorer.close()
+
+
+def test_arguments_that_differ_in_a_number_are_picked_apart():
+    explorer = explore(lambda x, w1, w2: x @ w1 @ w2, *[shape(16, 16)] * 3, mesh="data=4")
+    assert [one["names"] for one in explorer.subject["inputs"]] == [["x"], ["w1"], ["w2"]]
     explorer.close()
 
 

@@ -13,7 +13,7 @@ import { Tiles } from './tiles';
 const BOX = { width: 204, height: 208 };
 
 /** Rows of so few arrays are cards at once; more are a list, with a card for the chosen one. */
-const CARDS = 8;
+export const CARDS = 8;
 
 interface Row {
   name: string;

@@ -25,12 +25,13 @@ export interface Plan {
   specs: Specs;
 }
 
-/** Arrays that are picked together. */
+/** Arrays of one pattern; `alike` are those to which its spec can be applied. */
 export interface Input {
-  label: string;
+  pattern: string;
   names: string[];
   shape: number[];
   dtype: string;
+  alike: string[];
 }
 
 export interface Subject {
@@ -38,6 +39,8 @@ export interface Subject {
   types: string[];
   target: string;
   inputs: Input[];
+  /** Whether any array belongs to a parameter, as an optimizer's moments do. */
+  state: boolean;
 }
 
 /** How specs are written, by the name of the array. */

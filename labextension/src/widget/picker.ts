@@ -9,6 +9,7 @@ import { Input, Plan, Subject, Written, copyOf } from './model';
 const MOST_AXES = 5;
 const MOST_SHAPES = 120;
 const SHOWN = 12;
+const NAMED = 8;
 
 /** Tells of every change of a plan; each control is reached by the keys and says what it is. */
 export class Picker {
@@ -17,7 +18,9 @@ export class Picker {
   constructor(
     private readonly subject: Subject,
     private _plan: Plan,
-    private readonly change: (plan: Plan) => void
+    private readonly change: (plan: Plan) => void,
+    private readonly alike: (name: string) => void,
+    private readonly above: HTMLElement | null = null
   ) {
     this.element = h('div', { class: 'picker' });
     this._draw();
@@ -51,7 +54,8 @@ export class Picker {
     const focused = this.element.contains(document.activeElement) ? key : null;
     const { inputs } = this.subject;
     this._specs = [];
-    const rows = inputs.map((input, i) => this._input(input, i));
+    this._applies = [];
+    const rows = inputs.flatMap(input => this._bySpec(input)).map((input, i) => this._input(input, i));
     const rest = rows.slice(SHOWN);
     const more = h(
       'details',
@@ -61,6 +65,7 @@ export class Picker {
     );
     more.addEventListener('toggle', () => (this._open = more.open));
     this.element.replaceChildren(
+      ...(this.above ? [this.above] : []),
       h('div', { class: 'axes' }, heading(REPORT.mesh), ...this._mesh()),
       h('div', { class: 'inputs' }, heading(WIDGETS.inputs), ...rows.slice(0, SHOWN), more)
     );
@@ -151,11 +156,23 @@ export class Picker {
     );
   }
 
+  /** Arrays of one pattern are picked together while they have the same spec. */
+  private _bySpec(input: Input): Input[] {
+    const groups = new Map<string, string[]>();
+    for (const name of input.names) {
+      const spec = JSON.stringify(this._plan.specs[name]);
+      groups.set(spec, [...(groups.get(spec) ?? []), name]);
+    }
+    return [...groups.values()].map(names => ({ ...input, names }));
+  }
+
   private _input(input: Input, number: number): HTMLElement {
-    const spec = this._plan.specs[input.names[0]] ?? input.shape.map(() => []);
-    const said = h('span', { class: 'faint' }, this._written[input.names[0]] ?? '');
-    this._specs.push([input.names[0], said]);
-    const dims = dimensions(input.label, `spec${number}`, input.shape, spec, {
+    const { names, pattern } = input;
+    const label = names.length > 1 ? fill(WIDGETS.family, { pattern, number: names.length }) : names[0];
+    const spec = this._plan.specs[names[0]] ?? input.shape.map(() => []);
+    const said = h('span', { class: 'faint' }, this._written[names[0]] ?? '');
+    this._specs.push([names[0], said]);
+    const dims = dimensions(label, `spec${number}`, input.shape, spec, {
       choices: size => choices(this._plan.axes, size),
       choose: (dim, axes) => this._place(input, dim, axes)
     });
@@ -164,9 +181,26 @@ export class Picker {
     return h(
       'div',
       { class: 'input' },
-      h('div', { class: 'what' }, h('b', null, clean(input.label)), ' ', type, ' ', said),
+      h('div', { class: 'what' }, h('b', null, clean(label)), ' ', type, ' ', said, ' ', this._alike(input)),
       h('div', { class: 'dims' }, ...dims, scalar)
     );
+  }
+
+  /** A button for the arrays that are alike, while any of them has another spec. */
+  private _alike({ names, alike }: Input): HTMLElement {
+    const { specs } = this._plan;
+    const others = alike.filter(name => !names.includes(name) && specs[name]);
+    const apply = button('', () => this.alike(names[0]), { class: 'small' });
+    const draw = (): void => {
+      const spec = JSON.stringify(this._plan.specs[names[0]]);
+      const differing = others.filter(name => JSON.stringify(this._plan.specs[name]) !== spec);
+      apply.hidden = !differing.length;
+      apply.textContent = numbered(WIDGETS.applyAlike, differing.length);
+      apply.title = differing.slice(0, NAMED).join(', ');
+    };
+    this._applies.push(draw);
+    draw();
+    return apply;
   }
 
   /** Change a spec; the controls stay as they are, since what there is to choose does not change. */
@@ -175,11 +209,13 @@ export class Picker {
     for (const name of input.names) {
       this._plan.specs[name][dim] = axes;
     }
+    this._applies.forEach(draw => draw());
     this.change(this._plan);
   }
 
   private _written: Written = {};
   private _specs: [string, HTMLElement][] = [];
+  private _applies: (() => void)[] = [];
   private _open = false;
 }
 

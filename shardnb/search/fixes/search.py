@@ -6,7 +6,7 @@ import itertools
 import math
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,8 +14,8 @@ from typing import Any
 from shardnb.bugs import Inconclusive, contained
 from shardnb.compiler import Program
 from shardnb.progress import Progress
-from shardnb.report.edits import Fix
-from shardnb.report.model import Collective, Finding, Report
+from shardnb.report.edits import Fix, ProposedEdit
+from shardnb.report.model import Collective, Finding, Report, Spec
 from shardnb.rewrite.program_edits import Edit, InputEdit
 from shardnb.rewrite.source_units import units_of
 from shardnb.search.fixes.candidates import (
@@ -75,16 +75,36 @@ def find_fixes(
 
     An edit of the text traces the user's Python once more (see `rewrite.retrace`).
     """
-    wanted = [
+    wanted = [c for c in _inserted(report) if collectives is None or c.id in collectives]
+    return _searched(Search(program, report, wanted, time.perf_counter() + seconds, progress))
+
+
+def find_spec_fixes(
+    program: Program, report: Report, *, seconds: float = SECONDS, progress: Progress | None = None
+) -> tuple[Report, Mapping[str, Mapping[str, Spec]]]:
+    """Look for fixes without the user's Python, as `find_fixes` does otherwise.
+
+    So a thread may look: of the edits of the text none is tried. Also gives for each edit that
+    changes specs of inputs alone, by its text, these specs by the names of the arrays.
+    """
+    deadline = time.perf_counter() + seconds
+    search = Search(program, report, _inserted(report), deadline, progress, in_text=False)
+    return _searched(search), search.input_specs
+
+
+def _inserted(report: Report) -> list[Collective]:
+    return [
         c
         for c in report.collectives
-        if (c.asked_by == "inferred" or (c.asked_by is None and c.generated))
-        and (collectives is None or c.id in collectives)
+        if c.asked_by == "inferred" or (c.asked_by is None and c.generated)
     ]
-    if report.memory is None or not (wanted or any(f.edits for f in report.findings)):
+
+
+def _searched(search: Search) -> Report:
+    report = search.report
+    if report.memory is None or not (search.wanted or any(f.edits for f in report.findings)):
         return report
     WORKER.prepare()
-    search = Search(program, report, wanted, time.perf_counter() + seconds, progress)
     with contained("what the search for fixes would have found"):
         search.run()
     notes = (*report.notes, *search.notes)
@@ -110,13 +130,14 @@ class Trial:
 
 @dataclass
 class Search:
-    """Looks at edits until the time is over."""
+    """Looks at edits until the time is over; at those of the text only where `in_text`."""
 
     program: Program
     report: Report
     wanted: list[Collective]
     deadline: float
     progress: Progress | None = None
+    in_text: bool = True
     done: int = 0
     total: int = 0
     looked: list[Trial] = field(default_factory=list)
@@ -151,22 +172,26 @@ class Search:
     def _proposed(self) -> bool:
         """Compile what findings propose: it is the least to do, and the likeliest to help."""
         for at, finding in enumerate(self.findings):
-            if not finding.edits:
+            tried = tuple(e for e in finding.edits if self.in_text or not _is_in_text(e))
+            if not tried:
                 continue
-            self.total += len(finding.edits)
+            self.total += len(tried)
             if time.perf_counter() + self.program.compile_seconds > self.deadline:
                 return False
             self._report_progress()
-            fixes = fixes_of(self.program, self.report, finding, self.before, self.notes)
-            self.done += len(finding.edits)
-            self.findings[at] = replace(finding, fixes=fixes, edits=())
+            trying = replace(finding, edits=tried)
+            fixes = fixes_of(self.program, self.report, trying, self.before, self.notes)
+            self.done += len(tried)
+            left = tuple(edit for edit in finding.edits if edit not in tried)
+            self.findings[at] = replace(finding, fixes=fixes, edits=left)
         return True
 
     def _first(self) -> list[Edit]:
         ranked = [*input_edits(self.report, self.wanted), *output_edits(self.report, self.wanted)]
         texts: list[Ranked] = []
-        with contained("a fix in the text of the program"):
-            texts.extend(self._of_text())
+        if self.in_text:
+            with contained("a fix in the text of the program"):
+                texts.extend(self._of_text())
         return [
             edit
             for wave in sorted({r.wave for r in (*ranked, *texts)})
@@ -270,6 +295,21 @@ class Search:
             for c in self.wanted
         }
 
+    @property
+    def input_specs(self) -> dict[str, dict[str, Spec]]:
+        """The specs of inputs that edits change that change nothing else, by the edits' texts."""
+        proposed = [edit for finding in self.report.findings for edit in finding.edits]
+        found = {
+            edit.text: {new.name: new.spec for new in edit.specs}
+            for edit in proposed
+            if edit.specs and all(new.of == "input" for new in edit.specs)
+        }
+        for trial in self.weighed:
+            if isinstance(trial.edit, InputEdit):
+                specs = trial.edit.specs
+                found[trial.edit.text] = {name: spec for _, names, spec in specs for name in names}
+        return found
+
     def _best(self, trials: list[Trial]) -> tuple[Fix, ...]:
         kept = [t for t in trials if not any(_dominates(other, t) for other in trials)]
         kept.sort(key=lambda t: (t.outcome.wire_bytes, t.outcome.memory_bytes, len(t.edit.text)))
@@ -278,6 +318,11 @@ class Search:
             shown.setdefault(trial.price[:3], trial)
         best = list(shown.values())[:_SHOWN]
         return tuple(fix_of(trial.edit, self.before, trial.outcome) for trial in best)
+
+
+def _is_in_text(edit: ProposedEdit) -> bool:
+    """Whether an edit stands at a line of the text, so that it has to be traced again."""
+    return any(new.of == "value" for new in edit.specs)
 
 
 def _signature(collective: Collective) -> tuple[Any, ...]:

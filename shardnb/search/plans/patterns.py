@@ -22,7 +22,7 @@ _MODULE = re.compile(r"[A-Z][A-Za-z]*_\d+")
 _NUMBER = re.compile(r"\d+")
 # Of all bytes: replicated, vectors of less weigh next to nothing, and each would double the number
 # of placements (test_small_vectors_stay_whole).
-_SMALL = 0.002
+SMALL = 0.002
 STAR = "*"
 
 
@@ -91,7 +91,7 @@ def _is_small(pattern: Pattern, total: int) -> bool:
     """Whether an array is not worth a choice: biases and norms would multiply the space."""
     if not pattern.shape or not pattern.bytes:
         return True
-    return len(pattern.shape) < 2 and pattern.bytes < _SMALL * total
+    return len(pattern.shape) < 2 and pattern.bytes < SMALL * total
 
 
 def path_pattern(path: tuple[Any, ...]) -> str:

@@ -81,23 +81,50 @@ def plan(
     request = call.request(grids[0], in_specs, out_specs)
     limit = None if memory is None else read_size(memory)
     with bar_on("plan") as bar:
-        tell = progress or bar
-        fields: list[Field] = []
-        stopped = False
-        try:
-            for grid in grids:
-                tell("meshes compiled", len(fields), len(grids))
-                fields.append(_field(replace(request, grid=grid), hardware))
-        except KeyboardInterrupt:
-            if not fields:
-                raise
-            stopped = True
-        # Shardy takes longer for a larger program: the time of the search stays about the same.
-        most = PREVIEWS if len(fields) == 1 else PREVIEWS_OF_MANY
-        lines = max(each.estimator.lines for each in fields)
-        each = previews or max(_FEWEST, min(most, most * _QUICK // lines))
-        search = PlanSearch(fields, limit, each, compiles, seed, tell, notes=notes)
-        search.run(stopped=stopped)
+        budget = Budget(limit, previews, compiles, seed)
+        return search_plans(request, grids, budget, progress or bar, hardware, notes)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a plan may hold in bytes, and how much the search may do (see `plan`)."""
+
+    limit: int | None = None
+    previews: int | None = None
+    compiles: int = COMPILES
+    seed: int = 0
+
+
+def search_plans(
+    request: Request,
+    grids: Sequence[Grid],
+    budget: Budget,
+    progress: Progress,
+    hardware: str | None = None,
+    notes: Sequence[str] = (),
+) -> Plans:
+    """Search specs of a request's arguments on some grids; an interrupt keeps what was found.
+
+    Raises what JAX raises, and `KeyboardInterrupt` before the first program is compiled.
+    """
+    fields: list[Field] = []
+    stopped = False
+    try:
+        for grid in grids:
+            progress("meshes compiled", len(fields), len(grids))
+            fields.append(_field(replace(request, grid=grid), hardware))
+    except KeyboardInterrupt:
+        if not fields:
+            raise
+        stopped = True
+    # Shardy takes longer for a larger program: the time of the search stays about the same.
+    most = PREVIEWS if len(fields) == 1 else PREVIEWS_OF_MANY
+    lines = max(field.estimator.lines for field in fields)
+    each = budget.previews or max(_FEWEST, min(most, most * _QUICK // lines))
+    search = PlanSearch(
+        fields, budget.limit, each, budget.compiles, budget.seed, progress, notes=list(notes)
+    )
+    search.run(stopped=stopped)
     return _PlannedRequest(request, fields).plans(search)
 
 

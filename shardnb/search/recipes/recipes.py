@@ -1,0 +1,181 @@
+"""Recipes: where one mesh axis goes for data parallelism, FSDP and tensor parallelism.
+
+A recipe says where one axis goes; the other axes stay where they are, so that recipes over
+different axes add up. It is a starting point: what it costs, the compiled program shows. Where the
+program carries an axis on, Shardy says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from shardnb.report import Axis
+from shardnb.report.model import Spec
+from shardnb.report.spec import axes_in
+from shardnb.search.plans.patterns import SMALL
+from shardnb.search.recipes.arrays import Array, ProgramArrays
+from shardnb.search.recipes.edits import Edited, Specs, mirrored
+from shardnb.terms.recipes import LeftBecause, Recipe
+
+Carry = Callable[[Specs, Collection[str]], Specs]
+"""Has Shardy propagate specs, where it may shard some arrays further; gives the inputs' specs."""
+
+_BATCH = ("data", "dp", "batch")
+_MODEL = ("model", "tp", "tensor", "mp")
+_USUAL: Mapping[Recipe, tuple[str, ...]] = {
+    "data-parallel": _BATCH,
+    "fsdp": ("fsdp", *_BATCH),
+    "tensor-parallel": _MODEL,
+}
+
+
+def axis_for(recipe: Recipe, axes: Sequence[Axis]) -> str:
+    """Return the axis that a recipe is about: by its usual names, else the first or the last.
+
+    >>> [axis_for(r, (Axis("x", 4), Axis("y", 2))) for r in ("fsdp", "tensor-parallel")]
+    ['x', 'y']
+    """
+    names = [axis.name for axis in axes if axis.size > 1] or [axis.name for axis in axes]
+    usual = next((name for name in _USUAL[recipe] if name in names), None)
+    return usual or names[-1 if recipe == "tensor-parallel" else 0]
+
+
+def applied(
+    recipe: Recipe,
+    axis: str,
+    specs: Specs,
+    arrays: ProgramArrays,
+    axes: Sequence[Axis],
+    carry: Carry,
+) -> Edited:
+    """Return the specs with an axis where a recipe puts it, and why it left arrays without it."""
+    sizes = {each.name: each.size for each in axes}
+    making = _Making(axis, sizes, arrays, carry, {n: _without(s, axis) for n, s in specs.items()})
+    if recipe == "tensor-parallel":
+        making.matrices()
+    else:
+        making.batch()
+        if recipe == "fsdp":
+            making.parameters()
+    if recipe != "data-parallel":
+        making.specs |= mirrored(making.specs, arrays).specs
+    placed = tuple(a.name for a in arrays.arrays if axis in axes_in(making.specs[a.name]))
+    left = {a.name: making.why_left(a, recipe) for a in arrays.arrays if a.name not in placed}
+    return Edited(making.specs, placed, left)
+
+
+@dataclass
+class _Making:
+    """The specs while a recipe puts an axis into them."""
+
+    axis: str
+    sizes: Mapping[str, int]
+    arrays: ProgramArrays
+    carry: Carry
+    specs: dict[str, Spec]
+    indivisible: set[str] = field(default_factory=set)
+
+    def batch(self) -> None:
+        """Shard the first dimension of the first data array, and what Shardy carries that to."""
+        data = [a for a in self.arrays.arrays if self.arrays.part(a.name) == "data"]
+        # A mask has no batch as a rule, and a vector in an argument of its own may be a bias.
+        known = [a for a in data if a.shape and not a.is_key and a.dtype != "pred"]
+        first = next((a for a in known if len(a.shape) > 1), known[0] if known else None)
+        if first is not None and self._put(first, (0,)):
+            self._take_over([array.name for array in data])
+
+    def parameters(self) -> None:
+        """Shard each parameter by its longest dimension that is not sharded yet, as FSDP does."""
+        for array in self._parameters():
+            spec = self.specs[array.name]
+            dims = range(len(array.shape))
+            if not self._is_small(array):
+                self._put(array, sorted(dims, key=lambda dim: (len(spec[dim]), -array.shape[dim])))
+
+    def matrices(self) -> None:
+        """Shard matrices by their columns, in the order in which the program multiplies by them.
+
+        Shardy carries that on, to biases and to the rows of the next matrix, which so is not
+        sharded by its columns any more.
+        """
+        names = [name for name in self.arrays.matrices if name in self.arrays.parameters]
+        for name in names:
+            if self._has(name) or name in self.indivisible:
+                continue
+            pattern, shape = self._kind(name)
+            for other in names:
+                if self._kind(other) == (pattern, shape) and not self._has(other):
+                    self._put(self.arrays.by_name[other], self.arrays.matrices[other])
+            self._take_over([array.name for array in self._parameters()])
+
+    def _kind(self, name: str) -> tuple[str, tuple[int, ...]]:
+        array = self.arrays.by_name[name]
+        return array.pattern, array.shape
+
+    def _parameters(self) -> Iterator[Array]:
+        return (a for a in self.arrays.arrays if a.name in self.arrays.parameters)
+
+    def _put(self, array: Array, dims: Sequence[int]) -> bool:
+        """Put the axis on the first of some dimensions that it divides; says whether it did."""
+        spec = self.specs[array.name]
+        moved = (self._added(spec, dim) for dim in dims)
+        fitting = next((spec for spec in moved if self._divides(array, spec)), None)
+        if fitting is None:
+            self.indivisible.add(array.name)
+        else:
+            self.specs[array.name] = fitting
+        return fitting is not None
+
+    def _take_over(self, names: Sequence[str]) -> None:
+        """Put the axis where Shardy carries it, on those of some arrays that do not have it yet."""
+        free = [name for name in names if not self._has(name)]
+        # Beside other axes Shardy would have to choose between them, and recipes would not add up.
+        alone = {name: _only(spec, self.axis) for name, spec in self.specs.items()}
+        carried = self.carry(alone, free)
+        for name in free:
+            spec = carried.get(name, ())
+            dim = next((dim for dim, axes in enumerate(spec) if self.axis in axes), None)
+            array = self.arrays.by_name[name]
+            if dim is not None and dim < len(array.shape):
+                self._put(array, (dim,))
+
+    def _has(self, name: str) -> bool:
+        return self.axis in axes_in(self.specs[name])
+
+    def _added(self, spec: Spec, dim: int) -> Spec:
+        axes = tuple(sorted((*spec[dim], self.axis), key=list(self.sizes).index))
+        return (*spec[:dim], axes, *spec[dim + 1 :])
+
+    def _divides(self, array: Array, spec: Spec) -> bool:
+        parts = (math.prod(self.sizes[axis] for axis in axes) for axes in spec)
+        return all(size % n == 0 for size, n in zip(array.shape, parts, strict=True))
+
+    def _is_small(self, array: Array) -> bool:
+        total = sum(each.bytes for each in self._parameters())
+        return len(array.shape) < 2 and array.bytes < SMALL * total
+
+    def why_left(self, array: Array, recipe: Recipe) -> LeftBecause:
+        """Say why an array is not sharded over the axis."""
+        name = self.arrays.owners.get(array.name, array.name)
+        is_data = self.arrays.part(array.name) == "data"
+        if array.is_key:
+            return "key"
+        if not array.shape:
+            return "scalar"
+        if name in self.indivisible:
+            return "not-divisible"
+        if recipe == "tensor-parallel":
+            return "not-parameter" if is_data else "not-multiplied"
+        if is_data:
+            return "not-batch"
+        return "copies" if recipe == "data-parallel" else "small"
+
+
+def _only(spec: Spec, axis: str) -> Spec:
+    return tuple(tuple(each for each in axes if each == axis) for axes in spec)
+
+
+def _without(spec: Spec, axis: str) -> Spec:
+    return tuple(tuple(other for other in axes if other != axis) for axes in spec)
