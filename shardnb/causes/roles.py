@@ -162,7 +162,7 @@ class Roles:
         flows, queue, seen = self.training.flows, [value], set[HloValue]()
         while queue:
             node = graph.maker(queue.pop())
-            if node is None or not _carries(node):
+            if node is None or not carries(node):
                 continue
             for operand in graph.operands[node.name]:
                 if flows.reaching(graph, operand) & flows.backward:
