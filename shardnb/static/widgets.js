@@ -613,6 +613,29 @@ var WIDGETS = {
   "whole": "not sharded",
   "splitOver": "{axes}: {size} per device",
   "doesNotDivide": "{axes}: not divisible",
+  "family": "{pattern} ({number})",
+  "applyAlike": [
+    "apply to {number} alike",
+    "apply to {number} alike"
+  ],
+  "recipes": "Start from",
+  "mirror": "mirror parameters to optimizer state",
+  "mirrorTitle": "Give each array of the optimizer state the spec of its parameter",
+  "undo": "undo",
+  "undoTitle": "Undo the last change of the plan (Ctrl+Z)",
+  "redo": "redo",
+  "redoTitle": "Redo what was undone (Ctrl+Shift+Z)",
+  "changed": "What this set, and what it left",
+  "placed": "Sharded",
+  "left": "Left, and why",
+  "findFixes": "find fixes",
+  "findFixesTitle": "Compile other specs of inputs and results that avoid collectives",
+  "searchPlans": "search plans",
+  "searchPlansTitle": "Search the specs that hold and send least on this mesh",
+  "stopSearch": "stop the search",
+  "fixes": "Fixes",
+  "plans": "Plans",
+  "use": "use",
   "alone": "This report has no function to recompile, so its plan cannot be changed here: sn.explore(fn, *args, mesh=...) compiles other plans.",
   "pin": "pin this plan",
   "stop": "stop",
@@ -2866,17 +2889,22 @@ function mapped(specs, change) {
 var MOST_AXES = 5;
 var MOST_SHAPES = 120;
 var SHOWN = 12;
+var NAMED2 = 8;
 var Picker = class {
-  constructor(subject, _plan, change) {
+  constructor(subject, _plan, change, alike2, above = null) {
     this.subject = subject;
     this._plan = _plan;
     this.change = change;
+    this.alike = alike2;
+    this.above = above;
     this.element = h("div", { class: "picker" });
     this._draw();
   }
   subject;
   _plan;
   change;
+  alike;
+  above;
   element;
   get plan() {
     return this._plan;
@@ -2902,7 +2930,8 @@ var Picker = class {
     const focused = this.element.contains(document.activeElement) ? key : null;
     const { inputs } = this.subject;
     this._specs = [];
-    const rows2 = inputs.map((input, i) => this._input(input, i));
+    this._applies = [];
+    const rows2 = inputs.flatMap((input) => this._bySpec(input)).map((input, i) => this._input(input, i));
     const rest = rows2.slice(SHOWN);
     const more2 = h(
       "details",
@@ -2912,6 +2941,7 @@ var Picker = class {
     );
     more2.addEventListener("toggle", () => this._open = more2.open);
     this.element.replaceChildren(
+      ...this.above ? [this.above] : [],
       h("div", { class: "axes" }, heading(REPORT.mesh), ...this._mesh()),
       h("div", { class: "inputs" }, heading(WIDGETS.inputs), ...rows2.slice(0, SHOWN), more2)
     );
@@ -3005,11 +3035,22 @@ var Picker = class {
       (chosen) => this._edit((plan) => plan.axes.forEach((axis, i) => axis.size = found[chosen][i]))
     );
   }
+  /** Arrays of one pattern are picked together while they have the same spec. */
+  _bySpec(input) {
+    const groups = /* @__PURE__ */ new Map();
+    for (const name of input.names) {
+      const spec = JSON.stringify(this._plan.specs[name]);
+      groups.set(spec, [...groups.get(spec) ?? [], name]);
+    }
+    return [...groups.values()].map((names) => ({ ...input, names }));
+  }
   _input(input, number) {
-    const spec = this._plan.specs[input.names[0]] ?? input.shape.map(() => []);
-    const said = h("span", { class: "faint" }, this._written[input.names[0]] ?? "");
-    this._specs.push([input.names[0], said]);
-    const dims2 = dimensions(input.label, `spec${number}`, input.shape, spec, {
+    const { names, pattern: pattern2 } = input;
+    const label3 = names.length > 1 ? fill(WIDGETS.family, { pattern: pattern2, number: names.length }) : names[0];
+    const spec = this._plan.specs[names[0]] ?? input.shape.map(() => []);
+    const said = h("span", { class: "faint" }, this._written[names[0]] ?? "");
+    this._specs.push([names[0], said]);
+    const dims2 = dimensions(label3, `spec${number}`, input.shape, spec, {
       choices: (size) => choices(this._plan.axes, size),
       choose: (dim, axes) => this._place(input, dim, axes)
     });
@@ -3018,9 +3059,25 @@ var Picker = class {
     return h(
       "div",
       { class: "input" },
-      h("div", { class: "what" }, h("b", null, clean(input.label)), " ", type, " ", said),
+      h("div", { class: "what" }, h("b", null, clean(label3)), " ", type, " ", said, " ", this._alike(input)),
       h("div", { class: "dims" }, ...dims2, scalar)
     );
+  }
+  /** A button for the arrays that are alike, while any of them has another spec. */
+  _alike({ names, alike: alike2 }) {
+    const { specs } = this._plan;
+    const others = alike2.filter((name) => !names.includes(name) && specs[name]);
+    const apply = button("", () => this.alike(names[0]), { class: "small" });
+    const draw2 = () => {
+      const spec = JSON.stringify(this._plan.specs[names[0]]);
+      const differing = others.filter((name) => JSON.stringify(this._plan.specs[name]) !== spec);
+      apply.hidden = !differing.length;
+      apply.textContent = numbered(WIDGETS.applyAlike, differing.length);
+      apply.title = differing.slice(0, NAMED2).join(", ");
+    };
+    this._applies.push(draw2);
+    draw2();
+    return apply;
   }
   /** Change a spec; the controls stay as they are, since what there is to choose does not change. */
   _place(input, dim, axes) {
@@ -3028,10 +3085,12 @@ var Picker = class {
     for (const name of input.names) {
       this._plan.specs[name][dim] = axes;
     }
+    this._applies.forEach((draw2) => draw2());
     this.change(this._plan);
   }
   _written = {};
   _specs = [];
+  _applies = [];
   _open = false;
 };
 function dimensions(label3, key, shape, spec, { choices: choices2, choose }) {
@@ -3275,6 +3334,80 @@ function message({ message: text, error }) {
   return text ? [h("details", null, title, h("pre", { class: "raw" }, cleanLines(text)))] : [];
 }
 
+// src/widget/edits.ts
+var Edits = class {
+  constructor(calls, hasState) {
+    this.calls = calls;
+    const mirror = button(WIDGETS.mirror, () => calls.edit("mirror", ""), { title: WIDGETS.mirrorTitle });
+    this.element = h(
+      "div",
+      { class: "edits" },
+      h("div", { class: "axis" }, h("b", null, WIDGETS.recipes), this._recipes, hasState && mirror, h("span", { class: "gap" }), this._undo, this._redo),
+      this._note
+    );
+  }
+  calls;
+  /** Offer the recipes for the present mesh. */
+  offer(recipes) {
+    const buttons = recipes.map(({ name, label: label3 }) => button(clean(label3), () => this.calls.edit("recipe", name)));
+    this._recipes.replaceChildren(...buttons);
+  }
+  /** Say which ways there are. */
+  allow(undo, redo) {
+    this._undo.disabled = !undo;
+    this._redo.disabled = !redo;
+  }
+  /** Show what the last edit changed, or nothing. */
+  show(note) {
+    const rows2 = (title, pairs) => pairs.length ? h(
+      "table",
+      null,
+      h("caption", null, title),
+      ...pairs.map(([what, names]) => h("tr", null, h("td", null, clean(what)), h("td", null, mono(clean(names)))))
+    ) : null;
+    const tables = note ? [rows2(WIDGETS.placed, note.placed), rows2(WIDGETS.left, note.left)].filter((one) => one) : [];
+    this._note.replaceChildren(
+      ...note ? [h("div", { role: "status" }, h("b", null, clean(note.title)), `. ${clean(note.notes.join(" "))}`)] : [],
+      ...tables.length ? [h("details", null, h("summary", null, WIDGETS.changed), ...tables)] : []
+    );
+    this._note.hidden = !note;
+  }
+  element;
+  _recipes = h("span", { class: "buttons" });
+  _note = h("div", { class: "note", hidden: true });
+  _undo = button(WIDGETS.undo, () => this.calls.go(-1), { title: WIDGETS.undoTitle, disabled: true });
+  _redo = button(WIDGETS.redo, () => this.calls.go(1), { title: WIDGETS.redoTitle, disabled: true });
+};
+
+// src/widget/history.ts
+var MOST2 = 200;
+var History = class {
+  constructor(plan) {
+    this._plans = [copyOf(plan)];
+  }
+  /** Keep a plan as the newest; what was undone before is dropped. */
+  push(plan) {
+    if (JSON.stringify(plan) !== JSON.stringify(this._plans[this._at])) {
+      this._plans.splice(this._at + 1, Infinity, copyOf(plan));
+      this._plans.splice(0, this._plans.length - MOST2);
+      this._at = this._plans.length - 1;
+    }
+  }
+  /** Go so many plans back (or forth), and give that plan; null where there is none. */
+  go(steps2) {
+    if (!this.has(steps2)) {
+      return null;
+    }
+    this._at += steps2;
+    return copyOf(this._plans[this._at]);
+  }
+  has(steps2) {
+    return this._at + steps2 in this._plans;
+  }
+  _plans;
+  _at = 0;
+};
+
 // src/widget/pins.ts
 function table2(pins, show, drop) {
   const figure = (pin, name) => pin.figures.find((one) => one.name === name) ?? { name, text: REPORT.notKnown, value: null };
@@ -3308,7 +3441,7 @@ function table2(pins, show, drop) {
 // src/widget/predict.ts
 var NOTHING = WIDGETS.nothing;
 var ANSWERS = [NOTHING, ...Object.keys(KINDS)];
-var MOST2 = 20;
+var MOST3 = 20;
 function questions(report) {
   const places = /* @__PURE__ */ new Map();
   for (const one of report.collectives) {
@@ -3330,7 +3463,7 @@ function questions(report) {
   if (!found.length) {
     return [{ line: null, text: "", sent: [], before: 0 }];
   }
-  return found.sort((a, b) => (a.line ?? Infinity) - (b.line ?? Infinity)).slice(0, MOST2);
+  return found.sort((a, b) => (a.line ?? Infinity) - (b.line ?? Infinity)).slice(0, MOST3);
 }
 function silent(report) {
   const homes = report.collectives.map((one) => home(one));
@@ -3470,6 +3603,52 @@ var Quiz = class {
   _done = 0;
 };
 
+// src/widget/search.ts
+var Search = class {
+  constructor(ask, use) {
+    this.use = use;
+    this._fix = button(WIDGETS.findFixes, () => ask("fix"), { title: WIDGETS.findFixesTitle });
+    this._plans = button(WIDGETS.searchPlans, () => ask("plans"), { title: WIDGETS.searchPlansTitle });
+    this._stop = button(WIDGETS.stopSearch, () => ask("stop-search"), { hidden: true });
+    this.buttons = [this._fix, this._plans];
+    this.element = h("div", { class: "search", hidden: true }, this._head, this._rows);
+  }
+  use;
+  /** Say whether the shown plan is compiled, so that it can be searched from. */
+  allow(compiled) {
+    this._fix.disabled = this._plans.disabled = !compiled;
+  }
+  show(found) {
+    this.element.hidden = !found.kind;
+    if (!found.kind) {
+      return;
+    }
+    const running = found.state === "running";
+    const bar = h("progress", { max: found.total || 1, value: found.total ? found.done : null });
+    this._stop.hidden = !running;
+    const title = heading(found.kind === "fix" ? WIDGETS.fixes : WIDGETS.plans);
+    const said = h("span", { role: "status" }, clean(found.said));
+    this._head.replaceChildren(title, h("div", { class: "axis" }, running && bar, said, this._stop));
+    this._rows.replaceChildren(...found.rows.map((row2) => this._row(row2)));
+  }
+  _row({ about, code, effect, plan }) {
+    const use = plan && button(WIDGETS.use, () => this.use(plan));
+    return h(
+      "div",
+      { class: "found" },
+      h("div", null, h("b", null, clean(about)), h("span", { class: "faint" }, ` ${clean(effect)}`)),
+      h("div", { class: "axis" }, mono(clean(code)), use ?? copier(code))
+    );
+  }
+  element;
+  buttons;
+  _fix;
+  _plans;
+  _stop;
+  _head = h("div");
+  _rows = h("div");
+};
+
 // src/widget/explorer.ts
 var QUIET = 150;
 var LATE = 3e3;
@@ -3490,12 +3669,19 @@ var Explorer = class {
     const subject = model.get("subject");
     const { plan } = model.get("compiled");
     this._number = Number(model.get("compiled").number ?? 0);
-    this._picker = subject.inputs ? new Picker(subject, copyOf(plan), () => this._changed()) : null;
+    if (subject.inputs) {
+      this._edits = new Edits({ edit: (edit2, name) => this._edit(edit2, name), go: (steps2) => this._go(steps2) }, subject.state);
+      const alike2 = (name) => this._edit("alike", name);
+      this._picker = new Picker(subject, copyOf(plan), () => this._picked(), alike2, this._edits.element);
+      this._history = new History(plan);
+      root.addEventListener("keydown", this._keys);
+    }
     root.append(
       h("div", { class: "header" }, this._title, this._picker ? null : h("span", null, WIDGETS.alone)),
       ...this._picker ? [this._picker.element] : [],
       this._error,
-      h("div", { class: "state" }, this._chip, this._status, this._stop, this._pin),
+      h("div", { class: "state" }, this._chip, this._status, this._stop, ...this._picker ? this._search.buttons : [], this._pin),
+      this._search.element,
       this._pins,
       this._grids,
       this._stale,
@@ -3510,6 +3696,7 @@ var Explorer = class {
     }
     this._compiledCame();
     this._drawPins();
+    this._search.show(model.get("search"));
   }
   model;
   dispose() {
@@ -3522,11 +3709,20 @@ var Explorer = class {
   _events = [
     ["change:answer", () => this._answered()],
     ["change:compiled", () => this._compiledCame()],
+    ["change:edited", () => this._editCame()],
+    ["change:search", () => this._search.show(this.model.get("search"))],
     ["change:pins", () => this._drawPins()]
   ];
   // What is asked
   /** Ask for a preview of the present plan; while one is on its way, the newest plan waits. */
   _changed() {
+    this._await();
+    if (!this._waiting) {
+      this._ask();
+    }
+  }
+  /** Await the answer to a new question. */
+  _await() {
     this._number += 1;
     this._error.hidden = true;
     clearTimeout(this._compiling);
@@ -3535,10 +3731,60 @@ var Explorer = class {
     this._late = window.setTimeout(() => {
       this._status.textContent = WIDGETS.late;
     }, LATE);
-    if (!this._waiting) {
-      this._ask();
+  }
+  /** A control was used. */
+  _picked() {
+    if (this._picker) {
+      this._history?.push(this._picker.plan);
+    }
+    this._edits?.show(null);
+    this._allow();
+    this._changed();
+  }
+  /** Show another plan, which can be undone, with a note on what changed. */
+  _take(plan, note = null) {
+    this._picker?.show(plan);
+    this._picked();
+    this._edits?.show(note);
+  }
+  _edit(edit2, name) {
+    this._await();
+    this.model.send({ kind: "edit", number: this._number, edit: edit2, name, plan: this._picker?.plan });
+  }
+  _editCame() {
+    const edited = this.model.get("edited");
+    if (edited.number !== this._number) {
+      return;
+    }
+    clearTimeout(this._late);
+    if (edited.refused) {
+      this._refuse(edited.refused);
+      return;
+    }
+    this._take(edited.plan, edited.note);
+  }
+  _go(steps2) {
+    const plan = this._history?.go(steps2);
+    if (plan) {
+      this._picker?.show(plan);
+      this._edits?.show(null);
+      this._allow();
+      this._changed();
     }
   }
+  _allow() {
+    this._edits?.allow(this._history?.has(-1) ?? false, this._history?.has(1) ?? false);
+  }
+  /** Ctrl+Z undoes, with Shift (or Ctrl+Y) it redoes; a text field undoes its own text. */
+  _keys = (event) => {
+    const key = event.key.toLowerCase();
+    const isText = event.target.matches("input[type=text], input[type=number], textarea");
+    if ((event.ctrlKey || event.metaKey) && !isText && (key === "z" || key === "y")) {
+      event.preventDefault();
+      event.stopPropagation();
+      this._go(key === "y" || event.shiftKey ? 1 : -1);
+    }
+  };
   _ask() {
     this._waiting = this._number;
     this._send("preview", this._number);
@@ -3558,20 +3804,27 @@ var Explorer = class {
     }
     clearTimeout(this._late);
     if (answer.kind === "refused" || answer.kind === "failed") {
-      this._error.textContent = cleanLines(answer.said);
-      this._error.hidden = false;
-      this._say("refused", WIDGETS.before);
+      this._refuse(answer.said);
       return;
     }
     if (answer.kind === "preview") {
       this._drawGrids(readReport(JSON.parse(answer.report)), "preview");
     }
-    this._picker?.tell(answer.specs ?? {});
+    this._tellControls(answer);
     this._say(answer.kind === "preview" ? "preview" : "asked", answer.said);
     this._sent.toggleAttribute("data-stale", true);
     this._stale.hidden = false;
     this._stale.textContent = WIDGETS.stale;
     this._compiling = window.setTimeout(() => this._send("compile", this._number), QUIET);
+  }
+  _refuse(why) {
+    this._error.textContent = cleanLines(why);
+    this._error.hidden = false;
+    this._say("refused", WIDGETS.before);
+  }
+  _tellControls({ specs, recipes }) {
+    this._picker?.tell(specs ?? {});
+    this._edits?.offer(recipes ?? []);
   }
   _compiledCame() {
     const compiled = this.model.get("compiled");
@@ -3595,7 +3848,7 @@ var Explorer = class {
     this._drawGrids(report, "compiled");
     this._drawSent(report);
     this._drawCodes(compiled.codes);
-    this._picker?.tell(compiled.specs);
+    this._tellControls(compiled);
     this._say("compiled", compiled.said);
     this._pin.disabled = false;
   }
@@ -3606,13 +3859,25 @@ var Explorer = class {
     this._status.textContent = clean(text);
     this._stop.hidden = kind !== "preview" && kind !== "asked";
     this._pin.disabled = kind !== "compiled";
+    this._search.allow(kind === "compiled");
   }
   _drawGrids(report, kind) {
     const store = this._newStore(0);
-    this._grids.replaceChildren(head2(report), arrays(report, store));
-    const { values } = report;
-    this._inside.replaceChildren(...values.length ? [new Spread(report, store).element] : []);
+    const { values, said } = report;
+    const many = said.inputs.members.length + said.outputs.members.length > CARDS;
+    const inside2 = values.length ? [new Spread(report, store).element] : [];
+    this._grids.replaceChildren(head2(report), this._foldable("arrays", many, arrays(report, store)));
+    this._inside.replaceChildren(...inside2.map((part2) => this._foldable("values", many, part2)));
     [this._grids, this._inside].forEach((part2) => part2.setAttribute("data-kind", kind));
+  }
+  /** Parts of a large program are folded, and stay as they were opened from plan to plan. */
+  _foldable(part2, folds, element) {
+    if (!folds) {
+      return element;
+    }
+    const fold = h("details", { open: this._open.has(part2) }, h("summary", null, REPORT[part2]), element);
+    fold.addEventListener("toggle", () => fold.open ? this._open.add(part2) : this._open.delete(part2));
+    return fold;
   }
   _drawSent(report) {
     const store = this._newStore(1);
@@ -3647,9 +3912,8 @@ var Explorer = class {
     const pins = this.model.get("pins");
     const show = (index) => {
       const { plan } = pins[index];
-      if (plan && this._picker) {
-        this._picker.show(plan);
-        this._changed();
+      if (plan) {
+        this._take(plan);
       }
     };
     this._pins.replaceChildren(table2(pins, show, (index) => this.model.send({ kind: "unpin", index })));
@@ -3677,8 +3941,15 @@ var Explorer = class {
     this.model.send({ kind: "stop" });
     this._say("stopped", WIDGETS.stopped);
   });
-  _picker;
+  _search = new Search(
+    (kind) => this._send(kind, this._number),
+    (plan) => this._take(plan)
+  );
+  _picker = null;
+  _edits = null;
+  _history = null;
   _stores = [];
+  _open = /* @__PURE__ */ new Set();
   _ends = [];
   _number = 0;
   _waiting = 0;
