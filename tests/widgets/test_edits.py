@@ -130,7 +130,7 @@ def test_fixes_are_searched_in_a_thread_and_lead_to_plans(front):
     row = next(row for row in found["rows"] if row["plan"])
     assert "all-reduce[model]" in row["about"]
     report = front.compile(row["plan"])
-    # Two devices along model exchange f32[64, 1024]: 256 KiB by the ring. The fix sends less.
+    # The all-reduce of f32[64, 1024] over two devices sends 256 KiB by the ring. The fix sends less.
     assert report.wire_bytes < 262144
     assert "%%shard --fix" in found["said"]
 
