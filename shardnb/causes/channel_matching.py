@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from shardnb.causes.entry_parameters import EntryParameters
+from shardnb.causes.member_matching import FlowMatching, likeliest, may_become
 from shardnb.causes.slice_matching import between_slices, joins_within
 from shardnb.collectives.fused import Fused, fused_collectives
 from shardnb.collectives.transfers import BETWEEN_SLICES
@@ -22,7 +23,6 @@ from shardnb.texts.opcodes import PARTS, VIEWS
 from shardnb.texts.replica_groups import AxisFinder
 
 _PAIRS = "source_target_pairs"
-_NARROW = ("bf16", "f16")
 
 
 @dataclass
@@ -254,7 +254,13 @@ class Matcher:
         return _size(made) * len(collective.groups[0]) == size
 
     def _groups_of(self, made: Instruction) -> Groups:
-        return self.finder.groups(made.attribute("replica_groups") or "{}", permute=False)
+        permute = kind_of(made.opcode) == "collective-permute"
+        name = _PAIRS if permute else "replica_groups"
+        return self.finder.groups(made.attribute(name) or "{}", permute=permute)
+
+    @cached_property
+    def _flow(self) -> FlowMatching:
+        return FlowMatching(self.partitioned, self.optimized)
 
     @cached_property
     def _left_from(self) -> EntryParameters:
@@ -276,11 +282,13 @@ class Matcher:
         for at in sorted(range(len(group)), key=lambda at: inputs[at] is None):
             member, key = group[at], keys[at] if at < len(keys) else NO_KEY
             whole = final.arrays[at] if member.made_as else (member.dtype, member.shape)
-            alike = [one for one in pool[whole[1]] if _may_become(one, whole[0])]
+            alike = [one for one in pool[whole[1]] if may_become(one, whole[0])]
             if inputs[at] is not None:
                 alike = [one for one in alike if self.made_from.entering(one) == inputs[at]]
+            alike = [one for one in alike if self._groups_of(one) == member.groups] or alike
             if alike:
-                best = max(alike, key=lambda one: _score(one, names[at], key, whole[0]))
+                likely = likeliest(alike, names[at], key, whole[0])
+                best = self._flow.alike(likely, final, at)[0]
                 found[member.id] = best
                 self._taken.add((best.computation, best.name))
                 self._homes[self._place(final)].add(self._inlined_into(best.computation))
@@ -419,20 +427,3 @@ def _block_among_zeros(graph: Graph, operand: HloValue) -> HloValue | None:
     node = graph.maker(operand)
     known = node is not None and node.opcode == "dynamic-update-slice"
     return graph.operands[node.name][1] if known and node is not None else None
-
-
-def _may_become(made: Instruction, dtype: str) -> bool:
-    """Whether a collective may have this element type in the end.
-
-    CPU widens narrow floats; TPU rounds before it sends what only a product takes.
-    """
-    own = made.arrays[0][0]
-    return own == dtype or (own in _NARROW and dtype == "f32") or (own, dtype) == ("f32", "bf16")
-
-
-def _score(made: Instruction, name: str, key: Key, dtype: str) -> int:
-    """Weigh a candidate of the right shape: names, lines and the element type tell the rest."""
-    mine = made.key
-    named = bool(name) and mine[0].endswith(name)
-    alike = bool(mine[0]) and mine[0] == key[0]
-    return 4 * named + 8 * (mine == key) + 2 * alike + (made.arrays[0][0] == dtype)

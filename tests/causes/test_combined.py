@@ -12,6 +12,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
+from shardnb.texts import hlo
 from tests.bank import layers  # noqa: F401 - fills the bank
 from tests.bank.case import BANK, explain
 from tests.needs import needs_libtpu
@@ -112,6 +113,64 @@ def test_two_members_are_not_the_same_collective_of_the_partitioner():
         "the partitioner inserted 5 collectives, and the compiled program has as many: "
         "4 are sent together with others"
     )
+
+
+def three_projections_of_one_line(params, x):
+    q, k, v = (x @ params[name] for name in "qkv")
+    weights = jax.nn.softmax(jnp.einsum("bqd,bkd->bqk", q, k))
+    return jnp.mean(jnp.einsum("bqk,bkd->bqd", weights, v) ** 2)
+
+
+def layers_of_one_line(params, x):
+    for w in params.values():
+        x = jnp.tanh(x @ w)
+    return jnp.mean(x**2)
+
+
+def updated_with(report, collective):
+    """Read in the compiled text with which parameter what a member brings is put together."""
+    graph = hlo.parse(report.texts["optimized"])
+    graph = graph.computations[graph.entry]
+    at = sorted((collective.id, *collective.combined_with)).index(collective.id)
+    start = collective.instruction.partition(" = ")[0].lstrip("%")
+    queue, updates = [(start, at if collective.combined_with else None)], set()
+    for name, element in queue:
+        for user in graph.body:
+            operands = [operand.name for operand in user.operands]
+            if name not in operands:
+                continue
+            if user.opcode == "get-tuple-element" and user.integer("index") == element:
+                queue.append((user.name, None))
+            elif user.opcode == "all-reduce":
+                queue.append((user.name, operands.index(name) if len(operands) > 1 else None))
+            elif user.opcode == "fusion" and element is None:
+                makers = (graph.maker(operand) for operand in user.operands)
+                updates |= {made.op_name for made in makers if made.opcode == "parameter"}
+    return {name.replace("\\", "") for name in updates}
+
+
+@pytest.mark.parametrize(
+    ("loss", "specs"),
+    [
+        (three_projections_of_one_line, P("data", "model")),
+        (three_projections_of_one_line, P("data")),
+        (layers_of_one_line, P("data")),
+    ],
+)
+def test_members_with_one_name_shape_and_line_are_told_apart(loss, specs):
+    def step(params, x):
+        value, gradients = jax.value_and_grad(loss)(params, x)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, gradients), value
+
+    params = {name: f32(16, 16) for name in "qkv"}
+    report = sn.explain(
+        step, params, f32(8, 12, 16), mesh="data=2,model=4", in_specs=(P(), specs), out_specs=P()
+    )
+    gradients = [c for c in report.collectives if c.role == "gradient"]
+    assert {c.combined_with != () for c in gradients} == {True}
+    assert [updated_with(report, c) for c in gradients] == [{c.role_of} for c in gradients]
+    expected = {(axis, f"params['{name}']") for axis in specs for name in "qkv"}
+    assert sorted((*c.axes, c.role_of) for c in gradients) == sorted(expected)
 
 
 @pytest.mark.parametrize("name", BANK)

@@ -1,0 +1,96 @@
+"""Which of several collectives right after partitioning a member of a combined one was.
+
+Shape, name and line tell most. Operations of a comprehension, of a loop that Python unrolls, or of
+a library's layer that a model calls several times have one name and one line: then it is told by
+the program's arguments that they take and by its results that they reach, which have the same
+numbers in the partitioned and in the optimized program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from shardnb.causes.flows import Flows
+from shardnb.texts.hlo import Module
+from shardnb.texts.instruction import Instruction, Key
+
+_NARROW = ("bf16", "f16")
+
+
+class Signature(NamedTuple):
+    """The arguments that the operations which make a value take, and the results it reaches.
+
+    It reaches a result element by element, as a gradient does the new value of its parameter.
+    """
+
+    arguments: frozenset[int]
+    results: frozenset[int]
+
+
+@dataclass
+class _Signatures:
+    """The signatures of one module's values; it is walked over when the first is asked for."""
+
+    module: Module
+
+    @cached_property
+    def _flows(self) -> Flows:
+        return Flows(self.module)
+
+    def of(self, node: Instruction, at: int) -> Signature:
+        """Return the signature of an operand."""
+        flows, graph = self._flows, self.module.graph_of(node)
+        mask, taken = flows.reaching(graph, graph.operands[node.name][at]), set[int]()
+        for start in flows.started(mask):
+            inside = self.module.graph_of(start)
+            parts = (flows.part_of(inside, operand) for operand in inside.operands[start.name])
+            taken.update(part for part in parts if part is not None)
+        sums = mask >> flows.arguments + 1
+        ends = (mask >> flows.arguments + 1 & sums for mask in flows.results)
+        return Signature(frozenset(taken), frozenset(at for at, end in enumerate(ends) if end))
+
+
+class FlowMatching:
+    """Tells by their signatures which collective right after partitioning one of the end was."""
+
+    def __init__(self, partitioned: Module, optimized: Module) -> None:
+        """Take the program right after partitioning, and the optimized one."""
+        self._partitioned, self._optimized = _Signatures(partitioned), _Signatures(optimized)
+
+    def alike(
+        self, ones: Sequence[Instruction], final: Instruction, at: int
+    ) -> Sequence[Instruction]:
+        """Return those that send what a collective has as operand `at`.
+
+        All of them where that does not tell (`three_projections_of_one_line`).
+        """
+        if len(ones) < 2 or at >= len(final.operands):
+            return ones
+        wanted = self._optimized.of(final, at)
+        return [one for one in ones if self._partitioned.of(one, 0) == wanted] or ones
+
+
+def may_become(made: Instruction, dtype: str) -> bool:
+    """Whether a collective may have this element type in the end.
+
+    CPU widens narrow floats; TPU rounds before it sends what only a product takes.
+    """
+    own = made.arrays[0][0]
+    return own == dtype or (own in _NARROW and dtype == "f32") or (own, dtype) == ("f32", "bf16")
+
+
+def likeliest(alike: Sequence[Instruction], name: str, key: Key, dtype: str) -> list[Instruction]:
+    """Return the candidates that names, lines and the element type tell least from a member."""
+    scores = [_score(one, name, key, dtype) for one in alike]
+    return [one for one, score in zip(alike, scores, strict=True) if score == max(scores)]
+
+
+def _score(made: Instruction, name: str, key: Key, dtype: str) -> int:
+    """Weigh a candidate of the right shape: names, lines and the element type tell the rest."""
+    mine = made.key
+    named = bool(name) and mine[0].endswith(name)
+    alike = bool(mine[0]) and mine[0] == key[0]
+    return 4 * named + 8 * (mine == key) + 2 * alike + (made.arrays[0][0] == dtype)
