@@ -1,8 +1,8 @@
 """Which of several collectives right after partitioning a member of a combined one was.
 
 Shape, name and line tell most. Operations of a comprehension, of a loop that Python unrolls, or of
-a library's layer that a model calls several times have one name and one line: then it is told by
-the program's arguments that they take and by its results that they reach, which have the same
+a library's layer that a model calls several times have one name and one line: then the program's
+arguments that they take and its results that they reach tell them apart, which have the same
 numbers in the partitioned and in the optimized program.
 """
 

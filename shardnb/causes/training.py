@@ -104,7 +104,7 @@ class Training:
         """The argument that each result is with some elements replaced, as a cache is.
 
         The program writes values at a place of it, or puts them beside a part of it, and computes
-        nothing else with it. Constants, as in padding, are no such values.
+        nothing else with it. Constants, as in padding, do not count.
         """
         entry, found = self.flows.entry, dict[int, int]()
         for at, value in enumerate(entry.results):
