@@ -188,7 +188,7 @@ def test_a_bad_call_is_answered_with_one_line(function, words, line, layer, caps
         (["--args", "nothing()"], "--args 'nothing()': NameError: name 'nothing'"),
         (
             ["--mesh", "data=4", "--arg", "x=f32[6@data,2]", "--arg", "W=f32[2,2]"],
-            "shards dimension 0 of size 6 into 4 parts",
+            "dimension 0 (6) is not divisible by the 4 devices along `data`",
         ),
     ],
 )

@@ -129,11 +129,8 @@ def _uneven(one: Stated, dim: int, axes: tuple[str, ...], parts: int) -> SpecPro
     size = one.shape[dim]
     below, above = size // parts * parts, -(-size // parts) * parts
     added = (*one.shape[:dim], above - size, *one.shape[dim + 1 :])
-    by = f"{parts} parts ({' x '.join(dict.fromkeys(axes))})"
-    message = (
-        f"the spec {one.said} shards dimension {dim} of size {size} into {by}, "
-        "which does not divide it"
-    )
+    why = placement.indivisible(dim, size, parts, axes)
+    message = f"the spec {one.said} does not fit: {why}"
     if one.padded:
         message += f"; XLA pads it to {above}"
     divides = f"{below} or {above}" if below else f"{above}"
@@ -147,7 +144,7 @@ def _uneven(one: Stated, dim: int, axes: tuple[str, ...], parts: int) -> SpecPro
         divides=(below, above),
         padding=above - size,
         padded_bytes=dtypes.size_in_bytes(one.dtype, added),
-        fix=f"sizes that divide: {divides}; padding to {above} adds {above - size}",
+        fix=f"{divides} is divisible; padding to {above} adds {above - size}",
         fatal=not one.padded,
     )
 

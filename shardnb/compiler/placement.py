@@ -245,10 +245,19 @@ def check_spec(
         if shape[dim] % parts:
             below, above = shape[dim] // parts * parts, -(-shape[dim] // parts) * parts
             raise ValueError(
-                f"the spec {said} shards dimension {dim} of size {shape[dim]} into {parts} parts "
-                f"({' x '.join(axes)}), which does not divide it; sizes that do: "
-                f"{f'{below} or {above}' if below else above}"
+                f"the spec {said} does not fit: {indivisible(dim, shape[dim], parts, axes)}; "
+                f"{f'{below} or {above}' if below else above} is"
             )
+
+
+def indivisible(dim: int, size: int, parts: int, axes: Iterable[str]) -> str:
+    """Say that a dimension has another size than its mesh axes need.
+
+    >>> indivisible(0, 17, 8, ["data"])
+    'dimension 0 (17) is not divisible by the 8 devices along `data`'
+    """
+    along = " and ".join(f"`{axis}`" for axis in dict.fromkeys(axes))
+    return f"dimension {dim} ({size}) is not divisible by the {parts} devices along {along}"
 
 
 def _check_axes(said: str, axes: list[str], mesh: jax.sharding.Mesh) -> None:

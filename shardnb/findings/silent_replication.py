@@ -32,5 +32,5 @@ def _uneven(value: Value, mesh: Mesh) -> str:
     for size, axes in zip(value.shape, value.requested or (), strict=False):
         parts = math.prod(mesh.shape.get(axis, 1) for axis in axes)
         if size % parts:
-            return f": {parts} parts do not divide {size}"
+            return f": {size} is not divisible by {parts}"
     return ""

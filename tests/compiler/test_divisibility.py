@@ -54,7 +54,7 @@ def test_two_axes_on_one_dimension_multiply():
 def test_one_row_over_eight_has_no_smaller_size_that_divides():
     (problem,) = check([stated((1, 8), P("data"))], {"data": 8})
     assert problem.divides == (0, 8)
-    assert problem.fix == "sizes that divide: 8; padding to 8 adds 7"
+    assert problem.fix == "8 is divisible; padding to 8 adds 7"
 
 
 def test_every_problem_of_every_spec_is_found():

@@ -172,7 +172,7 @@ def test_a_bad_spec_is_named(spec, message):
 
 
 def test_a_size_that_does_not_divide_comes_with_those_that_do():
-    with pytest.raises(ValueError, match=r"size 257 into 4 parts.*256 or 260"):
+    with pytest.raises(ValueError, match=r"\(257\) is not divisible by the 4 devices.*256 or 260"):
         built(lambda x: x, {"x": np.ones((257, 2))}, in_specs={"x": P("data")})
 
 

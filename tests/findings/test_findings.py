@@ -115,7 +115,7 @@ def test_a_collective_in_a_loop_condition():
 
 def test_a_result_that_lost_its_split_silently():
     (finding,) = of_case("19 uneven constraint", "silent replication")
-    assert "was asked to be P('data') and is P(): 8 parts do not divide 17" in finding.message
+    assert "was asked to be P('data') and is P(): 17 is not divisible by 8" in finding.message
     assert finding.wasted_bytes == 17 * 16 * 4 - 17 * 16 * 4 // 8
 
 
@@ -190,7 +190,7 @@ def test_a_constraint_that_is_padded_without_a_collective():
         return lax.with_sharding_constraint(2 * x, P("data")).sum()
 
     (finding,) = findings(doubled, f32(30, 16), kind="uneven")
-    assert "size 30 into 8 parts (data)" in finding.message
+    assert "(30) is not divisible by the 8 devices along `data`" in finding.message
     assert finding.message.endswith("XLA pads it to 32")
     assert finding.wasted_bytes == 2 * 16 * 4 // 8
 

@@ -188,7 +188,7 @@ def test_a_cell_whose_last_compile_failed_has_no_preview(notebook, compiled, ask
         ("y=P('data')", "assigned by the cell, not read"),
         ("--mesh data", "expected a mesh such as data=4,model=2"),
         ("--mesh data=0", "size 0"),
-        ("--mesh data=3 x=P('data')", "does not divide"),
+        ("--mesh data=3 x=P('data')", "is not divisible"),
         ("--mesh data=99999999999", "at most 2,048 devices"),
         ("--mehs data=4", "did you mean --mesh?"),
         ("--out y=P('data', 'data')", "uses the mesh axis 'data' twice"),

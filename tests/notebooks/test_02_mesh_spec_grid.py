@@ -59,7 +59,7 @@ def test_the_transpose_gives_the_devices_by_block(notebook):
 @pytest.mark.parametrize("name", ["uneven-run", "uneven-run-explicit"])
 def test_sizes_that_divide_are_named_alike_with_either_type_of_axes(notebook, name):
     said = notebook.refused(name)
-    assert "257 into 4 parts (data)" in said
+    assert "(257) is not divisible by the 4 devices along `data`" in said
     assert "256 or 260" in said  # 4 * 64 and 4 * 65
 
 

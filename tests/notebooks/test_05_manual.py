@@ -95,7 +95,7 @@ def test_the_carry_is_mended_by_a_cast(notebook):
 
 
 def test_one_row_does_not_go_over_eight_devices(notebook):
-    assert "size 1 into 8 parts" in notebook.refused("row-run")
+    assert "dimension 0 (1) is not divisible by the 8 devices" in notebook.refused("row-run")
 
 
 def test_a_pending_result_has_to_be_stated_as_it_is(notebook):

@@ -115,7 +115,7 @@ def test_a_program_that_does_not_fit_is_shown_with_what_it_needs():
     [
         ({"x": [["model", "data"], ["model"]]}, "uses the mesh axis 'model' twice"),
         ({"x": [["nope"], []]}, "names the mesh axis 'nope'"),
-        ({"axes": [("data", 3, "auto"), ("model", 2, "auto")]}, "does not divide"),
+        ({"axes": [("data", 3, "auto"), ("model", 2, "auto")]}, "is not divisible"),
         ({"axes": [("<b>", 4, "auto")]}, "is not a mesh axis"),
         ({"axes": [("data", 4, "odd")]}, "is not an axis type"),
         ({"axes": [("data", 4, "auto"), ("data", 2, "auto")]}, "names the axis 'data' twice"),
@@ -315,7 +315,7 @@ def test_it_is_public():
 
 
 def test_the_first_plan_fails_as_explain_does():
-    with pytest.raises(ValueError, match="does not divide"):
+    with pytest.raises(ValueError, match="is not divisible"):
         explore(layer, shape(255, 8), shape(8, 8), mesh="data=4", in_specs=(P("data"), P()))
 
 
