@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -12,8 +12,9 @@ from shardnb.causes.rule_factors import Factors
 from shardnb.causes.training import Training
 from shardnb.report.model import Spec
 from shardnb.texts.graph import Graph
+from shardnb.texts.hlo import GraphValue, Module
 from shardnb.texts.instruction import HloValue, Instruction
-from shardnb.texts.opcodes import ELEMENTWISE, MOVES
+from shardnb.texts.opcodes import CALLERS, ELEMENTWISE, MOVES
 
 
 class Moved(NamedTuple):
@@ -37,6 +38,44 @@ class Dataflow:
     def batch(self) -> BatchDimensions:
         """Where the batch goes; followed when it is first asked for."""
         return BatchDimensions(self.factors, self.training)
+
+    @cached_property
+    def data(self) -> frozenset[int]:
+        """The arguments that are neither parameters nor state, nor leaves beside a parameter.
+
+        Beside one can be what is applied as parameters are and is not known to be one, as integers
+        that are scaled. Empty where nothing tells what is a parameter.
+        """
+        training = self.training
+        roots = {training.root(number) for number in training.parameters} - {""}
+        others = training.flows.entry.parameters.keys() - training.parameters - set(training.owners)
+        known = (number for number in others if training.root(number) not in roots)
+        return frozenset(known if training.parameters else ())
+
+    def is_activation(self, graph: Graph, value: HloValue) -> bool:
+        """Whether a value is computed from data, and not after the backward pass has begun."""
+        flows = self.training.flows
+        array = graph.array(value)
+        if array is None or not array[0].startswith(("f", "bf")):
+            return False
+        if flows.reaching(graph, value) & flows.after_backward:
+            return False
+        return flows.part_of(graph, value) is None and self._is_made_of_data(graph, value)
+
+    def _is_made_of_data(self, graph: Graph, value: HloValue) -> bool:
+        entry, stack, seen = self.training.flows.entry, [(graph, value)], set[GraphValue]()
+        while stack:
+            place = stack.pop()
+            if place in seen:
+                continue
+            seen.add(place)
+            node = place[0].node(place[1])
+            if node.opcode == "parameter" and place[0] is entry:
+                if node.number in self.data:
+                    return True
+            else:
+                stack += _made_of(self.training.flows.module, *place)
+        return False
 
     def is_tensor_parallel(self, number: int, axes: Iterable[str]) -> bool:
         """Whether a product of the forward pass computes with the shards of a parameter.
@@ -76,6 +115,26 @@ def mesh_axis(axis: str) -> str:
     'data'
     """
     return axis.partition(":")[0]
+
+
+def _made_of(module: Module, graph: Graph, value: HloValue) -> Iterator[GraphValue]:
+    """Yield the values that one is computed from, in loops and calls as well."""
+    node = graph.node(value)
+    places: list[GraphValue | None] = []
+    if node.opcode == "parameter":
+        places = [module.outside(graph, value), module.carried(graph, value)]
+    elif node.opcode == "while" and value.element:
+        at = value.element[0]
+        inner = module.inside(node, at)
+        places = [(graph, graph.operands[node.name][at])]
+        places += [module.carried(*inner) if inner is not None else None]
+    elif node.opcode in CALLERS:
+        called = (module.computations.get(name) for _, name in node.called)
+        ends = ((inner, inner.root.value) for inner in called if inner is not None)
+        places = [(inner, inner.resolve(end.at(*value.element))) for inner, end in ends]
+    else:
+        places = [(graph, operand) for operand in graph.operands[node.name]]
+    yield from (place for place in places if place is not None)
 
 
 def carries(node: Instruction) -> bool:

@@ -228,13 +228,13 @@ class Training:
         multiplies another one of its pytree.
         """
         served = {n for node, n, other in self._products() if self._is_layer(node, other)}
-        roots = {self._root(number) for number in served} - {""}
+        roots = {self.root(number) for number in served} - {""}
         direct = {(n, other) for _, n, other in self._products() if other is not None}
-        alike = {n for n, other in direct if self._root(n) == self._root(other)}
+        alike = {n for n, other in direct if self.root(n) == self.root(other)}
         kept = reduce(or_, self.flows.results, 0)
         for number in self.flows.entry.parameters:
             known = self._is_float(number) and (number in served or number not in alike)
-            if known and self._root(number) in roots and not kept >> number & 1:
+            if known and self.root(number) in roots and not kept >> number & 1:
                 yield number
 
     @cached_property
@@ -272,7 +272,7 @@ class Training:
         turned = (maker.attribute("dimensions") or "{}").strip("{}").split(",")
         return min(int(turned[dim]) for dim in dims)
 
-    def _root(self, number: int) -> str:
+    def root(self, number: int) -> str:
         """Return the pytree that an argument is a leaf of, "" for one that stands alone."""
         steps = _STEP.findall(self.name(number))
         return steps[0] if len(steps) > 1 else ""

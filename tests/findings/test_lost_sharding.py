@@ -216,6 +216,126 @@ def test_a_batch_that_is_shuffled_is_gathered_in_full():
     )
 
 
+M24 = "data=2,model=4"
+
+
+def trained(loss):
+    def step(params, x):
+        value, grads = jax.value_and_grad(loss)(params, x)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), value
+
+    return step
+
+
+def heads_that_do_not_divide(params, x):
+    q = (x @ params["w"]).reshape(8, 3, 16)
+    return jnp.mean((jnp.tanh(q).sum(1) @ params["v"]) ** 2)
+
+
+def steps_joined_with_the_batch(params, x):
+    h = jnp.tanh(x @ params["w"]).reshape(-1, 48)
+    return jnp.mean((h @ params["v"]) ** 2)
+
+
+MATRICES = {"w": f32(16, 48), "v": f32(16, 4)}
+COLUMNS = {"w": P(None, "model"), "v": P()}
+
+
+@pytest.mark.parametrize("train", [True, False])
+def test_features_that_a_reshape_needs_in_full_are_an_activation(train):
+    """4 x 48 floats per device, of which it holds a quarter; a served model says so too."""
+    loss = heads_that_do_not_divide
+    options = {"mesh": M24, "in_specs": (COLUMNS, P("data"))}
+    if train:
+        options["out_specs"] = (COLUMNS, P())
+    _, findings = explained(trained(loss) if train else loss, MATRICES, f32(8, 16), **options)
+    finding = findings.pop("activation gather")
+    assert findings == {}
+    assert finding.wire_bytes == 4 * 48 * 4 * 3 // 4
+    assert finding.message.endswith(
+        "an activation, is gathered in full over model for reshape: it is P('data', 'model'), and "
+        "each device gets all of dimension 1, 768 B of f32"
+    )
+
+
+def test_a_batch_that_is_not_the_first_dimension_is_an_activations_all_the_same():
+    """6 x 8 x 48 floats, of which a device holds an eighth."""
+    params = {"w": f32(16, 48), "v": f32(48, 4)}
+    _, findings = explained(
+        trained(steps_joined_with_the_batch),
+        params,
+        f32(6, 8, 16),
+        mesh="data=8",
+        in_specs=(P(), P(None, "data")),
+        out_specs=P(),
+    )
+    finding = findings.pop("activation gather")
+    assert findings == {}
+    assert finding.wire_bytes == 6 * 8 * 48 * 4 * 7 // 8
+    assert "is P(None, 'data'), and each device gets all of dimension 1" in finding.message
+
+
+def keys_of_attention(params, x):
+    q, k = x @ params["q"], x @ params["k"]
+    weights = jax.nn.softmax(jnp.einsum("bqd,bkd->bqk", q, k))
+    return jnp.mean(jnp.einsum("bqk,bkd->bqd", weights, x) ** 2)
+
+
+def product_of_parameters(params, x):
+    w = jnp.tanh(params["w"] * params["g"]) @ params["v"]
+    return jnp.mean(jnp.tanh(x @ w) ** 2)
+
+
+def gathered_by_fsdp(params, x):
+    h = jax.lax.with_sharding_constraint(jnp.tanh(x @ params["w"]), P("data"))
+    return jnp.mean((h @ params["v"]) ** 2)
+
+
+@pytest.mark.parametrize(
+    ("loss", "params", "specs", "x", "x_spec"),
+    [
+        (keys_of_attention, {"q": (16, 16), "k": (16, 16)}, P(), (8, 16, 16), P(None, "data")),
+        (
+            product_of_parameters,
+            {"w": (16, 32), "g": (16, 32), "v": (32, 32)},
+            {"w": P("data"), "g": P("data"), "v": P()},
+            (32, 16),
+            P("data"),
+        ),
+        (gathered_by_fsdp, {"w": (64, 64), "v": (64, 64)}, P("data"), (64, 64), P("data")),
+    ],
+)
+def test_keys_of_attention_and_what_is_made_of_parameters_are_no_activations_to_look_at(
+    loss, params, specs, x, x_spec
+):
+    params = {name: f32(*shape) for name, shape in params.items()}
+    report, findings = explained(
+        trained(loss),
+        params,
+        f32(*x),
+        mesh="data=8",
+        in_specs=(specs, x_spec),
+        out_specs=(specs, P()),
+    )
+    assert "all-gather" in {one.kind for one in report.collectives}
+    assert findings == {}
+
+
+def test_scaled_integers_beside_parameters_are_not_taken_for_data():
+    def served(params, x):
+        w = params["w"].astype("float32") * params["scale"]
+        h = jax.lax.with_sharding_constraint(jnp.tanh(x @ w), P("data"))
+        return h @ params["v"]
+
+    params = {"w": jax.ShapeDtypeStruct((16, 32), "int8"), "scale": f32(32), "v": f32(32, 4)}
+    specs = {"w": P("data"), "scale": P(), "v": P()}
+    report, findings = explained(
+        served, params, f32(32, 16), mesh="data=8", in_specs=(specs, P("data"))
+    )
+    assert [one.kind for one in report.collectives] == ["all-gather"]
+    assert findings == {}
+
+
 @pytest.mark.parametrize("find", [one for one in assemble.FINDINGS if "gather" in one.__module__])
 def test_a_program_that_sends_nothing_has_none(find):
     report = sn.explain(jnp.tanh, f32(8, 8), mesh="data=8", in_specs=P("data"))
