@@ -177,10 +177,22 @@ class _Aligner:
         stem = _STEM.sub("", new.name)
         named = (old for old in olds if stem in (_STEM.sub("", old.name), old.opcode))
         left = [old for old in named if old.name not in self.claimed]
+        if new.opcode == "concatenate" and len(left) > 1:
+            left = [old for old in left if self._joins_slices_of(new, old, taken)][:1]
         if len(left) != 1 or len(self.before.operands[left[0].name]) != len(taken):
             return []
         exact = self._is_shard(new, left[0])
         return [_Fit(0, exact, left[0])] if self._trusted(new, left[0], exact=exact) else []
+
+    def _joins_slices_of(self, new: Instruction, old: Instruction, taken: list[Values]) -> bool:
+        """Whether two concatenations join, along the same dimension, slices of the same values.
+
+        All shifts of a loop in Python have one name and line (`shifts_along_all_dimensions`).
+        """
+        held = {self.index.number(value) for values in taken for value in values}
+        sources = (self.before.source(one, ("slice",)) for one in self.before.operands[old.name])
+        along = new.attribute("dimensions") == old.attribute("dimensions")
+        return along and held.issuperset(map(self.index.number, sources))
 
     def _trusted(self, new: Instruction, old: Instruction, *, exact: bool) -> bool:
         if old.opcode not in STEPS:

@@ -258,7 +258,8 @@ class _Explainer:
                 facts = replace(facts, producer=producer, consumer=self.names.taker(graph, old))
                 purpose = self.roles.sent(collective, graph, graph.operands[old.name][0], old)
         if purpose.role is None and not verdict.by_autodiff:
-            purpose = Purpose("called")
+            asked = verdict.asked_by == "requested"
+            purpose = Purpose("requested-reshard" if asked else "called")
         # What is sent together has one name in the end, and so one line: its own is that of before.
         frames = self.locate(self.partitioned.frames(made)) or collective.frames
         name = self.partitioned.path(made) if made.op_name else collective.op_name

@@ -190,7 +190,7 @@ class _Because:
             combines = _COMBINES.get(self.facts.reduction, "combines")
             return f"the program {combines} what each device along {self._over} holds"
         what = self.facts.consumer or "the operation"
-        if what.startswith("the program"):
+        if not self.facts.own:
             return f"each device along {self._over} holds a part of the result"
         reduced = f"a dimension sharded over {self._over}"
         if what == "gather":

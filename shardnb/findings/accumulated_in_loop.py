@@ -9,6 +9,7 @@ from shardnb.findings.evidence import Evidence, location_of
 from shardnb.findings.loops import in_loops, with_loops
 from shardnb.report.model import Collective, Finding
 from shardnb.texts.graph import Graph
+from shardnb.texts.hlo import Module
 from shardnb.texts.instruction import HloValue, Instruction
 from shardnb.texts.opcodes import VIEWS
 
@@ -24,7 +25,7 @@ def find(evidence: Evidence) -> Iterator[Finding]:
         single = reduce.opcode.removesuffix("-start") == "all-reduce" and not reduce.is_tuple
         # The maximum of partial maxima, added up, is not the sum of maxima.
         summed = single and reduction_of(module, reduce) == "add"
-        if summed and _only_added_up(reduce, module.graph_of(reduce)):
+        if summed and _only_added_up(reduce, module):
             alike.setdefault((location_of(one), one.trips, reduce.computation), []).append(one)
     yield from map(_accumulation, alike.values())
 
@@ -45,13 +46,14 @@ def _accumulation(members: list[Collective]) -> Finding:
     )
 
 
-def _only_added_up(reduce: Instruction, graph: Graph) -> bool:
+def _only_added_up(reduce: Instruction, module: Module) -> bool:
     """Whether a value flows only into `carry + value`, the next value of that same carry.
 
     On the way it may be scaled: a mean is a sum that is divided by the number of its elements.
     """
+    graph = module.graph_of(reduce)
     value, reader = reduce.value, _only_reader(graph, reduce.value)
-    while reader is not None and _keeps_sums(reader, value, graph):
+    while reader is not None and _keeps_sums(reader, value, module):
         value, reader = reader.value, _only_reader(graph, reader.value)
     if reader is None or reader.opcode != "add":
         return False
@@ -64,8 +66,16 @@ def _only_added_up(reduce: Instruction, graph: Graph) -> bool:
     return same and _only_reader(graph, carries[0]) is not None
 
 
-def _keeps_sums(reader: Instruction, value: HloValue, graph: Graph) -> bool:
-    """Whether an operation on a sum is the sum of that operation on the summands."""
+def _keeps_sums(reader: Instruction, value: HloValue, module: Module) -> bool:
+    """Whether an operation on a sum is the sum of that operation on the summands.
+
+    The gradient of a bias is summed twice, over the batch and over a dimension of size one.
+    """
+    graph = module.graph_of(reader)
+    if reader.opcode == "reduce":
+        first = graph.maker(graph.operands[reader.name][-1])
+        zero = first is not None and first.operand_text == "0"
+        return zero and reduction_of(module, reader) == "add"
     if reader.opcode not in ("divide", "multiply"):
         return reader.opcode in VIEWS | {"all-reduce", "negate"}
     left, right = graph.operands[reader.name]

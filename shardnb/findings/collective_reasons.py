@@ -43,10 +43,10 @@ def _told(one: Collective, mesh: Mesh) -> Iterator[tuple[FindingKind, str]]:
     producer, consumer = one.producer or "a value", one.consumer or "an operation"
     gathers = one.kind == "all-gather"
     if one.reason == "whole-axis" and gathers:
-        why = "needs the full dimension on each device"
+        why = f"{consumer} needs the full dimension on each device"
         if one.detail:
-            why = "cannot be sharded along this dimension"
-        yield "no partitioned form", f"{producer} is gathered, because {consumer} {why}"
+            why = f"the partitioner does not keep {consumer} sharded here"
+        yield "no partitioned form", f"{producer} is gathered, because {why}"
     if one.reason == "uneven":
         either = f"so the compiler pads it or gathers it{_padding_text(one, mesh)}"
         yield "uneven", f"{producer}: {one.detail}, {either}"

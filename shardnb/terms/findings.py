@@ -41,7 +41,7 @@ FINDINGS: Mapping[FindingKind, Term[FindingKind]] = terms(
         "moved": "argument resharded in each call",
         "donation": "donated input not reused",
         "full rematerialisation": "full rematerialization",
-        "no partitioned form": "operation without a sharded implementation",
+        "no partitioned form": "operation that the partitioner does not shard",
         "uneven": "dimension padded to be divisible",
         "output spec": "gathered for a sharding that you wrote",
         "loop condition": "collective in a loop condition",

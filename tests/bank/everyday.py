@@ -105,3 +105,19 @@ def pipeline_with_tensor_parallel_stages(w1, w2, batches):
 )
 def sorted_rows_that_are_transposed(x):
     return jnp.sort(x, axis=1)
+
+
+@case(
+    "x=2,y=2,z=2",
+    ((16, 16, 16), P("x", "y", "z")),
+    out=P("x", "y", "z"),
+    expect="""
+    2 collective-permute f32[1,8,8] | inferred halo | u -> concatenate
+    2 collective-permute f32[8,1,8] | inferred halo | result of add -> concatenate
+    2 collective-permute f32[8,8,1] | inferred halo | result of add -> concatenate
+    """,
+)
+def shifts_along_all_dimensions(u):
+    for dim in range(3):
+        u = u + 0.1 * (jnp.roll(u, 1, dim) - 2 * u + jnp.roll(u, -1, dim))
+    return u

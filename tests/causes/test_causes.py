@@ -190,6 +190,8 @@ def test_a_reshard_that_ends_a_pending_sum_is_requested():
     )
     (found,) = report.collectives
     assert (found.kind, found.asked_by, found.reason) == ("all-reduce", "requested", "partial-sum")
+    assert (found.role, found.consumer) == ("requested-reshard", "reshard")
+    assert "each device along model holds a part of the result" in found.why
 
 
 def test_what_moves_to_another_dimension_was_not_asked_to_go_there():

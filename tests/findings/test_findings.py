@@ -51,6 +51,21 @@ def test_a_sum_that_each_step_reads_is_no_accumulation():
     )
 
 
+def test_the_gradient_of_a_bias_that_a_scan_adds_up_is_accumulated_with_the_others():
+    def loss(params, x):
+        def step(h, x):
+            return jnp.tanh(x @ params["w"] + h + params["b"]), None
+
+        return jnp.sum(lax.scan(step, jnp.zeros((16, 8)), x)[0] ** 2)
+
+    params = {"w": f32(16, 8), "b": f32(8)}
+    specs = {"w": P(), "b": P()}, P(None, "data")
+    kind = "accumulation"
+    (finding,) = findings(jax.grad(loss), params, f32(5, 16, 16), kind=kind, in_specs=specs)
+    # 4 of the 5 sums of [16, 8] and of [8] floats, each sent by the ring over 8 devices.
+    assert finding.wasted_bytes == 4 * (2 * 16 * 8 * 4 * 7 // 8 + 2 * 8 * 4 * 7 // 8)
+
+
 def accumulated(step, *start):
     """Return the findings of a scan over 5 batches of 16 rows that starts with a carry."""
 
