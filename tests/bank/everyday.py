@@ -121,3 +121,19 @@ def shifts_along_all_dimensions(u):
     for dim in range(3):
         u = u + 0.1 * (jnp.roll(u, 1, dim) - 2 * u + jnp.roll(u, -1, dim))
     return u
+
+
+@case(
+    M42,
+    ((8, 128, 4, 16), P("data", None, "model")),
+    ((8, 4, 16), P("data", "model")),
+    ((8,), P("data"), "int32"),
+    expect="""
+    collective-permute s32[2,2] | inferred whole-axis | result of concatenate -> scatter
+    all-gather s32[4,2] | inferred whole-axis | result of concatenate -> scatter
+    all-gather s32[8,2] | inferred whole-axis | result of concatenate -> scatter
+    all-gather f32[8,2,16] | inferred whole-axis | k -> scatter
+    """,
+)
+def rows_written_at_positions(cache, k, position):
+    return cache.at[jnp.arange(8), position].set(k)
