@@ -188,6 +188,63 @@ describe('the view', () => {
     expect(rows()).toEqual(['name of 0']);
   });
 
+  it('filters everything by a value inside the program that is clicked, until it is clicked again', async () => {
+    const found = [0, 1].map(id => ({
+      ...{ ...allReduce(), id, role_of: id ? 'W' : 'x' },
+      frames: [{ source: 0, line: id + 1 }]
+    }));
+    const [, y] = spread();
+    show({ ...sketch(), collectives: found, values: [...spread(), { ...y, name: 'z' }] });
+    openValues();
+    const values = [...host.querySelectorAll<HTMLElement>('.shardnb-values .shardnb-value')];
+    values[1].click();
+    await frame();
+    expect(rows()).toEqual(['name of 1']);
+    const out = (selector: string): boolean[] =>
+      [...host.querySelectorAll(selector)].map(one => one.hasAttribute('data-out'));
+    expect(out('.shardnb-line')).toEqual([true, false]);
+    expect(out('.shardnb-cards > .shardnb-card')).toEqual([true, false, true]);
+    expect(values.map(value => value.hidden)).toEqual([false, false, false]);
+    values[2].click();
+    await frame();
+    expect(rows()).toEqual(['name of 1']);
+    values[2].click();
+    await frame();
+    expect(rows()).toEqual(['name of 0', 'name of 1']);
+  });
+
+  it.each([
+    ['badge', '.shardnb-badge', 1],
+    ['line', '.shardnb-line .shardnb-number', 1],
+    ['row', '.shardnb-rows .shardnb-row', 1],
+    ['array', '.shardnb-card .shardnb-pick', 1]
+  ])('filters the values inside the program by a %s', async (_, selector, at) => {
+    const found = [0, 1].map(id => ({
+      ...{ ...allReduce(), id, role_of: id ? 'W' : 'x' },
+      frames: [{ source: 0, line: id + 1 }]
+    }));
+    show({ ...sketch(), collectives: found, values: spread() });
+    openValues();
+    const pressed = host.querySelectorAll<HTMLElement>(selector)[at];
+    expect(pressed.tagName).toBe('BUTTON');
+    pressed.click();
+    await frame();
+    const values = [...host.querySelectorAll<HTMLElement>('.shardnb-values .shardnb-value')];
+    expect(values.map(value => value.hidden)).toEqual([true, false]);
+    if (pressed.classList.contains('shardnb-pick')) {
+      expect(pressed.getAttribute('aria-pressed')).toBe('true');
+    }
+  });
+
+  it('draws the values that have to do with what was picked before they are opened', async () => {
+    show({ ...sketch(), values: spread() });
+    host.querySelector<HTMLElement>('.shardnb-badge')!.click();
+    await frame();
+    openValues();
+    const values = [...host.querySelectorAll<HTMLElement>('.shardnb-values .shardnb-value')];
+    expect(values.map(value => value.hidden)).toEqual([false, true]);
+  });
+
   it('moves through the rows with the keys', () => {
     show(many(30));
     const [first, second] = [...host.querySelectorAll<HTMLElement>('.shardnb-rows .shardnb-row')];

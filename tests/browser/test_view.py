@@ -96,6 +96,38 @@ def test_a_long_table_is_opened_and_walked_by_the_keys(view):
     assert rows.nth(1).get_attribute("aria-expanded") == "true"
 
 
+PICKED_BY_KEYS = {
+    "badge": ".shardnb-line .shardnb-badge:has-text('all-reduce')",
+    "line": ".shardnb-line .shardnb-number[aria-label='line 2']",
+    "row": ".shardnb-rows .shardnb-row:has-text('all-reduce')",
+    "value": ".shardnb-values .shardnb-value:has-text('h')",
+    "array": ".shardnb-card .shardnb-pick:has-text('x')",
+}
+
+
+@pytest.mark.parametrize("part", PICKED_BY_KEYS)
+def test_what_is_picked_by_the_keys_filters_the_other_parts(view, part):
+    """The sketch's all-reduce is at line 2, where h is, and sums for x; the rest is at line 3."""
+    data = sketch()
+    data["collectives"][0]["producer"] = "x"
+    page = view(data)
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    page.wait_for_selector(".shardnb-values .shardnb-value")
+    page.focus(PICKED_BY_KEYS[part])
+    page.keyboard.press("Enter")
+    table = page.locator(".shardnb-rows > .shardnb-row:has-text('all-gather')")
+    line = page.locator(".shardnb-line[data-out] .shardnb-number:has-text('3')")
+    value = page.locator(".shardnb-values .shardnb-value:has-text('y')")
+    array = page.locator(".shardnb-cards > .shardnb-card[data-out]:has-text('W')")
+    page.wait_for_timeout(100)
+    seen = [table.count() == 0, line.count() == 1, not value.is_visible(), array.count() == 1]
+    own = {"row": 0, "badge": 1, "line": 1, "value": 2, "array": 3}[part]
+    assert seen == [number != own for number in range(4)]
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(100)
+    assert page.locator("[data-out], .shardnb-value[hidden]").count() == 0
+
+
 def test_nothing_but_the_page_scrolls(view):
     page = view(large(number=500))
     page.evaluate("document.querySelectorAll('details').forEach(part => (part.open = true))")

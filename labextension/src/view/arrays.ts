@@ -4,10 +4,11 @@ import type { SaidArrays } from '../generated/report';
 import { button, h, mono, whenSeen } from './dom';
 import { Layout, layoutOf } from './layout';
 import { MeshPanel } from './mesh';
+import { pickButton } from './pick';
 import { blockText, blocksBesideText, valuePicture } from './pictures';
-import { Collective, Report, Value, numbers } from './report';
+import { Location, Report, Value, home, numbers } from './report';
 import { clean } from './slots';
-import { Store } from './store';
+import { Focus, Picked, Store } from './store';
 import { Tiles } from './tiles';
 
 const BOX = { width: 204, height: 208 };
@@ -35,12 +36,12 @@ export function arrays(
   }
   if (rows.length <= CARDS) {
     const cards = rows.map(row => {
-      const { element } = card(row, report, store);
       const related = relatedTo(row.members, report);
+      const { element } = card(row, report, store, related);
       element.addEventListener('click', () => store.pick('arrays', related, null));
       return { element, related };
     });
-    follow(cards, store, (element, out) => element.toggleAttribute('data-out', out));
+    follow('arrays', cards, store, (element, out) => element.toggleAttribute('data-out', out));
     return h('div', { class: 'cards' }, ...cards.map(({ element }) => element), mesh);
   }
   const stage = h('div', { class: 'stage' });
@@ -55,8 +56,8 @@ function rowsOf(said: SaidArrays, values: readonly Value[]): Row[] {
   }));
 }
 
-function card({ name, members }: Row, report: Report, store: Store): Card {
-  return new Card(members[0], report, store, name);
+function card({ name, members }: Row, report: Report, store: Store, related?: readonly number[]): Card {
+  return new Card(members[0], report, store, name, related);
 }
 
 function list(rows: readonly Row[], report: Report, store: Store, stage: HTMLElement): HTMLElement {
@@ -77,7 +78,7 @@ function list(rows: readonly Row[], report: Report, store: Store, stage: HTMLEle
     element.append(h('b', null, row.name), mono(first.say('type')), h('span', { class: 'faint' }, details));
     return { row, element, related };
   });
-  follow(drawn, store, (element, out) => (element.hidden = out));
+  follow('arrays', drawn, store, (element, out) => (element.hidden = out));
   return h('div', { class: 'values' }, ...drawn.map(({ element }) => element));
 }
 
@@ -87,26 +88,51 @@ interface Related {
 }
 
 /** Let arrays step back that what is picked elsewhere has nothing to do with, if it has with some. */
-function follow(
+export function follow(
+  part: Picked['from'],
   drawn: readonly Related[],
   store: Store,
   put: (element: HTMLElement, out: boolean) => void
 ): void {
-  store.subscribe(({ picked }, changed) => {
-    if (changed.has('picked')) {
-      const ids = picked && picked.from !== 'arrays' ? picked.ids : null;
-      const meant = ({ related }: Related): boolean => related.some(id => ids?.has(id));
-      const some = drawn.some(meant);
-      drawn.forEach(each => put(each.element, some && !meant(each)));
-    }
-  });
+  const draw = ({ picked }: Focus): void => {
+    const ids = picked && picked.from !== part ? picked.ids : null;
+    const meant = ({ related }: Related): boolean => related.some(id => ids?.has(id));
+    const some = drawn.some(meant);
+    drawn.forEach(each => put(each.element, some && !meant(each)));
+  };
+  store.subscribe((focus, changed) => changed.has('picked') && draw(focus));
+  draw(store.focus);
 }
 
-/** Give the collectives that move an array, or are for it. */
-function relatedTo(members: readonly Value[], report: Report): number[] {
-  const names = new Set(members.map(value => value.name));
-  const about = (one: Collective): boolean => names.has(one.role_of) || names.has(one.producer ?? '');
-  return report.collectives.filter(about).map(one => one.id);
+/** Give the collectives that move an array, or are for it; with `lines`, those of its line, too. */
+export function relatedTo(members: readonly Value[], report: Report, lines = false): number[] {
+  const keys = members.flatMap(({ name, location }) => [name, ...(lines && location ? [placeKey(location)] : [])]);
+  const index = indexOf(report);
+  return [...new Set(keys.flatMap(key => index.get(key) ?? []))].sort((a, b) => a - b);
+}
+
+const indexes = new WeakMap<Report, Map<string, number[]>>();
+
+/** The ids of collectives by the names of their arrays, and by their places. */
+function indexOf(report: Report): Map<string, number[]> {
+  const index = indexes.get(report) ?? new Map<string, number[]>();
+  if (!indexes.has(report)) {
+    indexes.set(report, index);
+    for (const one of report.collectives) {
+      const place = home(one);
+      for (const key of [one.role_of, one.producer, place && placeKey(place)]) {
+        if (key) {
+          index.get(key)?.push(one.id) ?? index.set(key, [one.id]);
+        }
+      }
+    }
+  }
+  return index;
+}
+
+/** No name of an array has a line break. */
+function placeKey({ source, line }: Location): string {
+  return `\n${source}:${line}`;
 }
 
 export class Card {
@@ -114,25 +140,27 @@ export class Card {
   /** Let go of the store, for a card that leaves before the view does. */
   readonly dispose: () => void;
 
-  /** `name` stands for several that are equal. */
+  /** `name` stands for several that are equal; its name is a button where it picks `related`. */
   constructor(
     private readonly value: Value,
     private readonly report: Report,
     private readonly store: Store,
-    name = clean(value.name)
+    name = clean(value.name),
+    related?: readonly number[]
   ) {
     this._layout = layoutOf(value, report.mesh);
     const drawn = value.shape.includes(0) ? null : this._layout;
     const texts = (['held', 'copies', 'remarks'] as const).map(text => value.say(text));
     const enter = (): void => store.set({ value });
     const leave = (): void => store.set({ value: null });
+    const type = mono(value.say('type'));
     this.element = h(
       'div',
       {
         class: 'card',
         on: { pointerenter: enter, pointerleave: leave, focusin: enter, focusout: leave }
       },
-      h('div', { class: 'name' }, h('b', null, name), ' ', mono(value.say('type'))),
+      h('div', { class: 'name' }, related ? pickButton(name, related, store) : h('b', null, name), ' ', type),
       h('div', { class: 'faint' }, texts.filter(Boolean).join('; ')),
       drawn && this._tiles.element
     );

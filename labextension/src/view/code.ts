@@ -3,8 +3,9 @@
 import { REPORT } from '../generated/vocabulary';
 import { badge } from './badge';
 import { Child, h } from './dom';
+import { pickButton } from './pick';
 import { LedLine, Report, Source, home, numbers } from './report';
-import { clean, numbered } from './slots';
+import { clean, fill, numbered } from './slots';
 import { Store } from './store';
 
 /** A longer text is shown around the lines that led to something, so many lines at most. */
@@ -49,8 +50,10 @@ export class Code {
         h('span', { class: 'badges' }, ...drawn)
       );
       if (ids.length) {
+        const label = { class: 'pick number', 'aria-label': fill(REPORT.line, { line: number }) };
+        line.firstElementChild?.replaceWith(pickButton(String(number), ids, this.store, label));
         line.addEventListener('click', ({ target }) => {
-          if (!(target as Element).closest('button')) {
+          if (!(target as Element).closest('.shardnb-badge')) {
             this.store.pick('code', ids, report.byId.get(ids[0]) ?? null);
           }
         });

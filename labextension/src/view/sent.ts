@@ -66,7 +66,12 @@ export class Sent {
     this._detail.show(chosen, shown.find(({ ids }) => chosen && ids.includes(chosen.id))?.ids ?? []);
     const left = all.length - shown.length;
     const more = button(numbered(REPORT.moreRows, left), () => this._showMore(), { class: 'more' });
+    const focused = document.activeElement;
     this._body.replaceChildren(...elements, ...(left > 0 ? [more] : []));
+    if (focused instanceof HTMLElement && this._body.contains(focused)) {
+      // An element that is moved loses the keys.
+      focused.focus({ preventScroll: true });
+    }
     const number = filter ? all.flatMap(({ ids }) => ids).filter(id => filter.has(id)).length : 0;
     const slots = { shown: grouped(number), all: grouped(this.report.collectives.length) };
     const clear = button(REPORT.showAll, () => this.store.set({ picked: null, chosen: null }));

@@ -1,7 +1,7 @@
 /** The arrays inside the program, and a slider over the steps by which placements reached them. */
 
 import { REPORT } from '../generated/vocabulary';
-import { Card } from './arrays';
+import { Card, follow, relatedTo } from './arrays';
 import { button, h, mono, slider } from './dom';
 import { gridOf } from './layout';
 import { Report, Step, Value, inState, numbers, placeText } from './report';
@@ -12,6 +12,14 @@ import { Store } from './store';
 interface Moment {
   axis: string;
   step: Step;
+}
+
+/** A row of equal arrays, and the collectives that have to do with them. */
+interface Row {
+  element: HTMLElement;
+  type: HTMLElement;
+  members: readonly number[];
+  related: readonly number[];
 }
 
 export class Spread {
@@ -43,6 +51,7 @@ export class Spread {
       this._now > 0 && stepper,
       h('div', { class: 'main spread' }, h('div', { class: 'values' }, ...rows), this._stage)
     );
+    follow('values', this._rows, store, (row, out) => (row.hidden = out));
     this._go(this._now);
   }
 
@@ -52,11 +61,17 @@ export class Spread {
     const type = mono('');
     const where = location ? placeText(location, this.report.sources) : '';
     const known = location ? fill(REPORT.line, { line: location.line }) : '';
-    const row = button('', () => this._choose(index), { class: 'value' });
+    const values = members.map(at => this.report.values[at]);
+    const related = relatedTo(values, this.report, true);
+    const pick = (): void => {
+      this._choose(index);
+      this.store.pick('values', related, null);
+    };
+    const row = button('', pick, { class: 'value' });
     // Some names say their line already.
     const caption = [name.includes(known) ? '' : where, size].filter(Boolean).join(', ');
     row.append(h('b', null, name), type, h('span', { class: 'faint' }, caption));
-    this._rows.push({ row, type, members });
+    this._rows.push({ element: row, type, members, related });
     return row;
   }
 
@@ -70,10 +85,10 @@ export class Spread {
     this._label.textContent = said
       ? fill(REPORT.step, { step: this._now, all, said })
       : REPORT.firstStep;
-    this._rows.forEach(({ row, type, members }) => {
+    this._rows.forEach(({ element, type, members }) => {
       type.textContent = this._valueNow(members[0])?.say('type') ?? REPORT.notKnownWhen;
       const reached = members.some(at => this.report.values[at].name === last?.step.target);
-      row.toggleAttribute('data-marked', reached);
+      element.toggleAttribute('data-marked', reached);
     });
     this._draw();
   }
@@ -97,8 +112,8 @@ export class Spread {
     this._card?.dispose();
     this._card = value && new Card(value, this.report, this.store);
     this._stage.replaceChildren(...(this._card ? [this._card.element, why] : [why]));
-    this._rows.forEach(({ row, members }) => {
-      row.setAttribute('aria-pressed', String(members[0] === this._chosen));
+    this._rows.forEach(({ element, members }) => {
+      element.setAttribute('aria-pressed', String(members[0] === this._chosen));
     });
   }
 
@@ -106,7 +121,7 @@ export class Spread {
   private readonly _slider: HTMLInputElement;
   private readonly _label = h('span', { class: 'caption', 'aria-live': 'polite' });
   private readonly _stage = h('div', { class: 'stage' });
-  private readonly _rows: { row: HTMLElement; type: HTMLElement; members: readonly number[] }[] = [];
+  private readonly _rows: Row[] = [];
   private _card: Card | null = null;
   private _now: number;
   private _chosen: number;

@@ -5,7 +5,9 @@ import { Collective, Value } from './report';
 /** Collectives that all parts but the one they were picked in are filtered by. */
 export interface Picked {
   ids: ReadonlySet<number>;
-  from: 'points' | 'code' | 'sent' | 'arrays';
+  from: 'points' | 'code' | 'sent' | 'arrays' | 'values';
+  /** What was picked: each badge, line, row or array gives its own list of ids. */
+  given: readonly number[];
 }
 
 export interface Focus {
@@ -40,9 +42,8 @@ export class Store {
 
   /** Filter by collectives, and tell one of them at length; what is picked again is let go. */
   pick(from: Picked['from'], ids: readonly number[], chosen: Collective | null): void {
-    const { picked } = this.focus;
-    const again = picked?.from === from && picked.ids.size === ids.length && ids.every(id => picked.ids.has(id));
-    this.set(again ? { picked: null, chosen: null } : { picked: { from, ids: new Set(ids) }, chosen });
+    const again = this.focus.picked?.given === ids;
+    this.set(again ? { picked: null, chosen: null } : { picked: { from, given: ids, ids: new Set(ids) }, chosen });
   }
 
   /** Tell the listeners now. */
