@@ -1838,6 +1838,17 @@ function members(collective, ids) {
   return `: ${found.join(" ")}`;
 }
 
+// src/view/pick.ts
+function pickButton(text, ids, store, more2 = {}) {
+  const key = button(text, () => void 0, { class: "pick", "aria-pressed": "false", ...more2 });
+  store.subscribe(({ picked }, changed) => {
+    if (changed.has("picked")) {
+      key.setAttribute("aria-pressed", String(picked?.given === ids));
+    }
+  });
+  return key;
+}
+
 // src/view/arrays.ts
 var BOX = { width: 204, height: 208 };
 var CARDS = 8;
@@ -1850,12 +1861,12 @@ function arrays(report, store, shown = ["inputs", "outputs"]) {
   }
   if (rows2.length <= CARDS) {
     const cards = rows2.map((row2) => {
-      const { element } = card(row2, report, store);
       const related = relatedTo(row2.members, report);
+      const { element } = card(row2, report, store, related);
       element.addEventListener("click", () => store.pick("arrays", related, null));
       return { element, related };
     });
-    follow(cards, store, (element, out) => element.toggleAttribute("data-out", out));
+    follow("arrays", cards, store, (element, out) => element.toggleAttribute("data-out", out));
     return h("div", { class: "cards" }, ...cards.map(({ element }) => element), mesh);
   }
   const stage = h("div", { class: "stage" });
@@ -1868,8 +1879,8 @@ function rowsOf(said, values) {
     members: numbers(members2).map((at) => values[at])
   }));
 }
-function card({ name, members: members2 }, report, store) {
-  return new Card(members2[0], report, store, name);
+function card({ name, members: members2 }, report, store, related) {
+  return new Card(members2[0], report, store, name, related);
 }
 function list(rows2, report, store, stage) {
   let shown = null;
@@ -1889,27 +1900,47 @@ function list(rows2, report, store, stage) {
     element.append(h("b", null, row2.name), mono(first.say("type")), h("span", { class: "faint" }, details));
     return { row: row2, element, related };
   });
-  follow(drawn, store, (element, out) => element.hidden = out);
+  follow("arrays", drawn, store, (element, out) => element.hidden = out);
   return h("div", { class: "values" }, ...drawn.map(({ element }) => element));
 }
-function follow(drawn, store, put) {
-  store.subscribe(({ picked }, changed) => {
-    if (changed.has("picked")) {
-      const ids = picked && picked.from !== "arrays" ? picked.ids : null;
-      const meant = ({ related }) => related.some((id) => ids?.has(id));
-      const some = drawn.some(meant);
-      drawn.forEach((each) => put(each.element, some && !meant(each)));
-    }
-  });
+function follow(part2, drawn, store, put) {
+  const draw2 = ({ picked }) => {
+    const ids = picked && picked.from !== part2 ? picked.ids : null;
+    const meant = ({ related }) => related.some((id) => ids?.has(id));
+    const some = drawn.some(meant);
+    drawn.forEach((each) => put(each.element, some && !meant(each)));
+  };
+  store.subscribe((focus, changed) => changed.has("picked") && draw2(focus));
+  draw2(store.focus);
 }
-function relatedTo(members2, report) {
-  const names = new Set(members2.map((value) => value.name));
-  const about = (one) => names.has(one.role_of) || names.has(one.producer ?? "");
-  return report.collectives.filter(about).map((one) => one.id);
+function relatedTo(members2, report, lines = false) {
+  const keys = members2.flatMap(({ name, location }) => [name, ...lines && location ? [placeKey(location)] : []]);
+  const index = indexOf2(report);
+  return [...new Set(keys.flatMap((key) => index.get(key) ?? []))].sort((a, b) => a - b);
+}
+var indexes = /* @__PURE__ */ new WeakMap();
+function indexOf2(report) {
+  const index = indexes.get(report) ?? /* @__PURE__ */ new Map();
+  if (!indexes.has(report)) {
+    indexes.set(report, index);
+    for (const one of report.collectives) {
+      const place = home(one);
+      for (const key of [one.role_of, one.producer, place && placeKey(place)]) {
+        if (key) {
+          index.get(key)?.push(one.id) ?? index.set(key, [one.id]);
+        }
+      }
+    }
+  }
+  return index;
+}
+function placeKey({ source, line: line2 }) {
+  return `
+${source}:${line2}`;
 }
 var Card = class {
-  /** `name` stands for several that are equal. */
-  constructor(value, report, store, name = clean(value.name)) {
+  /** `name` stands for several that are equal; its name is a button where it picks `related`. */
+  constructor(value, report, store, name = clean(value.name), related) {
     this.value = value;
     this.report = report;
     this.store = store;
@@ -1918,13 +1949,14 @@ var Card = class {
     const texts = ["held", "copies", "remarks"].map((text) => value.say(text));
     const enter = () => store.set({ value });
     const leave = () => store.set({ value: null });
+    const type = mono(value.say("type"));
     this.element = h(
       "div",
       {
         class: "card",
         on: { pointerenter: enter, pointerleave: leave, focusin: enter, focusout: leave }
       },
-      h("div", { class: "name" }, h("b", null, name), " ", mono(value.say("type"))),
+      h("div", { class: "name" }, related ? pickButton(name, related, store) : h("b", null, name), " ", type),
       h("div", { class: "faint" }, texts.filter(Boolean).join("; ")),
       drawn && this._tiles.element
     );
@@ -2017,8 +2049,10 @@ var Code = class {
         h("span", { class: "badges" }, ...drawn)
       );
       if (ids.length) {
+        const label3 = { class: "pick number", "aria-label": fill(REPORT.line, { line: number }) };
+        line2.firstElementChild?.replaceWith(pickButton(String(number), ids, this.store, label3));
         line2.addEventListener("click", ({ target }) => {
-          if (!target.closest("button")) {
+          if (!target.closest(".shardnb-badge")) {
             this.store.pick("code", ids, report.byId.get(ids[0]) ?? null);
           }
         });
@@ -2485,7 +2519,11 @@ var Sent = class {
     this._detail.show(chosen, shown.find(({ ids }) => chosen && ids.includes(chosen.id))?.ids ?? []);
     const left = all.length - shown.length;
     const more2 = button(numbered(REPORT.moreRows, left), () => this._showMore(), { class: "more" });
+    const focused = document.activeElement;
     this._body.replaceChildren(...elements, ...left > 0 ? [more2] : []);
+    if (focused instanceof HTMLElement && this._body.contains(focused)) {
+      focused.focus({ preventScroll: true });
+    }
     const number = filter ? all.flatMap(({ ids }) => ids).filter((id) => filter.has(id)).length : 0;
     const slots = { shown: grouped(number), all: grouped(this.report.collectives.length) };
     const clear = button(REPORT.showAll, () => this.store.set({ picked: null, chosen: null }));
@@ -2547,6 +2585,7 @@ var Spread = class {
       this._now > 0 && stepper,
       h("div", { class: "main spread" }, h("div", { class: "values" }, ...rows2), this._stage)
     );
+    follow("values", this._rows, store, (row2, out) => row2.hidden = out);
     this._go(this._now);
   }
   report;
@@ -2558,10 +2597,16 @@ var Spread = class {
     const type = mono("");
     const where = location ? placeText(location, this.report.sources) : "";
     const known = location ? fill(REPORT.line, { line: location.line }) : "";
-    const row2 = button("", () => this._choose(index), { class: "value" });
+    const values = members2.map((at) => this.report.values[at]);
+    const related = relatedTo(values, this.report, true);
+    const pick = () => {
+      this._choose(index);
+      this.store.pick("values", related, null);
+    };
+    const row2 = button("", pick, { class: "value" });
     const caption = [name.includes(known) ? "" : where, size].filter(Boolean).join(", ");
     row2.append(h("b", null, name), type, h("span", { class: "faint" }, caption));
-    this._rows.push({ row: row2, type, members: members2 });
+    this._rows.push({ element: row2, type, members: members2, related });
     return row2;
   }
   /** Show the placements as they were after so many steps. */
@@ -2572,10 +2617,10 @@ var Spread = class {
     const last = this._moments[this._now - 1];
     const said = last && momentText(last, this.report);
     this._label.textContent = said ? fill(REPORT.step, { step: this._now, all, said }) : REPORT.firstStep;
-    this._rows.forEach(({ row: row2, type, members: members2 }) => {
+    this._rows.forEach(({ element, type, members: members2 }) => {
       type.textContent = this._valueNow(members2[0])?.say("type") ?? REPORT.notKnownWhen;
       const reached = members2.some((at) => this.report.values[at].name === last?.step.target);
-      row2.toggleAttribute("data-marked", reached);
+      element.toggleAttribute("data-marked", reached);
     });
     this._draw();
   }
@@ -2596,8 +2641,8 @@ var Spread = class {
     this._card?.dispose();
     this._card = value && new Card(value, this.report, this.store);
     this._stage.replaceChildren(...this._card ? [this._card.element, why] : [why]);
-    this._rows.forEach(({ row: row2, members: members2 }) => {
-      row2.setAttribute("aria-pressed", String(members2[0] === this._chosen));
+    this._rows.forEach(({ element, members: members2 }) => {
+      element.setAttribute("aria-pressed", String(members2[0] === this._chosen));
     });
   }
   _moments;
@@ -2660,9 +2705,8 @@ var Store = class {
   }
   /** Filter by collectives, and tell one of them at length; what is picked again is let go. */
   pick(from, ids, chosen) {
-    const { picked } = this.focus;
-    const again = picked?.from === from && picked.ids.size === ids.length && ids.every((id) => picked.ids.has(id));
-    this.set(again ? { picked: null, chosen: null } : { picked: { from, ids: new Set(ids) }, chosen });
+    const again = this.focus.picked?.given === ids;
+    this.set(again ? { picked: null, chosen: null } : { picked: { from, given: ids, ids: new Set(ids) }, chosen });
   }
   /** Tell the listeners now. */
   flush() {
