@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from shardnb.causes.batch_dimensions import BatchDimensions
 from shardnb.causes.rule_factors import Factors
+from shardnb.causes.stated_shardings import is_shard_map_edge
 from shardnb.causes.training import Training
 from shardnb.report.model import Spec
 from shardnb.texts.graph import Graph
@@ -139,7 +140,7 @@ def _made_of(module: Module, graph: Graph, value: HloValue) -> Iterator[GraphVal
 
 def carries(node: Instruction) -> bool:
     """Whether the elements of an operand reach the result of an operation unmixed."""
-    return node.opcode in ELEMENTWISE or node.opcode in MOVES
+    return node.opcode in ELEMENTWISE or node.opcode in MOVES or is_shard_map_edge(node)
 
 
 def reached(graph: Graph, value: HloValue) -> set[int]:
@@ -153,3 +154,16 @@ def reached(graph: Graph, value: HloValue) -> set[int]:
                 seen.add(user.value)
                 left.append(user.value)
     return found
+
+
+def returned(module: Module, graph: Graph, value: HloValue) -> set[int]:
+    """Return the results of a program that a value reaches so, perhaps out of a `shard_map`."""
+    ends = reached(graph, value)
+    caller = module.caller(graph)
+    if graph.name == module.entry or caller is None:
+        return ends if graph.name == module.entry else set()
+    if caller.opcode != "call":
+        return set()
+    outer = module.graph_of(caller)
+    values = (caller.value.at(at) if caller.is_tuple else caller.value for at in ends)
+    return {end for given in values for end in returned(module, outer, given)}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from shardnb.causes.data_movement import Movement
-from shardnb.causes.dataflow import Dataflow, Moved, carries, mesh_axis, reached
+from shardnb.causes.dataflow import Dataflow, Moved, carries, mesh_axis, reached, returned
+from shardnb.causes.softmax import Softmaxes
 from shardnb.causes.training import Training
 from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.causes.verdict import Verdict
@@ -39,6 +41,11 @@ class Roles:
     program: Unpartitioned
     dataflow: Dataflow
 
+    @cached_property
+    def softmaxes(self) -> Softmaxes:
+        """The softmaxes of the program."""
+        return Softmaxes(self.program.module)
+
     @property
     def training(self) -> Training:
         """What the program trains."""
@@ -65,7 +72,11 @@ class Roles:
     ) -> Purpose:
         """Return what a collective does that stands in the program itself and sends an operand."""
         if not reduces(node.opcode):
-            return self._parameter(collective, graph, operand)
+            found = self._parameter(collective, graph, operand)
+            if found.role is not None:
+                return found
+            ends = returned(self.program.module, graph, node.value)
+            return self._after_backward(collective, graph, operand, ends)
         if reduction_of(self.program.module, node) != "add":
             return Purpose()
         found = self._gradient(collective, graph, operand)
@@ -82,6 +93,8 @@ class Roles:
             # The gradient of what a layer takes is a sum over the shards of that layer.
             product = self._product(collective, graph, graph.node(value))
             found = product if product.role is not None else found
+        if found.role is None:
+            found = self._softmax(collective, graph, graph.node(value))
         return found if found.role is not None else self._scalar(graph, graph.node(value))
 
     # Sums
@@ -137,6 +150,20 @@ class Roles:
         if not known:
             return Purpose()
         return Purpose("tensor-parallel-sum", self._name(known[0] if len(known) == 1 else None))
+
+    def _softmax(self, collective: Collective, graph: Graph, node: Instruction) -> Purpose:
+        """The maximum or the sum of a softmax, perhaps of what a sharded parameter makes."""
+        taken = self.softmaxes.operand(node)
+        if taken is None:
+            return Purpose()
+        sums = self.training.flows.started(self.training.flows.reaching(graph, taken))
+        made = [
+            self._product(collective, self.program.module.graph_of(one), one)
+            for one in sums
+            if one.opcode in PRODUCTS
+        ]
+        names = {purpose.of for purpose in made}
+        return Purpose("softmax", names.pop() if len(names) == 1 else "")
 
     def _scalar(self, graph: Graph, node: Instruction) -> Purpose:
         """A sum of all elements: of squared gradients, or one that the program returns."""
@@ -200,7 +227,7 @@ class Roles:
             return self._parameter(collective, graph, producer)
         if graph is not self.training.flows.entry:
             return Purpose()
-        return self._after_backward(collective, move, producer)
+        return self._after_backward(collective, graph, producer, self._ends(collective, move))
 
     def _ends(self, collective: Collective, move: Movement) -> set[int]:
         """Return the results of the program that take what was moved, element by element."""
@@ -223,16 +250,21 @@ class Roles:
             return Purpose("parameter-gather", name)
         return Purpose()
 
-    def _after_backward(self, collective: Collective, move: Movement, value: HloValue) -> Purpose:
-        """A gradient, an update or a new value that the update needs elsewhere."""
+    def _after_backward(
+        self, collective: Collective, graph: Graph, value: HloValue, ends: set[int]
+    ) -> Purpose:
+        """A gradient, an update or a new value that the update needs elsewhere.
+
+        `ends` are the results of the program that take what is moved, element by element.
+        """
         flows, training = self.training.flows, self.training
-        mask = flows.reaching(move.graph, value)
+        mask = flows.reaching(graph, value)
         if not mask & flows.after_backward or mask & flows.taken_in_backward & flows.backward:
             return Purpose()
         if mask & flows.backward and not mask & (flows.after_backward - 1):
             number = training.gradient_of(mask)
             return Purpose() if number is None else Purpose("gradient-reshard", self._name(number))
-        renewed = {training.renewed.get(at) for at in self._ends(collective, move)}
+        renewed = {training.renewed.get(at) for at in ends}
         number = renewed.pop() if len(renewed) == 1 else None
         if number is None:
             return Purpose()

@@ -18,10 +18,10 @@ from functools import cached_property, reduce
 from operator import or_
 
 from shardnb.causes.flows import Flows
-from shardnb.texts.graph import Graph
+from shardnb.texts.graph import Graph, is_constant
 from shardnb.texts.hlo import GraphValue
 from shardnb.texts.instruction import HloValue, Instruction
-from shardnb.texts.opcodes import CONSTANTS, ONE_OPERAND_STEPS, PRODUCTS, VIEWS
+from shardnb.texts.opcodes import PRODUCTS, VIEWS
 
 _STEP = re.compile(r"[^.\[\]'\"]+")
 """A step of a path, alike in `w`, `.w` and `['w']`: results of a dict are named by its keys."""
@@ -135,9 +135,9 @@ class Training:
         operands = graph.operands[node.name]
         if node.opcode == "concatenate":
             parts = {self.flows.part_of(graph, one) for one in operands}
-            return len(parts) > 1 and not any(_is_constant(graph, one) for one in operands)
+            return len(parts) > 1 and not any(is_constant(graph, one) for one in operands)
         at = {"dynamic-update-slice": 1, "scatter": 2}.get(node.opcode)
-        return at is not None and not _is_constant(graph, operands[at])
+        return at is not None and not is_constant(graph, operands[at])
 
     def _kept_elements(self, graph: Graph, value: HloValue) -> Iterator[GraphValue]:
         """Yield the values whose elements a value has, but for those that are written anew."""
@@ -357,8 +357,3 @@ def _members(mask: int, count: int) -> list[int]:
 def _shape(graph: Graph, value: HloValue) -> tuple[int, ...] | None:
     array = graph.array(value)
     return None if array is None else array[1]
-
-
-def _is_constant(graph: Graph, value: HloValue) -> bool:
-    node = graph.maker(graph.source(value, ONE_OPERAND_STEPS))
-    return node is not None and node.opcode in CONSTANTS

@@ -11,10 +11,13 @@ def strategy_of(collective: Collective, report: Report) -> Strategy | None:
     """Return the strategy that sends such collectives when all is as it should be, else None.
 
     What a finding counts as its cost is typical of nothing. Gradients that are scattered are FSDP's
-    where the parameter is sharded over these axes, and ZeRO's where it is replicated over them.
+    where the parameter is sharded over these axes, and ZeRO's where it is replicated over them. A
+    softmax is tensor parallelism's over the shards of a parameter.
     """
     if collective.role is None or collective.id in report.ids_in_findings:
         return None
+    if collective.role == "softmax" and not collective.role_of:
+        return None  # over the keys of attention along a sharded sequence, for example
     strategy = ROLES[collective.role].typical
     of_gradients = collective.role in ("gradient-scatter", "gradient-norm")
     return (

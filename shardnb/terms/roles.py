@@ -16,6 +16,7 @@ Role = Literal[
     "parameter-update",
     "optimizer-state",
     "tensor-parallel-sum",
+    "softmax",
     "gradient-norm",
     "loss",
     "requested-reshard",
@@ -73,6 +74,9 @@ def _role(name: Role) -> RoleTerm:
         case "tensor-parallel-sum":
             prose, unnamed = "sum over the shards of {of}", "sum over the shards of a parameter"
             return RoleTerm(name, prose, unnamed, "tensor parallelism")
+        case "softmax":
+            prose = "softmax over the shards of {of}"
+            return RoleTerm(name, prose, "softmax over a sharded dimension", "tensor parallelism")
         case "gradient-norm":
             prose = "norm of the gradient of {of}"
             return RoleTerm(name, prose, "norm of gradients", "FSDP")

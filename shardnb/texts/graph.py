@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator
 from functools import cached_property
 
 from shardnb.texts.instruction import Array, HloValue, Instruction
-from shardnb.texts.opcodes import BARRIERS, TUPLES
+from shardnb.texts.opcodes import BARRIERS, CONSTANTS, ONE_OPERAND_STEPS, TUPLES
 
 
 class Graph:
@@ -147,3 +147,9 @@ class Graph:
             return arrays[0] if len(arrays) == 1 else None
         index = value.element[0]
         return arrays[index] if len(value.element) == 1 and index < len(arrays) else None
+
+
+def is_constant(graph: Graph, value: HloValue) -> bool:
+    """Whether a value repeats, casts or rearranges a constant."""
+    node = graph.maker(graph.source(value, ONE_OPERAND_STEPS))
+    return node is not None and node.opcode in CONSTANTS
