@@ -185,15 +185,15 @@ def test_parameters_that_are_not_trained_are_gathered_as_others_are():
 
 
 @pytest.mark.parametrize(
-    ("fn", "args", "specs"),
+    ("fn", "args", "specs", "known"),
     [
-        (clusters, (f32(64, 16), f32(8, 16)), (P("data"), P())),
-        (attention, (f32(64, 16),) * 3, (P(), P("data"), P("data"))),
-        (jnp.dot, (f32(64, 16), f32(16, 8)), (P(None, "data"), P("data"))),
+        (clusters, (f32(64, 16), f32(8, 16)), (P("data"), P()), set()),
+        (attention, (f32(64, 16),) * 3, (P(), P("data"), P("data")), {"softmax"}),
+        (jnp.dot, (f32(64, 16), f32(16, 8)), (P(None, "data"), P("data")), set()),
     ],
 )
-def test_sums_over_data_have_no_role(fn, args, specs):
-    assert {role for role, *_ in roles(fn, *args, in_specs=specs)} == {None}
+def test_sums_over_data_have_no_role_but_that_of_a_softmax(fn, args, specs, known):
+    assert {role for role, *_ in roles(fn, *args, in_specs=specs)} == {None, *known}
 
 
 def test_a_reshard_that_is_written_is_named_after_its_argument():
