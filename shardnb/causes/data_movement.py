@@ -29,7 +29,8 @@ class Movement:
     that it adds up what each device computed for that, as it is, `not_in_declared_layout` that the
     producer was computed in another layout than its declared one. `result` is the number of the
     computation's result that takes it. `sliced` says that a block is sliced from the gathered value
-    before the consumer takes it. `sent` is the shape of what enters the first collective of the
+    before the consumer takes it, `permuted_first` that a permute brings blocks to where they are
+    gathered at once. `sent` is the shape of what enters the first collective of the
     move, `chain` those before this.
     """
 
@@ -42,8 +43,14 @@ class Movement:
     not_in_declared_layout: bool = False
     result: int | None = None
     sliced: bool = False
+    permuted_first: bool = False
     sent: tuple[int, ...] | None = None
     chain: tuple[Instruction, ...] = ()
+
+    @property
+    def exchanges(self) -> bool:
+        """Whether blocks change places, so that neighbours may exchange edges."""
+        return self.collective.opcode == "collective-permute" and not self.permuted_first
 
     @property
     def value(self) -> HloValue:
@@ -155,9 +162,15 @@ class _Walk:
             not_in_declared_layout=self._is_variant(values),
             result=min(results) if results and not consumers and taken is None else None,
             sliced=sliced,
+            permuted_first=self._is_gathered_next(),
             sent=sent[1] if sent else None,
             chain=chain,
         )
+
+    def _is_gathered_next(self) -> bool:
+        """Whether the partitioner gathers what was moved (`rows_written_at_positions`)."""
+        users = self.alignment.after.users.get(self.collective.value, ())
+        return any(kind_of(user.opcode) == "all-gather" and is_generated(user) for user in users)
 
     def _folded_result(self, results: list[int]) -> str | None:
         """Return what makes a result of the computation, if it left no instruction."""

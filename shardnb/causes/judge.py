@@ -225,9 +225,10 @@ class Judge:
             return UNKNOWN
         if rule is None:
             return _without_rule(node, self.factors.without(spec, moved))
-        permute = move.collective.opcode == "collective-permute"
         operands_moved = [
-            MovedOperand(self.origins, move.graph, node, rule, at, move.value, dims, moved, permute)
+            MovedOperand(
+                self.origins, move.graph, node, rule, at, move.value, dims, moved, move.exchanges
+            )
             for at in places
         ]
         return next((one for one in operands_moved if not one.is_kept), operands_moved[0]).verdict()
@@ -355,7 +356,7 @@ class Judge:
         bound = here & (rule.need_replication | rule.permutation)
         if not bound:
             return UNKNOWN
-        if move.collective.opcode == "collective-permute":
+        if move.exchanges:
             return Verdict("halo", needed_by_producer=True)
         at = move.value.element[0] if move.value.element else 0
         full = tuple(d for d, names in enumerate(rule.results[at]) if not bound.isdisjoint(names))

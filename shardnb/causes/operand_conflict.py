@@ -113,10 +113,7 @@ class MovedOperand:
         )
         windows = self.node.opcode in WINDOWS
         made_by_compiler = is_of_the_compiler(self.node)
-        # What a scatter or a gather needs in full is permuted before it is gathered, and no
-        # neighbours meet (`rows_written_at_positions`).
-        looks_up = self.node.opcode in ("gather", "scatter")
-        if self.permute and ((whole and not looks_up) or permuted or windows):
+        if self.permute and (whole or permuted or windows):
             return Verdict("halo")
         if windows and not made_by_compiler and (uneven := self._uneven()):
             return Verdict("uneven", needed=self._gathered, uneven=uneven)

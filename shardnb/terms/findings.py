@@ -33,7 +33,7 @@ FINDINGS: Mapping[FindingKind, Term[FindingKind]] = terms(
     {
         "replicated": "large input replicated",
         "lost sharding": "sharding lost",
-        "state unlike parameters": "optimizer state sharded unlike its parameters",
+        "state unlike parameters": "sharded unlike the parameters",
         "returned otherwise": "state returned with another sharding",
         "repeated gather": "parameter gathered more than once",
         "activation gather": "activation gathered in full",

@@ -137,3 +137,18 @@ def shifts_along_all_dimensions(u):
 )
 def rows_written_at_positions(cache, k, position):
     return cache.at[jnp.arange(8), position].set(k)
+
+
+@case(
+    M42,
+    ((16, 64), P("data", "model")),
+    out=P("model"),
+    expect="""
+    collective-permute f32[4,32] | inferred whole-axis | result of tanh -> reduce_window_sum
+    all-gather f32[4,64] | inferred whole-axis | result of tanh -> reduce_window_sum
+    all-gather f32[8,64] | inferred whole-axis | result of tanh -> reduce_window_sum
+    all-gather f32[16,64] | requested output-spec | result of tanh -> reduce_window_sum
+    """,
+)
+def cumsum_to_another_axis(x):
+    return jnp.cumsum(jnp.tanh(x), axis=0)

@@ -168,7 +168,7 @@ def test_an_optimizer_state_that_is_not_sharded():
     assert fix.memory_bytes == (report.memory.total, again.memory.total)
     assert_all_show(
         report,
-        "Optimizer state sharded unlike its parameters: 2 arrays of trace",
+        "Sharded unlike the parameters: 2 arrays of trace",
         "1.8 MiB per run",
         "trace=P('data') --out result[1]=P('data')",
         "sends 5.2 MiB instead of 7.0 MiB",
