@@ -143,7 +143,7 @@ describe('the reports of a notebook', () => {
   it('show a preview while the line alone is another, and the badges once it is undone', async () => {
     const { reports, calls, shown } = notebook();
     const kernel = new Kernel();
-    reports.preview(kernel as any);
+    reports.preview(() => kernel);
     const edited = CELL.replace('data', 'model');
     calls.write(edited);
     await new Promise(done => setTimeout(done, 30));
@@ -161,7 +161,7 @@ describe('the reports of a notebook', () => {
   it('prepare the kernel for questions once it made a report, not for a saved one', () => {
     const { reports, calls } = notebook();
     const kernel = new Kernel();
-    reports.preview(kernel as any);
+    reports.preview(() => kernel);
     calls.put(output());
     expect(kernel.prepared).toBe(0);
     reports.runs('calls');
@@ -173,7 +173,7 @@ describe('the reports of a notebook', () => {
   it('ask for no preview once the cell with the function ran', async () => {
     const { reports, calls, shown } = notebook();
     const kernel = new Kernel();
-    reports.preview(kernel as any);
+    reports.preview(() => kernel);
     reports.runs('defines');
     calls.write(CELL.replace('data', 'model'));
     await new Promise(done => setTimeout(done, 30));

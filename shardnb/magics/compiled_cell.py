@@ -141,7 +141,13 @@ class CompiledCell:
         """Return the axes of the mesh of a line; no devices are made for it."""
         text, kind = line.text(options.MESH), line.text(options.AXES)
         if text is None:
-            return notebook.choose(None, kind, line.text(options.ON), values).axes
+            try:
+                return notebook.choose(None, kind, line.text(options.ON), values).axes
+            except ValueError:
+                # The mesh of jax.set_mesh is one of the thread, and this may be a subshell's.
+                if self.line.text(options.MESH) is not None:
+                    raise
+                return retyped(self.grid, kind).axes
         mesh = mesh_value(text, namespace, plain_value)
         if isinstance(mesh, str):
             return parse_mesh(mesh, kind).axes

@@ -15,7 +15,9 @@ from shardnb.compiler import shardy_passes
 from shardnb.jax_compat.process_lock import names_traced
 from shardnb.magics import compiled_cell, preview_channel
 from shardnb.magics.specs import NeedsRun, plain_value
+from shardnb.mesh import make_grid
 from shardnb.report import Report
+from shardnb.report.spec import type_text
 
 LINE = "x=P('data', 'model') W=P('model')"
 BODY = "h = x @ W\ny = jnp.tanh(h)"
@@ -60,8 +62,6 @@ def ask(magics):
 
 def types(report: Report):
     """The types of a compiled report's values and outputs at lines, by source, line and name."""
-    from shardnb.report.spec import type_text
-
     return {
         (v.location.source, v.location.line, v.name): type_text(v)
         for v in (*report.outputs, *report.values)
@@ -294,6 +294,22 @@ def test_no_devices_are_made_for_a_mesh_that_is_typed(monkeypatch, compiled, ask
     compiled()
     monkeypatch.setattr("shardnb.mesh.targets.emulated_devices", pytest.fail)
     assert ask("--mesh data=2048")["kind"] == "preview"
+
+
+def test_another_thread_knows_the_mesh_of_jax_set_mesh(ip, run, compiled, ask):
+    ip.user_ns.pop("x", None)
+    ip.magics_manager.registry["ShardMagics"].notebook_mesh.stated = None
+    run("x = jnp.ones((16, 8))")
+    mesh = make_grid("data=4,model=2").mesh
+    answers = []
+    with jax.set_mesh(mesh):
+        compiled("x=P('data')", "y = x * 2")
+        thread = threading.Thread(target=lambda: answers.append(ask("x=P('model')", "y = x * 2")))
+        thread.start()
+        thread.join()
+    assert previewed(answers[0]) == {(0, 2, "y"): "f32[16@model, 8]"}
+    compiled("--mesh data=4 x=P('data')", "y = x * 2")
+    assert "no mesh is set" in ask("x=P('data')", "y = x * 2")["said"]
 
 
 def test_a_trace_in_another_thread_is_not_waited_for(compiled, ask):

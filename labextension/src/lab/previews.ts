@@ -46,7 +46,7 @@ export interface Preview {
 }
 
 /** Milliseconds in which edits are one, such as a bracket and the one that closes it. */
-const TOGETHER = 15;
+const TOGETHER = 5;
 /** Milliseconds without an edit after which a line that is wrong counts as written. */
 const WRITTEN = 450;
 /** Milliseconds for which an older preview stands while the kernel does not answer. */

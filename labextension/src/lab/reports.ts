@@ -45,10 +45,12 @@ export class NotebookReports {
     }
   }
 
-  /** Ask a kernel for previews of the lines that are edited. */
-  preview(channel: Channel): void {
-    this._previews = new Previews(channel);
-    this._previews.changed.connect(() => this._tell());
+  /** Ask a kernel for previews of the lines that are edited; a second view of it asks the same. */
+  preview(channel: () => Channel): void {
+    if (!this._previews) {
+      this._previews = new Previews(channel());
+      this._previews.changed.connect(() => this._tell());
+    }
   }
 
   /** The reports of a cell. */
@@ -195,7 +197,7 @@ export class Reports {
     const model = panel.content.model;
     if (model && !panel.isDisposed) {
       const reports = this.of(model.sharedModel);
-      reports.preview(new KernelChannel(panel.sessionContext));
+      reports.preview(() => new KernelChannel(panel.sessionContext));
       reports.watch(model);
     }
   }
