@@ -59,7 +59,7 @@ shown.register(
         "bundle": "shardnb.views.live:mimebundle",
         "diff": "shardnb.views.changes:mimebundle",
         "diff text": "shardnb.views.changes:text_of",
-        "check": "shardnb.widgets.check:mimebundle",
+        "check": "shardnb.widgets.check:display",
         "check widget": "shardnb.widgets.check:CheckView",
         "explanation": "shardnb.views.explanations:mimebundle",
         "explanation text": "shardnb.views.explanations:text_of",

@@ -10,11 +10,12 @@ import { ICommandPalette, WidgetTracker } from '@jupyterlab/apputils';
 import { ICodeCellModel } from '@jupyterlab/cells';
 import { EditorExtensionRegistry, IEditorExtensionRegistry } from '@jupyterlab/codemirror';
 import { ILauncher } from '@jupyterlab/launcher';
-import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
+import { INotebookTracker, NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 
 import { EDITOR } from './generated/vocabulary';
 import { cellBadges } from './lab/badges';
+import { keepWidgets } from './lab/kept';
 import { Mark } from './lab/notes';
 import { OPEN, chooseIn, numberIn } from './lab/open';
 import { ReportPanel } from './lab/panel';
@@ -53,8 +54,12 @@ function activate(
   const reports = new Reports();
   const settings = new Settings();
   const panel = new PanelKeeper(app, tracker, reports, lab);
-  tracker.forEach(found => void reports.adopt(found));
-  tracker.widgetAdded.connect((_, found) => void reports.adopt(found));
+  const adopt = (found: NotebookPanel): void => {
+    keepWidgets(found.content.rendermime);
+    void reports.adopt(found);
+  };
+  tracker.forEach(adopt);
+  tracker.widgetAdded.connect((_, found) => adopt(found));
   NotebookActions.executionScheduled.connect((_, { notebook, cell }) => {
     if (notebook.model) {
       reports.of(notebook.model.sharedModel).runs(cell.model.id);

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import widget from '../src/widget';
-import { judged, questions } from '../src/widget/predict';
+import { judged } from '../src/widget/predict';
 import { readReport } from '../src/view/report';
 import { HOSTILE, allReduce, array, sketch, spoken } from './samples';
 
@@ -59,7 +59,8 @@ function written(report: object): string {
 function compiled(number: number, report = sketch()): object {
   const codes = [{ title: '%%shard', text: '%%shard x=P()' }];
   const specs = { x: "P('data', 'model')", W: 'P()' };
-  return { number, plan: PLAN, report: written(report), codes, specs, said: 'all is compiled' };
+  const questions = [{ line: 1, place: 'Line 1', text: 'h', sent: [], before: 0, why: '' }];
+  return { number, plan: PLAN, report: written(report), codes, specs, questions, said: 'all is compiled' };
 }
 
 function exploring(report = sketch()): Kernel {
@@ -191,11 +192,11 @@ describe('the explorer', () => {
     expect(cells.slice(4, 7)).toEqual(['a plan', '8192 held', '0 sentleast']);
     expect(cells.slice(8, 11)).toEqual(['a plan', '8192 held', '7 sent']);
     host.querySelectorAll<HTMLElement>('.shardnb-pins button')[3].click();
-    expect(kernel.sent[0]).toEqual({ kind: 'unpin', index: 1 });
+    expect(kernel.sent[0]).toEqual({ kind: 'unpin', index: 1, keeps: false });
   });
 
   it('says of a report alone what it cannot do', () => {
-    const plain = { number: 0, plan: null, report: written(sketch()), codes: [], specs: {}, said: 'the verdict' };
+    const plain = { number: 0, plan: null, report: written(sketch()), codes: [], specs: {}, questions: [], said: 'the verdict' };
     show(new Kernel({ view: 'explorer', compiled: plain, pins: [] }));
     expect(text('.shardnb-header')).toContain('sn.explore(fn, *args, mesh=...)');
     expect(host.querySelector('.shardnb-picker')).toBeNull();
@@ -375,10 +376,15 @@ describe('playing a collective', () => {
 });
 
 describe('predict, then reveal', () => {
-  it('asks for each collective once, and judges kind and axes apart', () => {
-    const [{ text, sent }] = questions(readReport(spoken(sketch())));
+  const asked = (sent: number[], before = 0, why = ''): object => ({ line: 2, place: 'Line 2', text: 'h = x @ W', sent, before, why });
+
+  function quiz(...questions: object[]): Kernel {
+    return show(new Kernel({ view: 'predict', data: written(sketch()), questions }));
+  }
+
+  it('judges kind and axes apart', () => {
+    const sent = readReport(spoken(sketch())).collectives;
     const one = sent[0];
-    expect(text).toBe('h = x @ W');
     expect(judged(sent, 'all-reduce', new Set(['model']))).toEqual({ one, kind: true, axes: true });
     expect(judged(sent, 'all-reduce', new Set(['data', 'model']))).toEqual({ one, kind: true, axes: false });
     expect(judged(sent, 'nothing', new Set())).toEqual({ one, kind: false, axes: false });
@@ -387,24 +393,26 @@ describe('predict, then reveal', () => {
 
   it('takes the collectives of a line in any order, each once', () => {
     const report = { ...sketch(), collectives: [allReduce(), { ...allReduce(), id: 1, axes: ['data'] }] };
-    const [first, second] = questions(readReport(spoken(report)));
-    expect([first.sent.length, first.before, second.before]).toEqual([2, 0, 1]);
-    const guess = judged(first.sent, 'all-reduce', new Set(['data']));
-    expect(guess).toEqual({ one: first.sent[1], kind: true, axes: true });
-    expect(judged([first.sent[0]], 'all-reduce', new Set(['data'])).axes).toBe(false);
+    const { collectives } = readReport(spoken(report));
+    const guess = judged(collectives, 'all-reduce', new Set(['data']));
+    expect(guess).toEqual({ one: collectives[1], kind: true, axes: true });
+    expect(judged([collectives[0]], 'all-reduce', new Set(['data'])).axes).toBe(false);
   });
 
-  it('asks of lines that send nothing as well, where every collective has a line', () => {
-    const values = [1, 2, 2].map(line => ({ ...array('h', [8], [[]], [8]), location: { source: 0, line } }));
-    const asked = questions(readReport(spoken({ ...sketch(), values })));
-    expect(asked.map(({ line, sent }) => [line, sent.length])).toEqual([[1, 1], [2, 0]]);
-    const nowhere = { ...allReduce(), id: 1, frames: [] };
-    const unknown = { ...sketch(), values, collectives: [allReduce(), nowhere] };
-    expect(questions(readReport(spoken(unknown))).every(({ sent }) => sent.length)).toBe(true);
+  it('says of a line that sends nothing why, and tells the kernel of the answer', () => {
+    const kernel = quiz(asked([], 0, HOSTILE), asked([0]));
+    host.querySelector<HTMLElement>('.shardnb-play')!.click();
+    expect(text('.shardnb-truth')).toContain(`Right. It sends nothing. ${HOSTILE}`);
+    expect(host.querySelector('img, script')).toBeNull();
+    const answer = { kind: 'answer', at: 0, guess: 'nothing', axes: [], right: true, sent: null, keeps: false };
+    expect(kernel.sent).toEqual([answer]);
+    [...host.querySelectorAll('button')].find(one => one.textContent === 'next')!.click();
+    host.querySelector<HTMLElement>('.shardnb-play')!.click();
+    expect(kernel.sent[1]).toMatchObject({ at: 1, guess: 'nothing', right: false, sent: 0 });
   });
 
   it('has every kind among its answers', () => {
-    show(new Kernel({ view: 'predict', data: written(sketch()) }));
+    quiz(asked([0]));
     const kinds = host.querySelector('[aria-label="which collective"], [title="which collective"]')!.textContent!;
     for (const kind of ['nothing', 'all-reduce', 'ragged-all-to-all', 'collective-broadcast', 'collective-permute']) {
       expect(kinds).toContain(kind);
@@ -412,7 +420,7 @@ describe('predict, then reveal', () => {
   });
 
   it('hides the answer until it is asked for, then tells why', () => {
-    show(new Kernel({ view: 'predict', data: written(sketch()) }));
+    quiz(asked([0]));
     expect(host.textContent).not.toContain('cause of 0');
     choose('which collective', 1);
     host.querySelectorAll<HTMLInputElement>('input[type=checkbox]')[1].click();
@@ -473,7 +481,7 @@ describe('the check of a shard_map', () => {
   it('asks for the check of other specs', () => {
     const kernel = show(new Kernel({ view: 'check', data, pick }));
     choose('x, dimension 0', 0);
-    expect(kernel.sent).toEqual([{ kind: 'check', number: 1, inputs: [[[]]], outputs: [] }]);
+    expect(kernel.sent).toEqual([{ kind: 'check', number: 1, inputs: [[[]]], outputs: [], keeps: false }]);
     const said = { ...data.said, verdict: 'accepted', inputs: ['P()'] };
     kernel.set('data', { ...data, number: 1, accepted: true, said });
     expect(text('.shardnb-header [data-kind=accepted]')).toBe('accepted');

@@ -190,10 +190,10 @@ class ShardMapCheck(Explanation):
         """
         return shown.by("check widget", self)
 
-    def _repr_mimebundle_(self, **selection: Any) -> Any:
+    def _ipython_display_(self) -> None:
         if self.again is None:
-            return super()._repr_mimebundle_(**selection)
-        return shown.by("check", self, **selection)
+            raise NotImplementedError  # IPython then asks for the text and the HTML
+        shown.by("check", self)
 
 
 @dataclass(frozen=True)

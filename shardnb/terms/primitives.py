@@ -164,6 +164,17 @@ def _function(name: Function) -> FunctionTerm:
             return FunctionTerm(name, name)
 
 
+_ARITHMETIC = (
+    "abs add cbrt ceil clamp convert_element_type copy div floor integer_pow max min mul neg pow "
+    "rem round rsqrt sign sqrt square sub"
+)
+_FUNCTIONS = (
+    "atan2 cos cosh erf erf_inv exp exp2 expm1 log log1p logistic nextafter sin sinh tan tanh"
+)
+_LOGIC = "and eq ge gt is_finite le lt ne not or select_n xor"
+ELEMENTWISE = frozenset(f"{_ARITHMETIC} {_FUNCTIONS} {_LOGIC}".split())
+"""Primitives whose results have in each place what their operands have in the same place."""
+
 PRIMITIVES: Mapping[Primitive, PrimitiveTerm] = table(Primitive, _primitive)
 FUNCTIONS: Mapping[Function, FunctionTerm] = table(Function, _function)
 

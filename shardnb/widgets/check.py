@@ -14,7 +14,6 @@ from jax.sharding import PartitionSpec
 from shardnb.axis_types import checked
 from shardnb.compiler import placement
 from shardnb.manual.checker import ShardMapCall
-from shardnb.progress import in_kernel
 from shardnb.report.model import Spec
 from shardnb.report.spec import spec_text
 from shardnb.report.types import ShardMapCheck
@@ -61,8 +60,7 @@ class CheckView(Live):
 
     def html(self) -> str:
         """Return the check as HTML."""
-        written: str = self.check._repr_mimebundle_()["text/html"]
-        return written
+        return explanations.html_of(self.check)
 
     def _hear(self, content: Mapping[str, Any]) -> None:
         call, kind = self._call, content.get("kind")
@@ -84,13 +82,12 @@ class CheckView(Live):
             return
         self.check = check
         self.data = {"number": number, **_plain(check), "said": _said(check, ins, outs)}
+        self.keep()
 
 
-def mimebundle(check: ShardMapCheck, **selection: Any) -> Any:
-    """Return a check as the widget if a kernel can answer it, else as text and HTML."""
-    if in_kernel():
-        return CheckView(check)._repr_mimebundle_(**selection)
-    return explanations.mimebundle(check)
+def display(check: ShardMapCheck) -> None:
+    """Display a check as the widget; raises `NotImplementedError` outside of a kernel."""
+    CheckView(check)._ipython_display_()
 
 
 def _plain(check: ShardMapCheck) -> dict[str, Any]:

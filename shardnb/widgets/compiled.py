@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from shardnb.report import Report
@@ -12,6 +12,7 @@ from shardnb.search.recipes import ProgramArrays, alike_to
 from shardnb.terms.axis_types import AXIS_TYPES
 from shardnb.views import live
 from shardnb.views.formatting import clean, size
+from shardnb.views.questions import questions
 from shardnb.views.verdict import verdict
 from shardnb.widgets.exploration import Subject
 from shardnb.widgets.plan import MeshPlan
@@ -38,6 +39,7 @@ class Compiled:
             "plan": self.plan.data,
             "report": live.to_json(self.report),
             "codes": list(self.codes),
+            "questions": [asdict(question) for question in questions(self.report)],
             **controls(self.plan),
             "said": summary(self.report, self.differs),
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import jax
@@ -20,8 +20,9 @@ from shardnb.mesh import Grid, make_grid
 from shardnb.progress import silent
 from shardnb.report import Report
 from shardnb.search.recipes import ProgramArrays
-from shardnb.views import html, live, text
+from shardnb.views import live, still
 from shardnb.views.formatting import seconds
+from shardnb.views.questions import questions
 from shardnb.views.searches import AUTO_ONLY
 from shardnb.widgets.base import Live
 from shardnb.widgets.codes import codes_of
@@ -35,7 +36,7 @@ from shardnb.widgets.compiled import (
 )
 from shardnb.widgets.exploration import Subject, subject_of
 from shardnb.widgets.latest_job import LatestJob
-from shardnb.widgets.pins import pin_of
+from shardnb.widgets.pins import pin_of, written_plan
 from shardnb.widgets.plan import MeshPlan
 from shardnb.widgets.plan_edits import PlanEdits, arrays_of_program
 from shardnb.widgets.preview import Base, NoPreview, base_of
@@ -46,6 +47,8 @@ Tree = Any
 Data = Mapping[str, Any]
 
 _ABOUT_PLANS = ("preview", "compile", "edit", "fix", "plans")
+# Answers after which the pictures belong to an earlier plan.
+_NOT_SHOWN = ("refused", "failed")
 _FIRST_MESH = "data=4,model=2"
 # Reports to keep: the browser asks for a plan again as the user goes back and forth.
 _KEPT = 16
@@ -131,10 +134,11 @@ class Explorer(Live):
         self._arrays = ProgramArrays(())
         self._last: tuple[MeshPlan, Program, Report] | None = None
         self._stopped = 0
+        self._shown_plan: MeshPlan | None = None
         self._shell: Any = None
         if subject is not None:
             first = self._compile(subject.first, subject.traced(subject.first, quiet=False))
-            self.report = first.report
+            self.report, self._shown_plan = first.report, subject.first
             start: dict[str, Any] = {
                 "plan": first.plan.data,
                 "compiled": {"number": 0, **first.data},
@@ -146,17 +150,32 @@ class Explorer(Live):
         elif report is not None:
             self.report = report
             nothing: dict[str, Any] = {"number": 0, "plan": None, "specs": {}, "codes": []}
-            shown = {"report": live.to_json(report), "said": summary(report, ())}
+            asked = [asdict(question) for question in questions(report)]
+            shown = {
+                "report": live.to_json(report),
+                "said": summary(report, ()),
+                "questions": asked,
+            }
             super().__init__(view="explorer", compiled={**nothing, **shown})
         self.listen(self._hear)
 
     def text(self) -> str:
-        """Return the latest report as text."""
-        return text.render(self.report)
+        """Return the plan compiled last, its report and the pinned plans as text."""
+        return still.explorer_text(*self._still)
 
     def html(self) -> str:
-        """Return the latest report as HTML."""
-        return html.render(self.report)
+        """Return the same as HTML."""
+        return still.explorer_html(*self._still)
+
+    @property
+    def _still(self) -> tuple[str, Report, str, list[list[str]]]:
+        """What is shown where no widget is alive."""
+        problem = self.answer.get("said", "") if self.answer.get("kind") in _NOT_SHOWN else ""
+        is_newer = self.answer.get("number", 0) > self.compiled.get("number", 0)
+        table = still.pins_table(self.pins)
+        plan = self._shown_plan
+        written = "" if plan is None else written_plan(plan, self._arrays.patterns)
+        return written, self.report, problem if is_newer else "", table
 
     def stop(self) -> None:
         """Drop what waits to be compiled, and what is being compiled."""
@@ -188,6 +207,7 @@ class Explorer(Live):
             self._searches.stop()
         elif kind == "unpin":
             self.pins = [pin for i, pin in enumerate(self.pins) if i != content.get("index")]
+            self.keep()
         elif kind == "pin":
             self._pin(content.get("plan"))
         elif kind in _ABOUT_PLANS and self._subject is not None:
@@ -205,6 +225,7 @@ class Explorer(Live):
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             said = f"This plan does not fit: {error}"
             self.answer = {"number": number, "kind": "refused", "said": said}
+            self.keep()
             return
         if kind in ("fix", "plans"):
             self._search("fix" if kind == "fix" else "plans", number, plan, subject)
@@ -244,8 +265,9 @@ class Explorer(Live):
         return {**answer, "said": said, **controls(plan)}
 
     def _show(self, number: int, compiled: Compiled) -> None:
-        self.report = compiled.report
+        self.report, self._shown_plan = compiled.report, compiled.plan
         self.compiled = {"number": number, **compiled.data}
+        self.keep()
 
     # Compiles
 
@@ -297,6 +319,7 @@ class Explorer(Live):
         why = self._subject.explained(error, plan) if self._subject else str(error)
         said = f"JAX does not compile this plan. {why}"
         self.answer = {"number": number, "kind": "failed", "said": said}
+        self.keep()
 
     # Searches
 
@@ -339,6 +362,7 @@ class Explorer(Live):
             self._add_pin(compiled.plan, compiled.report)
 
     def _add_pin(self, plan: MeshPlan | None, report: Report) -> None:
-        pin = pin_of(plan, report)
+        pin = pin_of(plan, report, self._arrays.patterns)
         if pin not in self.pins:
             self.pins = [*self.pins, pin]
+            self.keep()

@@ -9,19 +9,36 @@ from shardnb.report import Report
 from shardnb.report.spec import spec_text
 from shardnb.views import words
 from shardnb.views.formatting import clean, count, seconds, size
+from shardnb.views.recipes import Patterns
 from shardnb.widgets.plan import MeshPlan
 
 Figure = dict[str, Any]
+# A line of more is not read.
+_SPECS = 12
 
 
-def pin_of(plan: MeshPlan | None, report: Report) -> dict[str, Any]:
+def pin_of(plan: MeshPlan | None, report: Report, patterns: Patterns) -> dict[str, Any]:
     """Return a pin: a plan, its specs as text, and its figures."""
     if plan is None:
         return {"plan": None, "text": clean(report.title), "figures": figures_of(report)}
-    # Replicated is the default for inputs.
-    specs = [f"{name}={spec_text(spec)}" for name, spec in plan.specs if any(spec)]
-    text = clean("  ".join([plan.mesh, *(specs or ["all replicated"])]))
-    return {"plan": plan.data, "text": text, "figures": figures_of(report)}
+    return {"plan": plan.data, "text": written_plan(plan, patterns), "figures": figures_of(report)}
+
+
+def written_plan(plan: MeshPlan, patterns: Patterns) -> str:
+    """Write a plan on a line, arrays of one pattern and spec together.
+
+    Replicated is the default for inputs.
+    """
+    groups: dict[tuple[str, str], list[str]] = {}
+    for name, spec in plan.specs:
+        if any(spec):
+            groups.setdefault((patterns.get(name, name), spec_text(spec)), []).append(name)
+    specs = [
+        f"{names[0] if len(names) == 1 else f'{pattern} ({len(names)})'}={spec}"
+        for (pattern, spec), names in groups.items()
+    ]
+    more = [f"and {count(len(specs) - _SPECS, 'more pattern')}"] if len(specs) > _SPECS else []
+    return clean("  ".join([plan.mesh, *(specs[:_SPECS] or ["all replicated"]), *more]))
 
 
 def figures_of(report: Report) -> list[Figure]:

@@ -57,11 +57,11 @@ class PlanEdits:
             edited, note = self._recipe(content["name"], plan)
         elif kind == "mirror":
             edited = recipes.mirrored(specs, self.arrays)
-            note = words.mirror_note(edited.specs, edited.placed, self._patterns)
+            note = words.mirror_note(edited.specs, edited.placed, self.arrays.patterns)
         else:
             name = str(content["name"])
             edited = recipes.alike(specs, self.arrays, name)
-            note = words.alike_note(name, specs[name], edited.placed, self._patterns)
+            note = words.alike_note(name, specs[name], edited.placed, self.arrays.patterns)
         return MeshPlan(plan.axes, tuple(edited.specs.items())), asdict(note)
 
     def _recipe(self, name: Recipe, plan: MeshPlan) -> tuple[recipes.Edited, words.SpecNote]:
@@ -80,11 +80,7 @@ class PlanEdits:
         note = words.SpecNote(
             words.recipe_label(name, axis),
             words.recipe_notes(name, len(edited.placed), taken if arrays.assumed else [], idle),
-            words.placed_rows(edited.specs, edited.placed, self._patterns),
-            words.left_rows(edited.left, axis, self._patterns),
+            words.placed_rows(edited.specs, edited.placed, self.arrays.patterns),
+            words.left_rows(edited.left, axis, self.arrays.patterns),
         )
         return edited, note
-
-    @property
-    def _patterns(self) -> dict[str, str]:
-        return {array.name: array.pattern for array in self.arrays.arrays}

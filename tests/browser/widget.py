@@ -61,7 +61,7 @@ def state(size: str) -> str:
     explorer._handle_custom_msg({"kind": "compile", "number": 1, "plan": plan}, [])
     explorer._worker.wait(120)
     explorer._handle_custom_msg({"kind": "pin", "plan": plan}, [])
-    names = ("view", "subject", "plan", "compiled", "pins")
+    names = ("view", "subject", "plan", "compiled", "edited", "search", "pins")
     found: dict[str, Any] = {name: getattr(explorer, name) for name in names}
     explorer.close()
     return json.dumps(found)

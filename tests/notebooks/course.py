@@ -19,10 +19,12 @@ from nbclient import NotebookClient
 from shardnb import Report
 from shardnb.report.model import Run
 from shardnb.views import live
+from shardnb.widgets import base
 
 COURSE = Path(__file__).parents[2] / "notebooks"
 MIME = live.MIME
 _WIDGET = "application/vnd.jupyter.widget-view+json"
+_KEPT = base.MIME
 
 # What is of one machine and one run: files of cells, folders of packages, seconds.
 _PRIVATE = (
@@ -99,7 +101,8 @@ def _kept(output):
         again = live.mimebundle(replace(report_of(data[MIME]), run=Run()))
         output.data = nbformat.from_dict(again)
         return output
-    data.pop(_WIDGET, None)  # it would point to a kernel that is gone
+    for live_type in (_WIDGET, _KEPT):  # they would point to a kernel that is gone
+        data.pop(live_type, None)
     output.data = _without_private(data)
     return output
 

@@ -39,14 +39,26 @@ export class Edits {
 
   /** Offer the recipes for the present mesh. */
   offer(recipes: readonly Recipe[]): void {
+    const offered = JSON.stringify(recipes);
+    if (offered === this._offered) {
+      return; // the button that was pressed keeps the focus
+    }
+    this._offered = offered;
     const buttons = recipes.map(({ name, label }) => button(clean(label), () => this.calls.edit('recipe', name)));
     this._recipes.replaceChildren(...buttons);
   }
 
   /** Say which ways there are. */
   allow(undo: boolean, redo: boolean): void {
+    const focused = document.activeElement;
     this._undo.disabled = !undo;
     this._redo.disabled = !redo;
+    // A button that is disabled would lose the focus, and the keys with it.
+    if (focused === this._undo && !undo) {
+      this._redo.focus();
+    } else if (focused === this._redo && !redo) {
+      this._undo.focus();
+    }
   }
 
   /** Show what the last edit changed, or nothing. */
@@ -69,6 +81,7 @@ export class Edits {
   }
 
   readonly element: HTMLElement;
+  private _offered = '';
   private readonly _recipes = h('span', { class: 'buttons' });
   private readonly _note = h('div', { class: 'note', hidden: true });
   private readonly _undo = button(WIDGETS.undo, () => this.calls.go(-1), { title: WIDGETS.undoTitle, disabled: true });

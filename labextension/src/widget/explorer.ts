@@ -14,7 +14,7 @@ import { History } from './history';
 import { Model, Plan, Subject, Written, copyOf } from './model';
 import { Picker } from './picker';
 import { Pin, table } from './pins';
-import { Quiz } from './predict';
+import { Question, Quiz } from './predict';
 import { Search, Searched } from './search';
 
 /** Quiet time after a click before the plan is compiled. */
@@ -245,7 +245,7 @@ class Explorer {
     this._error.hidden = true;
     this._stale.hidden = true;
     this._drawGrids(report, 'compiled');
-    this._drawSent(report);
+    this._drawSent(report, compiled.questions as Question[]);
     this._drawCodes(compiled.codes as Code[]);
     this._tellControls(compiled);
     this._say('compiled', compiled.said);
@@ -283,14 +283,14 @@ class Explorer {
     return fold;
   }
 
-  private _drawSent(report: Report): void {
+  private _drawSent(report: Report, questions: readonly Question[]): void {
     const store = this._newStore(1);
     this._sent.replaceChildren(heading(WIDGETS.sends), ...sending(report, store));
     this._sent.toggleAttribute('data-stale', false);
     this._ends.splice(0).forEach(end => end());
     this._whole.replaceChildren(
       this._folded(WIDGETS.guess, place => {
-        const quiz = new Quiz(report, place);
+        const quiz = new Quiz(report, questions, place);
         return () => quiz.dispose();
       }),
       this._folded(WIDGETS.wholeReport, place => {

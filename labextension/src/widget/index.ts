@@ -9,6 +9,8 @@ import { explorer } from './explorer';
 import { Draw, Model } from './model';
 import { predict } from './predict';
 
+const KEPT = '.shardnb-kept';
+
 const VIEWS: Record<string, Draw> = { check, explorer, predict };
 
 function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
@@ -19,10 +21,20 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
     root.append(h('div', { class: 'error', role: 'alert' }, fill(WIDGETS.noView, { name: clean(String(model.get('view'))) })));
     return () => root.remove();
   }
-  const end = draw(model, root);
+  const end = draw(telling(model, root), root);
   return () => {
     end();
     root.remove();
+  };
+}
+
+/** Say with each message whether the view stays where its output is replaced (see lab/kept.ts). */
+function telling(model: Model, root: HTMLElement): Model {
+  return {
+    get: name => model.get(name),
+    send: content => model.send({ ...content, keeps: Boolean(root.closest(KEPT)) }),
+    on: (event, call) => model.on(event, call),
+    off: (event, call) => model.off(event, call)
   };
 }
 

@@ -20,9 +20,9 @@ export class Picker {
     private _plan: Plan,
     private readonly change: (plan: Plan) => void,
     private readonly alike: (name: string) => void,
-    private readonly above: HTMLElement | null = null
+    above: HTMLElement
   ) {
-    this.element = h('div', { class: 'picker' });
+    this.element = h('div', { class: 'picker' }, above, this._axes, this._inputs);
     this._draw();
   }
 
@@ -64,11 +64,8 @@ export class Picker {
       ...rest
     );
     more.addEventListener('toggle', () => (this._open = more.open));
-    this.element.replaceChildren(
-      ...(this.above ? [this.above] : []),
-      h('div', { class: 'axes' }, heading(REPORT.mesh), ...this._mesh()),
-      h('div', { class: 'inputs' }, heading(WIDGETS.inputs), ...rows.slice(0, SHOWN), more)
-    );
+    this._axes.replaceChildren(heading(REPORT.mesh), ...this._mesh());
+    this._inputs.replaceChildren(heading(WIDGETS.inputs), ...rows.slice(0, SHOWN), more);
     if (focused) {
       const found = [...this.element.querySelectorAll<HTMLElement>('[data-key]')];
       found.find(one => one.getAttribute('data-key') === focused)?.focus();
@@ -213,6 +210,8 @@ export class Picker {
     this.change(this._plan);
   }
 
+  private readonly _axes = h('div', { class: 'axes' });
+  private readonly _inputs = h('div', { class: 'inputs' });
   private _written: Written = {};
   private _specs: [string, HTMLElement][] = [];
   private _applies: (() => void)[] = [];

@@ -6,7 +6,7 @@ import { codeLine } from '../view/code';
 import { Detail } from '../view/detail';
 import { button, h, heading, mono } from '../view/dom';
 import { wholeAxis } from '../view/layout';
-import { Collective, Location, Report, home, lineAt, readReport } from '../view/report';
+import { Collective, Report, readReport } from '../view/report';
 import { clean, fill } from '../view/slots';
 import { Store } from '../view/store';
 import { head } from '../view/view';
@@ -15,55 +15,28 @@ import { select } from './picker';
 
 const NOTHING = WIDGETS.nothing;
 const ANSWERS: readonly string[] = [NOTHING, ...Object.keys(KINDS)];
-const MOST = 20;
 
-/** A place in the text, and the different collectives that it sends: none where it sends nothing. */
+/** A question as the kernel words it; `sent` are ids, none for a line that sends nothing. */
 export interface Question {
+  /** The line of the explained text, null for another. */
   line: number | null;
+  place: string;
   text: string;
-  sent: readonly Collective[];
+  sent: readonly number[];
   /** How many of them were asked for before: any that is left is a right answer. */
   before: number;
+  /** Why nothing is sent. */
+  why: string;
 }
 
-/** Give as many questions for a line as it has different collectives, and one where it sends nothing. */
-export function questions(report: Report): Question[] {
-  const places = new Map<string, { place: Location | null; sent: Collective[] }>();
-  for (const one of report.collectives) {
-    const place = home(one);
-    const key = JSON.stringify([place?.source, place?.line]);
-    const { sent } = places.get(key) ?? places.set(key, { place, sent: [] }).get(key)!;
-    if (!sent.some(other => alike(other, one))) {
-      sent.push(one);
-    }
-  }
-  const found = [...places.values()].flatMap(({ place, sent }) => {
-    const text = place ? lineAt(place, report.sources).trim() : '';
-    return sent.map((_, before) => ({ line: place?.line ?? null, text, sent, before }));
-  });
-  for (const place of silent(report)) {
-    const text = lineAt(place, report.sources).trim();
-    found.push({ line: place.line, text, sent: [], before: 0 });
-  }
-  if (!found.length) {
-    return [{ line: null, text: '', sent: [], before: 0 }];
-  }
-  return found.sort((a, b) => (a.line ?? Infinity) - (b.line ?? Infinity)).slice(0, MOST);
-}
-
-/** Give the explained lines that compute something and send nothing, where each collective has a line there. */
-function silent(report: Report): Location[] {
-  const homes = report.collectives.map(one => home(one));
-  if (homes.some(place => place?.source !== 0)) {
-    return [];
-  }
-  const known = new Set(homes.map(place => place?.line));
-  const places = report.values.flatMap(({ location }) => (location?.source === 0 ? [location] : []));
-  return places.filter(({ line }) => !known.has(line) && known.add(line));
-}
-
-function alike(one: Collective, other: Collective): boolean {
-  return one.kind === other.kind && JSON.stringify(one.axes) === JSON.stringify(other.axes);
+/** What was answered, for the kernel to keep. */
+interface Answer {
+  kind: 'answer';
+  at: number;
+  guess: string;
+  axes: string[];
+  right: boolean;
+  sent: number | null;
 }
 
 export interface Judgement {
@@ -88,17 +61,18 @@ export function judged(left: readonly Collective[], kind: string, axes: Readonly
 
 export function predict(model: Model, root: HTMLElement): () => void {
   const report = readReport(JSON.parse(model.get('data')));
-  const quiz = new Quiz(report, root);
+  const quiz = new Quiz(report, model.get('questions') as Question[], root, answer => model.send(answer));
   return () => quiz.dispose();
 }
 
-/** Asks of each collective of a report. */
+/** Asks the questions about a report; `tell` hears of each answer. */
 export class Quiz {
   constructor(
     private readonly report: Report,
-    root: HTMLElement
+    private readonly asked: readonly Question[],
+    root: HTMLElement,
+    private readonly tell: (answer: Answer) => void = () => undefined
   ) {
-    this._asked = questions(report);
     this._store = new Store();
     root.append(head(report), this._code(), arrays(report, this._store, ['inputs']), this._score, this._stage);
     this._ask();
@@ -123,7 +97,7 @@ export class Quiz {
   }
 
   private _ask(): void {
-    const question = this._asked[this._now];
+    const question = this.asked[this._now];
     this._lines.forEach((item, line) => item.toggleAttribute('data-marked', line === question.line));
     const axes = new Set<string>();
     const boxes = this.report.mesh.axes.map(({ name }) => {
@@ -136,29 +110,34 @@ export class Quiz {
     const show = (): void => {
       reveal.disabled = list.disabled = true;
       boxes.forEach(label => ((label.firstChild as HTMLInputElement).disabled = true));
-      this._reveal(judged(question.sent.filter(one => !this._named.has(one)), kind, axes));
+      const sent = question.sent.map(id => this.report.byId.get(id)!);
+      const judgement = judged(sent.filter(one => !this._named.has(one)), kind, axes);
+      const { one } = judgement;
+      const right = judgement.kind && judgement.axes;
+      this.tell({ kind: 'answer', at: this._now, guess: kind, axes: [...axes], right, sent: one?.id ?? null });
+      this._reveal(question, judgement);
     };
     const reveal = button(WIDGETS.reveal, show, { class: 'play' });
     this._truth = h('div', { class: 'truth', 'aria-live': 'polite' });
     this._stage.replaceChildren(
-      heading(fill(WIDGETS.question, { number: this._now + 1, all: this._asked.length })),
+      heading(fill(WIDGETS.question, { number: this._now + 1, all: this.asked.length })),
       h('p', null, ...this._text(question)),
       h('div', { class: 'axis' }, h('label', { class: 'dim' }, WIDGETS.itSends, list), h('span', null, WIDGETS.over), ...boxes, reveal),
       this._truth
     );
-    this._tell();
+    this._count();
   }
 
-  private _text({ line, text, sent, before }: Question): (string | HTMLElement)[] {
-    if (line === null) {
+  private _text({ place, text, sent, before }: Question): (string | HTMLElement)[] {
+    if (!place) {
       return [this.report.collectives.length ? WIDGETS.noLine : WIDGETS.wholeProgram];
     }
     const all = sent.length;
     const which = before ? fill(WIDGETS.oneMore, { all }) : all > 1 ? fill(WIDGETS.oneOf, { all }) : WIDGETS.whatSent;
-    return [fill(WIDGETS.questionLine, { line }), mono(clean(text)), which];
+    return [`${clean(place)}: `, mono(clean(text)), which];
   }
 
-  private _reveal({ one, ...right }: Judgement): void {
+  private _reveal({ why }: Question, { one, ...right }: Judgement): void {
     const whole = right.kind && right.axes;
     if (one) {
       this._named.add(one);
@@ -167,7 +146,7 @@ export class Quiz {
     const verdict = whole ? WIDGETS.right : right.kind ? WIDGETS.rightKind : WIDGETS.wrong;
     const said = one
       ? fill(WIDGETS.truth, { name: one.say('name'), grouping: one.say('grouping') })
-      : WIDGETS.truthNothing;
+      : fill(WIDGETS.truthNothing, { why: clean(why) });
     this._truth.append(h('p', null, h('b', null, verdict), said));
     if (one) {
       this._answer?.dispose();
@@ -178,7 +157,7 @@ export class Quiz {
       this._answer.set({ chosen: one });
       this._answer.flush();
     }
-    const last = this._now + 1 >= this._asked.length;
+    const last = this._now + 1 >= this.asked.length;
     const next = button(last ? WIDGETS.again : WIDGETS.next, () => {
       this._now = last ? 0 : this._now + 1;
       this._done = this._now;
@@ -190,16 +169,15 @@ export class Quiz {
     });
     this._truth.append(next);
     this._done = this._now + 1;
-    this._tell();
+    this._count();
     next.focus({ preventScroll: true });
   }
 
-  private _tell(): void {
+  private _count(): void {
     this._score.hidden = !this._done;
     this._score.textContent = fill(WIDGETS.score, { right: this._right, all: this._done });
   }
 
-  private readonly _asked: Question[];
   private readonly _store: Store;
   private readonly _score = h('div', { class: 'summary' });
   private readonly _stage = h('div', { class: 'quiz' });

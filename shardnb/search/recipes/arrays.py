@@ -75,6 +75,11 @@ class ProgramArrays:
         return "state" if name in self.owners else "data"
 
     @cached_property
+    def patterns(self) -> Mapping[str, str]:
+        """The pattern of each array by its name."""
+        return {array.name: array.pattern for array in self.arrays}
+
+    @cached_property
     def by_name(self) -> Mapping[str, Array]:
         """The arrays by their names."""
         return {array.name: array for array in self.arrays}
