@@ -33,7 +33,7 @@ class Recipes:
             self.subject.first, self.subject.traced(self.subject.first)
         )
         assert report == report_of_program(program)
-        self.base = base_of(self.subject.first, program, report, self.subject)
+        self.base = base_of(self.subject.first, program, report)
         self.arrays = arrays_of_program(self.subject, program, report)
         self.specs = dict(self.subject.first.specs)
 
