@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from shardnb.causes.copies import Copies
 from shardnb.causes.entry_parameters import EntryParameters
 from shardnb.causes.member_matching import FlowMatching, likeliest, may_become
 from shardnb.causes.slice_matching import between_slices, joins_within
@@ -30,11 +31,13 @@ class Matcher:
     """Finds members by channel, and those of combined collectives by shape, name and order.
 
     TPU gives some a new channel: these are found by what they move, up to the program's parameter.
+    `likely` are those that a collective may have been, where the evidence is the same for several.
     """
 
     optimized: Module
     made_from: EntryParameters
     finder: AxisFinder
+    likely: dict[int, tuple[Instruction, ...]] = field(default_factory=dict)
     _by_channel: dict[int, list[Instruction]] = field(init=False)
     _final: dict[int, list[Instruction]] = field(init=False)
     _combined: set[int] = field(default_factory=set)
@@ -77,8 +80,17 @@ class Matcher:
                 found |= self._members(group)
             elif group[0].id not in found and (made := self._other(group[0])) is not None:
                 found[group[0].id] = made
+        for group in groups:
+            if (final := self._instruction(group[0])) is not None:
+                likely = self._copies.match(final, group, found)
+                self.likely |= {number: ones for number, ones in likely.items() if len(ones) > 1}
+                found |= {number: ones[0] for number, ones in likely.items()}
         whole = {one.id: between_slices(one, self.made, self.finder) for one in sliced}
         return found | {number: made for number, made in whole.items() if made is not None}
+
+    @cached_property
+    def _copies(self) -> Copies:
+        return Copies(self.optimized, self.made_from, self.finder, self.made)
 
     def _single(self, collective: Collective) -> Instruction | None:
         """Return the collective of a channel; those that the program calls may share one."""

@@ -97,7 +97,9 @@ class EntryParameters:
         graph, value = place
         if node.opcode in PARTS:
             return graph, node.operands[0]
-        if node.opcode == "fusion":
+        begun = graph.maker(node.operands[0]) if node.opcode == "fusion-done" else None
+        node = begun or node
+        if node.opcode in ("fusion", "fusion-start"):
             inner = self.module.computations.get(node.calls("calls"))
             return (inner, inner.root.value.at(*value.element)) if inner is not None else None
         if node.opcode == "while" and value.element:

@@ -109,7 +109,10 @@ def explain_causes(
         )
         matcher = Matcher(optimized, entering, explainer.finder)
         matched = matcher.match(collectives)
-        found = tuple(explainer.explained(one, matched.get(one.id)) for one in collectives)
+        found = tuple(
+            explainer.among(one, matcher.likely.get(one.id, (matched.get(one.id),)))
+            for one in collectives
+        )
         counts = counted(matcher, collectives, matched)
         found = _of_all_norms(found, matcher, matched)
         return Causes(found, counts, warnings.left, explainer.roles.dataflow, matched)
@@ -139,6 +142,24 @@ class _Explainer:
         with contained(f"the cause of the {collective.kind} number {collective.id}"):
             return self.explain(collective, made)
         return self._written(collective, UNKNOWN, Facts(), collective.op_name)
+
+    def among(self, collective: Collective, likely: Sequence[Instruction | None]) -> Collective:
+        """Explain a collective that was one of several: what is true whichever it was."""
+        first, *others = [self.explained(collective, made) for made in likely]
+        if all(other == first for other in others):
+            return first
+        if all(replace(other, role_of=first.role_of) == first for other in others):
+            return replace(first, role_of="")
+        causes = {
+            (one.reason, one.asked_by, one.by_autodiff, one.made_as) for one in (first, *others)
+        }
+        if len(causes) > 1:
+            return self._written(collective, UNKNOWN, Facts(), collective.op_name)
+        verdict = Verdict(first.reason, first.asked_by, by_autodiff=first.by_autodiff)
+        roles = {one.role for one in (first, *others)}
+        known = replace(collective, made_as=first.made_as, role=first.role)
+        known = known if len(roles) == 1 else replace(known, role=None)
+        return self._written(known, verdict, Facts(), collective.op_name)
 
     def explain(self, collective: Collective, made: Instruction | None) -> Collective:
         """Explain a collective that was `made` by partitioning, None where that is not known."""

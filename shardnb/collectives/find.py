@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from shardnb.collectives.flattened import pieces
 from shardnb.collectives.fused import Fused, algorithm_of, fused_collectives
 from shardnb.collectives.fused import Key as Chain
 from shardnb.collectives.overlap import overlaps
@@ -72,7 +73,8 @@ def find_collectives(
             frames=locate(module.frames(instruction)),
             overlap=between.get(instruction.name),
         )
-        results = _results(instruction, base.kind, made.all_to_alls)
+        joined = tuple(piece.array for piece in pieces(module, instruction))
+        results = joined or _results(instruction, base.kind, made.all_to_alls)
         part = fused.get(instruction.computation)
         if made.by_compiler(base) or (part is not None and part.key in marked):
             base = replace(base, generated=True)

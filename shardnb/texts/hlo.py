@@ -16,7 +16,7 @@ from shardnb.report.invalid_input import InvalidInput
 from shardnb.terms.collectives import kind_of
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
-from shardnb.texts.opcodes import CALLERS
+from shardnb.texts.opcodes import ASYNC_CALLERS, CALLERS
 
 # Most operands are plain names: groups 5 and 6. Group 7 has the rest, to be parsed by hand.
 _INSTRUCTION = re.compile(
@@ -116,7 +116,7 @@ class Module:
     def callers(self) -> dict[str, list[Instruction]]:
         """The instruction that runs each computation: a loop, branch, call or fusion."""
         found: dict[str, list[Instruction]] = defaultdict(list)
-        for caller in self.of_kind(*CALLERS):
+        for caller in self.of_kind(*CALLERS, *ASYNC_CALLERS):
             for _, name in caller.called:
                 found[name].append(caller)
         return found

@@ -11,6 +11,9 @@ CONSTANTS = frozenset(("constant", "iota"))
 BARRIERS = frozenset(("opt-barrier", "optimization-barrier"))
 """They keep the compiler from moving operations across; the values are the same on both sides."""
 
+ASYNC_CALLERS = frozenset(("call-start", "fusion-start"))
+"""They begin to run a computation, whose result a `-done` gives: GPU slices weights so."""
+
 TUPLES = frozenset(("tuple", "get-tuple-element", *BARRIERS))
 """They build tuples and take them apart; a graph looks through them."""
 

@@ -1,0 +1,178 @@
+"""Which collective right after partitioning one with another channel was: a copy, or a part of it.
+
+XLA for GPU writes the steps of a loop out, twice or all of them, takes a collective a step ahead,
+and runs the first or the last step outside the loop. Each copy has a channel of its own. It makes a
+reduce-scatter of an all-reduce whose result is sliced, and stores what it combines transposed, or
+end to end. What is left then is the name and the lines of the operation, the devices, the number of
+elements, and what is moved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from shardnb.causes.entry_parameters import EntryParameters
+from shardnb.collectives.flattened import pieces
+from shardnb.report.model import Collective, Groups
+from shardnb.report.op_names import joined_names
+from shardnb.terms.collectives import KINDS, kind_of
+from shardnb.texts.graph import Graph
+from shardnb.texts.hlo import GraphValue, Module
+from shardnb.texts.instruction import HloValue, Instruction
+from shardnb.texts.opcodes import VIEWS
+from shardnb.texts.replica_groups import AxisFinder
+
+Origin = tuple[str, tuple[tuple[str, int, int], ...]]
+"""The name of an operation, and its file, line and column in each call: two modules agree on it."""
+
+# How much each piece of evidence weighs: which input is moved says more than which operation made
+# it, and that more than a name, which all gathers of a loop share
+# (test_each_copy_has_the_cause_and_the_parameter_of_what_it_is_a_copy_of).
+_INPUT, _ORIGIN, _NAME = 16, 8, 4
+
+
+class _Sent(NamedTuple):
+    """What a member of a collective sends: its name, where its operand comes from, which input."""
+
+    name: str
+    origins: frozenset[Origin]
+    parameter: int | None
+
+
+@dataclass
+class Copies:
+    """Finds what copies, combined sums and scattered sums were made of."""
+
+    optimized: Module
+    made_from: EntryParameters
+    finder: AxisFinder
+    made: Sequence[Instruction]
+    _described: dict[tuple[str, str], _Sent] = field(default_factory=dict)
+
+    def match(
+        self, final: Instruction, members: Sequence[Collective], known: Mapping[int, Instruction]
+    ) -> dict[int, tuple[Instruction, ...]]:
+        """Return for the id of each member that is not known what it may have been.
+
+        Several are left where the evidence is the same for all of them, the likeliest first.
+        `members` are all that are sent as one, in their order.
+        """
+        uses = Counter(_place(known[member.id]) for member in members if member.id in known)
+        found: dict[int, tuple[Instruction, ...]] = {}
+        for member, sent in zip(members, self._members(final, len(members)), strict=True):
+            likely = [] if member.id in known else self._likely(member, sent)
+            if likely:
+                likely.sort(key=lambda one: uses[_place(one)])
+                found[member.id] = tuple(likely)
+                uses[_place(likely[0])] += 1
+        return found
+
+    def _likely(self, member: Collective, sent: _Sent) -> list[Instruction]:
+        """Return those with the most evidence, in the order of the program."""
+        weighed = [(self._weight(one, sent), one) for one in self.made if self._can_be(one, member)]
+        most = max((weight for weight, _ in weighed), default=0)
+        return [one for weight, one in weighed if most and weight == most]
+
+    def _can_be(self, made: Instruction, member: Collective) -> bool:
+        """Whether it joins the same devices, and its result has as many elements, or a shard's."""
+        kind, size = kind_of(made.opcode), math.prod(member.shape)
+        wanted = member.made_as or member.kind
+        elements = sum(math.prod(shape) for _, shape in made.arrays)
+        if kind == "all-reduce" and wanted == "reduce-scatter" and member.groups:
+            size *= len(member.groups[0])
+        elif kind != wanted:
+            return False
+        return elements == size and self._groups_of(made) == member.groups
+
+    def _weight(self, made: Instruction, sent: _Sent) -> int:
+        """Weigh the evidence that it is what a member was: 0 without any, or with some against."""
+        was = self._of_made(made)
+        if sent.parameter is not None and was.parameter is not None:
+            if sent.parameter != was.parameter:
+                return 0
+            alike = _INPUT
+        else:
+            alike = 0
+        named = bool(sent.name) and was.name.endswith(sent.name)
+        return alike + _ORIGIN * bool(sent.origins & was.origins) + _NAME * named
+
+    def _of_made(self, made: Instruction) -> _Sent:
+        place = _place(made)
+        if place not in self._described:
+            module = self.made_from.module
+            graph = module.graph_of(made)
+            origins = set(_origins(module, (graph, graph.operands[made.name][0])))
+            name = module.path(made)
+            origins |= {_origin(module, made)} if made.op_name else set()
+            parameter = self.made_from.entering(made)
+            self._described[place] = _Sent(name, frozenset(origins), parameter)
+        return self._described[place]
+
+    def _members(self, final: Instruction, count: int) -> Iterator[_Sent]:
+        module, graph = self.optimized, self.optimized.graph_of(final)
+        joined = pieces(module, final)
+        values: list[GraphValue] = [(piece.graph, piece.value) for piece in joined]
+        values = values or [(graph, operand) for operand in graph.operands[final.name]]
+        names = joined_names(final.op_name)
+        for at in range(count):
+            if at >= len(values):
+                yield _Sent("", frozenset(), None)
+                continue
+            of = values[at]
+            origins = set(_origins(module, of))
+            if count == 1 and final.op_name:
+                origins.add(_origin(module, final))
+            name = names[at] if len(names) == count else "" if names else final.op_name
+            parameter = self._left_from.of(of[0].name, of[1])
+            yield _Sent(name, frozenset(origins), parameter)
+
+    @cached_property
+    def _left_from(self) -> EntryParameters:
+        return EntryParameters(self.optimized)
+
+    def _groups_of(self, made: Instruction) -> Groups:
+        kind = kind_of(made.opcode)
+        permute = kind is not None and KINDS[kind].in_pairs
+        text = made.attribute("source_target_pairs" if permute else "replica_groups") or "{}"
+        return self.finder.groups(text, permute=permute)
+
+
+def _place(made: Instruction) -> tuple[str, str]:
+    return made.computation, made.name
+
+
+def _origins(module: Module, place: GraphValue) -> Iterator[Origin]:
+    """Yield the names and lines of what made a value, through what only arranges it anew.
+
+    What a loop hands to its next step, or out, was made in the step before (`pipelined`).
+    """
+    before: GraphValue | None = place
+    seen: set[tuple[str, HloValue]] = set()  # a loop may hand values around in a circle
+    while before is not None and (before[0].name, before[1]) not in seen:
+        graph, start = before
+        seen.add((graph.name, start))
+        chain = list(graph.upward(start, VIEWS))
+        nodes = [graph.maker(value) for value in chain]
+        yield from (_origin(module, node) for node in nodes if node is not None and node.op_name)
+        before = _step_before(module, graph, chain[-1])
+
+
+def _step_before(module: Module, graph: Graph, value: HloValue) -> GraphValue | None:
+    """Return what the last step of a loop handed on, for what it hands in or out."""
+    node = graph.maker(value)
+    if node is None or node.opcode != "while":
+        return module.carried(graph, value)
+    body = module.computations.get(node.calls("body"))
+    if body is None or not value.element:
+        return None
+    return body, body.resolve(body.root.value.at(*value.element))
+
+
+def _origin(module: Module, node: Instruction) -> Origin:
+    places = ((frame.file, frame.line, frame.column) for frame in module.frames(node))
+    return module.path(node), tuple(places)
