@@ -69,7 +69,7 @@ def _made(graph: Graph, value: HloValue, opcode: str) -> Instruction | None:
 
 
 def _guarded(graph: Graph, value: HloValue) -> Instruction | None:
-    """Return the reduction that a value repeats, behind what keeps it finite."""
+    """Return the reduction that a value repeats, after what keeps it finite."""
     for _ in range(_STEPS):
         node = graph.maker(graph.source(value, ONE_OPERAND_STEPS))
         if node is None or node.opcode == "reduce":

@@ -667,7 +667,6 @@ var WIDGETS = {
   "over": "over",
   "noLine": "The line of one collective is not known.",
   "wholeProgram": "What does this program send?",
-  "questionLine": "Line {line}: ",
   "oneOf": " It sends {all} different collectives: name one, in any order.",
   "oneMore": " It sends {all} different collectives: name another.",
   "whatSent": " What does it send?",
@@ -675,7 +674,7 @@ var WIDGETS = {
   "rightKind": "The right kind, over other axes.",
   "wrong": "Not quite.",
   "truth": " It is {name}, {grouping}.",
-  "truthNothing": " Nothing: each device has what it needs.",
+  "truthNothing": " It sends nothing. {why}",
   "again": "start again",
   "next": "next",
   "score": "{right} of {all} right",
@@ -2935,20 +2934,18 @@ var MOST_SHAPES = 120;
 var SHOWN = 12;
 var NAMED2 = 8;
 var Picker = class {
-  constructor(subject, _plan, change, alike2, above = null) {
+  constructor(subject, _plan, change, alike, above) {
     this.subject = subject;
     this._plan = _plan;
     this.change = change;
-    this.alike = alike2;
-    this.above = above;
-    this.element = h("div", { class: "picker" });
+    this.alike = alike;
+    this.element = h("div", { class: "picker" }, above, this._axes, this._inputs);
     this._draw();
   }
   subject;
   _plan;
   change;
   alike;
-  above;
   element;
   get plan() {
     return this._plan;
@@ -2984,11 +2981,8 @@ var Picker = class {
       ...rest
     );
     more2.addEventListener("toggle", () => this._open = more2.open);
-    this.element.replaceChildren(
-      ...this.above ? [this.above] : [],
-      h("div", { class: "axes" }, heading(REPORT.mesh), ...this._mesh()),
-      h("div", { class: "inputs" }, heading(WIDGETS.inputs), ...rows2.slice(0, SHOWN), more2)
-    );
+    this._axes.replaceChildren(heading(REPORT.mesh), ...this._mesh());
+    this._inputs.replaceChildren(heading(WIDGETS.inputs), ...rows2.slice(0, SHOWN), more2);
     if (focused) {
       const found = [...this.element.querySelectorAll("[data-key]")];
       found.find((one) => one.getAttribute("data-key") === focused)?.focus();
@@ -3108,9 +3102,9 @@ var Picker = class {
     );
   }
   /** A button for the arrays that are alike, while any of them has another spec. */
-  _alike({ names, alike: alike2 }) {
+  _alike({ names, alike }) {
     const { specs } = this._plan;
-    const others = alike2.filter((name) => !names.includes(name) && specs[name]);
+    const others = alike.filter((name) => !names.includes(name) && specs[name]);
     const apply = button("", () => this.alike(names[0]), { class: "small" });
     const draw2 = () => {
       const spec = JSON.stringify(this._plan.specs[names[0]]);
@@ -3132,6 +3126,8 @@ var Picker = class {
     this._applies.forEach((draw2) => draw2());
     this.change(this._plan);
   }
+  _axes = h("div", { class: "axes" });
+  _inputs = h("div", { class: "inputs" });
   _written = {};
   _specs = [];
   _applies = [];
@@ -3393,13 +3389,24 @@ var Edits = class {
   calls;
   /** Offer the recipes for the present mesh. */
   offer(recipes) {
+    const offered = JSON.stringify(recipes);
+    if (offered === this._offered) {
+      return;
+    }
+    this._offered = offered;
     const buttons = recipes.map(({ name, label: label3 }) => button(clean(label3), () => this.calls.edit("recipe", name)));
     this._recipes.replaceChildren(...buttons);
   }
   /** Say which ways there are. */
   allow(undo, redo) {
+    const focused = document.activeElement;
     this._undo.disabled = !undo;
     this._redo.disabled = !redo;
+    if (focused === this._undo && !undo) {
+      this._redo.focus();
+    } else if (focused === this._redo && !redo) {
+      this._undo.focus();
+    }
   }
   /** Show what the last edit changed, or nothing. */
   show(note) {
@@ -3417,6 +3424,7 @@ var Edits = class {
     this._note.hidden = !note;
   }
   element;
+  _offered = "";
   _recipes = h("span", { class: "buttons" });
   _note = h("div", { class: "note", hidden: true });
   _undo = button(WIDGETS.undo, () => this.calls.go(-1), { title: WIDGETS.undoTitle, disabled: true });
@@ -3485,42 +3493,6 @@ function table2(pins, show, drop) {
 // src/widget/predict.ts
 var NOTHING = WIDGETS.nothing;
 var ANSWERS = [NOTHING, ...Object.keys(KINDS)];
-var MOST3 = 20;
-function questions(report) {
-  const places = /* @__PURE__ */ new Map();
-  for (const one of report.collectives) {
-    const place = home(one);
-    const key = JSON.stringify([place?.source, place?.line]);
-    const { sent } = places.get(key) ?? places.set(key, { place, sent: [] }).get(key);
-    if (!sent.some((other) => alike(other, one))) {
-      sent.push(one);
-    }
-  }
-  const found = [...places.values()].flatMap(({ place, sent }) => {
-    const text = place ? lineAt(place, report.sources).trim() : "";
-    return sent.map((_, before) => ({ line: place?.line ?? null, text, sent, before }));
-  });
-  for (const place of silent(report)) {
-    const text = lineAt(place, report.sources).trim();
-    found.push({ line: place.line, text, sent: [], before: 0 });
-  }
-  if (!found.length) {
-    return [{ line: null, text: "", sent: [], before: 0 }];
-  }
-  return found.sort((a, b) => (a.line ?? Infinity) - (b.line ?? Infinity)).slice(0, MOST3);
-}
-function silent(report) {
-  const homes = report.collectives.map((one) => home(one));
-  if (homes.some((place) => place?.source !== 0)) {
-    return [];
-  }
-  const known = new Set(homes.map((place) => place?.line));
-  const places = report.values.flatMap(({ location }) => location?.source === 0 ? [location] : []);
-  return places.filter(({ line: line2 }) => !known.has(line2) && known.add(line2));
-}
-function alike(one, other) {
-  return one.kind === other.kind && JSON.stringify(one.axes) === JSON.stringify(other.axes);
-}
 function judged(left, kind, axes) {
   if (!left.length) {
     return { one: null, kind: kind === NOTHING, axes: true };
@@ -3534,18 +3506,21 @@ function judged(left, kind, axes) {
 }
 function predict(model, root) {
   const report = readReport(JSON.parse(model.get("data")));
-  const quiz = new Quiz(report, root);
+  const quiz = new Quiz(report, model.get("questions"), root, (answer) => model.send(answer));
   return () => quiz.dispose();
 }
 var Quiz = class {
-  constructor(report, root) {
+  constructor(report, asked, root, tell = () => void 0) {
     this.report = report;
-    this._asked = questions(report);
+    this.asked = asked;
+    this.tell = tell;
     this._store = new Store();
     root.append(head2(report), this._code(), arrays(report, this._store, ["inputs"]), this._score, this._stage);
     this._ask();
   }
   report;
+  asked;
+  tell;
   dispose() {
     this._store.dispose();
     this._answer?.dispose();
@@ -3563,7 +3538,7 @@ var Quiz = class {
     return h("div", { class: "code" }, h("ol", { class: "lines", "aria-label": REPORT.sourceLines }, ...items));
   }
   _ask() {
-    const question = this._asked[this._now];
+    const question = this.asked[this._now];
     this._lines.forEach((item, line2) => item.toggleAttribute("data-marked", line2 === question.line));
     const axes = /* @__PURE__ */ new Set();
     const boxes = this.report.mesh.axes.map(({ name }) => {
@@ -3576,34 +3551,39 @@ var Quiz = class {
     const show = () => {
       reveal.disabled = list3.disabled = true;
       boxes.forEach((label3) => label3.firstChild.disabled = true);
-      this._reveal(judged(question.sent.filter((one) => !this._named.has(one)), kind, axes));
+      const sent = question.sent.map((id) => this.report.byId.get(id));
+      const judgement = judged(sent.filter((one2) => !this._named.has(one2)), kind, axes);
+      const { one } = judgement;
+      const right = judgement.kind && judgement.axes;
+      this.tell({ kind: "answer", at: this._now, guess: kind, axes: [...axes], right, sent: one?.id ?? null });
+      this._reveal(question, judgement);
     };
     const reveal = button(WIDGETS.reveal, show, { class: "play" });
     this._truth = h("div", { class: "truth", "aria-live": "polite" });
     this._stage.replaceChildren(
-      heading(fill(WIDGETS.question, { number: this._now + 1, all: this._asked.length })),
+      heading(fill(WIDGETS.question, { number: this._now + 1, all: this.asked.length })),
       h("p", null, ...this._text(question)),
       h("div", { class: "axis" }, h("label", { class: "dim" }, WIDGETS.itSends, list3), h("span", null, WIDGETS.over), ...boxes, reveal),
       this._truth
     );
-    this._tell();
+    this._count();
   }
-  _text({ line: line2, text, sent, before }) {
-    if (line2 === null) {
+  _text({ place, text, sent, before }) {
+    if (!place) {
       return [this.report.collectives.length ? WIDGETS.noLine : WIDGETS.wholeProgram];
     }
     const all = sent.length;
     const which = before ? fill(WIDGETS.oneMore, { all }) : all > 1 ? fill(WIDGETS.oneOf, { all }) : WIDGETS.whatSent;
-    return [fill(WIDGETS.questionLine, { line: line2 }), mono(clean(text)), which];
+    return [`${clean(place)}: `, mono(clean(text)), which];
   }
-  _reveal({ one, ...right }) {
+  _reveal({ why }, { one, ...right }) {
     const whole = right.kind && right.axes;
     if (one) {
       this._named.add(one);
     }
     this._right += whole ? 1 : 0;
     const verdict2 = whole ? WIDGETS.right : right.kind ? WIDGETS.rightKind : WIDGETS.wrong;
-    const said = one ? fill(WIDGETS.truth, { name: one.say("name"), grouping: one.say("grouping") }) : WIDGETS.truthNothing;
+    const said = one ? fill(WIDGETS.truth, { name: one.say("name"), grouping: one.say("grouping") }) : fill(WIDGETS.truthNothing, { why: clean(why) });
     this._truth.append(h("p", null, h("b", null, verdict2), said));
     if (one) {
       this._answer?.dispose();
@@ -3614,7 +3594,7 @@ var Quiz = class {
       this._answer.set({ chosen: one });
       this._answer.flush();
     }
-    const last = this._now + 1 >= this._asked.length;
+    const last = this._now + 1 >= this.asked.length;
     const next = button(last ? WIDGETS.again : WIDGETS.next, () => {
       this._now = last ? 0 : this._now + 1;
       this._done = this._now;
@@ -3626,14 +3606,13 @@ var Quiz = class {
     });
     this._truth.append(next);
     this._done = this._now + 1;
-    this._tell();
+    this._count();
     next.focus({ preventScroll: true });
   }
-  _tell() {
+  _count() {
     this._score.hidden = !this._done;
     this._score.textContent = fill(WIDGETS.score, { right: this._right, all: this._done });
   }
-  _asked;
   _store;
   _score = h("div", { class: "summary" });
   _stage = h("div", { class: "quiz" });
@@ -3715,8 +3694,8 @@ var Explorer = class {
     this._number = Number(model.get("compiled").number ?? 0);
     if (subject.inputs) {
       this._edits = new Edits({ edit: (edit2, name) => this._edit(edit2, name), go: (steps2) => this._go(steps2) }, subject.state);
-      const alike2 = (name) => this._edit("alike", name);
-      this._picker = new Picker(subject, copyOf(plan), () => this._picked(), alike2, this._edits.element);
+      const alike = (name) => this._edit("alike", name);
+      this._picker = new Picker(subject, copyOf(plan), () => this._picked(), alike, this._edits.element);
       this._history = new History(plan);
       root.addEventListener("keydown", this._keys);
     }
@@ -3890,7 +3869,7 @@ var Explorer = class {
     this._error.hidden = true;
     this._stale.hidden = true;
     this._drawGrids(report, "compiled");
-    this._drawSent(report);
+    this._drawSent(report, compiled.questions);
     this._drawCodes(compiled.codes);
     this._tellControls(compiled);
     this._say("compiled", compiled.said);
@@ -3923,14 +3902,14 @@ var Explorer = class {
     fold.addEventListener("toggle", () => fold.open ? this._open.add(part2) : this._open.delete(part2));
     return fold;
   }
-  _drawSent(report) {
+  _drawSent(report, questions) {
     const store = this._newStore(1);
     this._sent.replaceChildren(heading(WIDGETS.sends), ...sending(report, store));
     this._sent.toggleAttribute("data-stale", false);
     this._ends.splice(0).forEach((end) => end());
     this._whole.replaceChildren(
       this._folded(WIDGETS.guess, (place) => {
-        const quiz = new Quiz(report, place);
+        const quiz = new Quiz(report, questions, place);
         return () => quiz.dispose();
       }),
       this._folded(WIDGETS.wholeReport, (place) => {
@@ -4002,6 +3981,7 @@ var Explorer = class {
 };
 
 // src/widget/index.ts
+var KEPT = ".shardnb-kept";
 var VIEWS = { check, explorer, predict };
 function render({ model, el }) {
   const root = h("div", { class: "report widget", ...OWN_KEYS });
@@ -4011,10 +3991,18 @@ function render({ model, el }) {
     root.append(h("div", { class: "error", role: "alert" }, fill(WIDGETS.noView, { name: clean(String(model.get("view"))) })));
     return () => root.remove();
   }
-  const end = draw2(model, root);
+  const end = draw2(telling(model, root), root);
   return () => {
     end();
     root.remove();
+  };
+}
+function telling(model, root) {
+  return {
+    get: (name) => model.get(name),
+    send: (content) => model.send({ ...content, keeps: Boolean(root.closest(KEPT)) }),
+    on: (event, call) => model.on(event, call),
+    off: (event, call) => model.off(event, call)
   };
 }
 var widget_default = { render };
