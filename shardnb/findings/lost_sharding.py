@@ -37,9 +37,12 @@ def find(evidence: Evidence) -> Iterator[Finding]:
         if all(_is_of_a_strategy(dataflow, loss) for loss in losses):
             continue
         due = [one for one in evidence.collectives if is_due(dataflow, one, axis)]
+        moves = {_move(dataflow, one) for one in due if one.reason != "partial-sum"}
         if due:
             losses.sort(key=_is_later)
-            yield _finding(evidence, dataflow, losses, due)
+            steps = (one for one in evidence.collectives if _move(dataflow, one) in moves)
+            every = sorted({*due, *filter(_is_moved, steps)}, key=lambda one: one.id)
+            yield _finding(evidence, dataflow, losses, every)
 
 
 def is_due(dataflow: Dataflow, one: Collective, axis: str) -> bool:
@@ -57,6 +60,12 @@ def is_due(dataflow: Dataflow, one: Collective, axis: str) -> bool:
         return False
     leaves = needed is not None and all(axis not in needed[dim] for dim in at_start)
     return leaves or not lies(dataflow.batch, (graph, value), axis)
+
+
+def _move(dataflow: Dataflow, one: Collective) -> tuple[object, ...] | None:
+    """Identify a move: one that goes over another axis on its way has several collectives."""
+    moved = dataflow.moved.get(one.id)
+    return None if moved is None else (moved.graph.name, moved.value, moved.consumer)
 
 
 def _is_moved(one: Collective) -> bool:

@@ -340,3 +340,20 @@ def test_scaled_integers_beside_parameters_are_not_taken_for_data():
 def test_a_program_that_sends_nothing_has_none(find):
     report = sn.explain(jnp.tanh, f32(8, 8), mesh="data=8", in_specs=P("data"))
     assert report.findings == ()
+
+
+def test_a_move_over_another_axis_costs_what_all_its_steps_send():
+    """A batch on the axis of tensor parallelism: blocks are permuted, then gathered over `fsdp`."""
+
+    def mlp(params, x):
+        return jax.nn.relu(x @ params["wi"]) @ params["wo"]
+
+    params = {"wi": f32(64, 256), "wo": f32(256, 64)}
+    specs = {"wi": P(None, "tp"), "wo": P("tp")}
+    report, found = explained(
+        mlp, params, f32(32, 64), mesh="fsdp=4,tp=2", in_specs=(specs, P("tp"))
+    )
+    kinds = {report.collectives[i].kind for i in found["lost sharding"].collectives}
+    assert kinds == {"collective-permute", "all-gather", "all-reduce"}
+    # [8, 64] floats permuted, three quarters of [32, 64] gathered, and [32, 64] there and back.
+    assert found["lost sharding"].wire_bytes == 8 * 64 * 4 + 24 * 64 * 4 + 32 * 64 * 4
