@@ -411,6 +411,13 @@ describe('predict, then reveal', () => {
     expect(kernel.sent[1]).toMatchObject({ at: 1, guess: 'nothing', right: false, sent: 0 });
   });
 
+  it('says that it stays where the output around it is kept', () => {
+    host.className = 'shardnb-kept';
+    const kernel = quiz(asked([0]));
+    host.querySelector<HTMLElement>('.shardnb-play')!.click();
+    expect(kernel.sent[0].keeps).toBe(true);
+  });
+
   it('has every kind among its answers', () => {
     quiz(asked([0]));
     const kinds = host.querySelector('[aria-label="which collective"], [title="which collective"]')!.textContent!;

@@ -104,13 +104,16 @@ def _silent(report: Report) -> Iterator[Placed]:
 
 def _why(report: Report, numbers: Sequence[int], sentences: Sequence[str]) -> str:
     """Say what the report shows of a line that sends nothing: its values, and what makes them."""
-    ops = {report.values[number].op for number in numbers}
-    parts = [_NONE_FROM]
+    values = [report.values[number] for number in numbers]
+    ops, parts = {value.op for value in values}, [_NONE_FROM]
     if len(ops) == 1 and ops <= ELEMENTWISE:
-        parts.append(f"{ops.pop()} works element by element, on shards that the device has.")
-    said = dict.fromkeys(sentences[number] for number in numbers)
-    parts += [f"{words.sentence(clean(one))}" for one in list(said)[:_VALUES]]
-    return " ".join(parts)
+        parts.append(f"Its result is made by {ops.pop()}, element by element, on each device.")
+    known = [
+        words.sentence(clean(sentences[number]), {clean(value.name)})
+        for number, value in zip(numbers, values, strict=True)
+        if all(origin.kind != "unknown" for origin in value.origins)
+    ]
+    return " ".join([*parts, *list(dict.fromkeys(known))[:_VALUES]])
 
 
 def _placed(place: Location | None, report: Report, question: Question) -> Placed:

@@ -57,12 +57,13 @@ def recipe_notes(
     """
     if not placed:
         return ("It shards no array of this program.",)
-    notes = [f"{RECIPES[recipe].does}. {count(placed, 'array')} sharded.", COSTS]
-    if assumed:
-        names = listed([*assumed[:_NAMED], *(["others"] if len(assumed) > _NAMED else [])])
-        notes.insert(1, f"{NO_PARAMETERS} Taken for parameters, as x @ W takes W: {names}.")
+    notes = [f"{RECIPES[recipe].does}. {count(placed, 'array')} sharded."]
     if idle:
         notes.append(f"No input is sharded over {listed(idle)}.")
+    if assumed:
+        names = listed([*assumed[:_NAMED], *(["others"] if len(assumed) > _NAMED else [])])
+        notes.append(f"{NO_PARAMETERS} Taken for parameters, as x @ W takes W: {names}.")
+    notes.append(COSTS)
     return tuple(map(clean, notes))
 
 

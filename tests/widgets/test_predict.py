@@ -9,6 +9,7 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
+from shardnb.report.model import Origin
 from shardnb.views.questions import MOST, questions
 from tests.widgets.conftest import layer, shape
 
@@ -40,7 +41,7 @@ def test_some_questions_are_about_silent_lines_and_say_why_nothing_is_sent(repor
     assert tanh.line == product.line + 1
     none, op, value = tanh.why.split(". ", 2)
     assert none == "No collective of the compiled program comes from this line"
-    assert op == "tanh works element by element, on shards that the device has"
+    assert op == "Its result is made by tanh, element by element, on each device"
     # The batch of x shards the result: the report says how that came.
     assert "data came from x" in value
 
@@ -55,6 +56,16 @@ def test_of_a_line_with_other_operations_only_its_values_are_told():
     for question in questions(report):
         assert "element by element" not in question.why or "mul" in question.why
         assert question.why.startswith("No collective of the compiled program comes from")
+
+
+def test_a_value_s_name_stays_as_it_is_written_and_an_unknown_origin_is_left_out(report):
+    value = next(value for value in report.values if value.op == "tanh")
+    known = replace(value, name="a")
+    unknown = replace(value, name="b", origins=(Origin("data", "unknown"),))
+    for changed, said in ((known, " a is f32["), (unknown, " b is f32[")):
+        values = tuple(changed if each is value else each for each in report.values)
+        (_, silent) = questions(replace(report, values=values))
+        assert (said in silent.why) == (changed is known)
 
 
 def test_a_line_that_calls_what_sends_something_is_not_silent():
@@ -146,3 +157,10 @@ def test_a_hostile_guess_is_escaped(report):
     widget = sn.predict(report)
     answer(widget, at=0, guess="<img src=x onerror=alert(1)>", axes=3, right=False, sent="x")
     assert "<img" not in widget.html()
+
+
+def test_where_there_is_no_kernel_ipython_asks_for_the_text(report):
+    widget = sn.predict(report)
+    with pytest.raises(NotImplementedError):
+        widget._ipython_display_()
+    widget.keep()
