@@ -13,6 +13,7 @@ from shardnb.compiler import Program, Request, SourceTexts, build
 from shardnb.compiler.call import read_call
 from shardnb.compiler.program import finished
 from shardnb.compiler.stages import program_of_stage, stage_of
+from shardnb.cost import Given, check_hardware, on_hardware
 from shardnb.errors import failures
 from shardnb.findings import report_of_program, report_of_text
 from shardnb.jax_compat.xla import hlo_text
@@ -38,6 +39,7 @@ def explain(
     fixes: bool | float = False,
     origins: bool | None = None,
     isolate: bool = False,
+    hardware: Given | None = None,
     **options: Any,
 ) -> Report:
     """Compile a function for a mesh and report what it sends and holds.
@@ -67,6 +69,8 @@ def explain(
         isolate: whether another process compiles it, so that an interrupt, or an error that ends
             XLA, ends only that process. Large programs and those for a TPU topology or a GPU
             cluster are always compiled there.
+        hardware: what the seconds are for, where it is not the devices of the mesh (`h100:4x8`), or
+            a dict or file with figures in place of the table's (see `Report.on_hardware`).
         options: options of `jax.jit`, such as `donate_argnums`; any other name is passed to the
             function as a keyword argument.
 
@@ -90,10 +94,13 @@ def explain(
     """
     if isinstance(fn, str):
         raise TypeError("expected a function, got a string; sn.explain_hlo reads HLO text")
+    if hardware is not None:
+        check_hardware(hardware)
     if stage := stage_of(fn):
         if args or options or axes or on or fixes or in_specs is not None or out_specs is not None:
             raise ValueError(_ONLY_A_MESH.format(type(stage).__name__.lower()))
-        return report_of_program(program_of_stage(stage, mesh, apart=isolate), origins=origins)
+        report = report_of_program(program_of_stage(stage, mesh, apart=isolate), origins=origins)
+        return report if hardware is None else on_hardware(report, hardware)
     call = read_call(fn, args, options)
     grid = make_grid(mesh, axes, on, call.placed)
     request = replace(call.request(grid, in_specs, out_specs), apart=isolate)
@@ -104,6 +111,7 @@ def explain(
         raise
     if fixes:
         report = with_fixes(program, report, None if fixes is True else float(fixes))
+    report = report if hardware is None else on_hardware(report, hardware)
     return ran(program, report)[1] if run else report
 
 

@@ -11,9 +11,22 @@ from dataclasses import dataclass
 from typing import Literal
 
 GiB = 2**30
-_HOP = 1e-6
 
 Wraps = Literal["pod", "cubes"]
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Seconds that a message takes without its bytes, and where the figures come from.
+
+    `start` is for each collective, `step` for a step to a neighbour over a link or a switch,
+    `network` for a step over the network.
+    """
+
+    start: float
+    step: float
+    network: float
+    source: str
 
 
 @dataclass(frozen=True)
@@ -22,9 +35,9 @@ class Hardware:
 
     `kinds` are JAX's names for its devices, `devices` is how many of them one chip has. A TPU has
     links along `dims` physical dimensions, with wraparound along a dimension as long as the
-    `pod`'s, or if every dimension is a multiple of 4 (`wraps` is `cubes`); `hop` is the latency of
-    one hop in seconds. A GPU (`dims` is 0) reaches the others of its `node` over a switch, and
-    other nodes at `network` bytes per second, as a TPU reaches those of other slices.
+    `pod`'s, or if every dimension is a multiple of 4 (`wraps` is `cubes`). A GPU (`dims` is 0)
+    reaches the others of its NVLink domain, `node` GPUs of `hosts` hosts, over a switch, and others
+    at `network` bytes per second, as a TPU reaches those of other slices.
     """
 
     name: str
@@ -39,11 +52,21 @@ class Hardware:
     devices: int = 1
     wraps: Wraps = "pod"
     pod: tuple[int, ...] = ()
-    hop: float | None = None
     node: int = 8
     network: float | None = None
+    hosts: int = 1
+    latency: Latency | None = None
 
 
+_OF_LINKS = Latency(
+    0.0, 1e-6, 10e-6,
+    "1 us per hop within a slice is from the book; 10 us per step between slices is an assumption: "
+    "no public figure is known",
+)  # fmt: skip
+_NCCL = Latency(
+    6.6e-6, 0.6e-6, 2.7e-6,
+    "latencies are those of NCCL's model of a ring for small messages (src/graph/tuning.cc, LL)",
+)  # fmt: skip
 _DCN = "data-center network of a pod over its chips"
 _BOOK = '"How to Scale Your Model", chapter 2 (ICI) and 3 (1 us a hop)'
 _CLOUD = "the Cloud TPU documentation's page on {} (flops, HBM)"
@@ -69,68 +92,74 @@ def _cloud(page: str) -> str:
 HARDWARE: tuple[Hardware, ...] = (
     Hardware(
         "TPU v2", "v2", ("TPU v2",), 46e12, 16 * GiB, 700e9, 62e9, f"{_PAPER}; {_HOPS}",
-        dims=2, devices=2, pod=(16, 16), hop=_HOP,
+        dims=2, devices=2, pod=(16, 16), latency=_OF_LINKS,
     ),
     Hardware(
         "TPU v3", "v3", ("TPU v3",), 123e12, 32 * GiB, 900e9, 82e9, _V3,
-        dims=2, devices=2, pod=(32, 32), hop=_HOP,
+        dims=2, devices=2, pod=(32, 32), latency=_OF_LINKS,
     ),
     Hardware(
         "TPU v4", "v4", ("TPU v4",), 275e12, 32 * GiB, 1200e9, 45e9, _cloud("v4"),
-        dims=3, wraps="cubes", pod=(16, 16, 16), hop=_HOP,
+        dims=3, wraps="cubes", pod=(16, 16, 16), latency=_OF_LINKS,
     ),
     Hardware(
         "TPU v5e", "v5e", ("TPU v5 lite", "TPU v5e"), 197e12, 16 * GiB, 819e9, 45e9,
-        f"{_cloud('v5e')}; {_DCN}", dims=2, pod=(16, 16), hop=_HOP, network=3.125e9,
+        f"{_cloud('v5e')}; {_DCN}", dims=2, pod=(16, 16), latency=_OF_LINKS, network=3.125e9,
     ),
     Hardware(
         "TPU v5p", "v5p", ("TPU v5", "TPU v5p"), 459e12, 95 * GiB, 2765e9, 90e9,
-        f"{_cloud('v5p')}; {_DCN}", dims=3, wraps="cubes", pod=(16, 20, 28), hop=_HOP,
+        f"{_cloud('v5p')}; {_DCN}", dims=3, wraps="cubes", pod=(16, 20, 28), latency=_OF_LINKS,
         network=6.25e9,
     ),
     Hardware(
         "TPU v6e", "v6e", ("TPU v6 lite", "TPU v6e"), 918e12, 32 * GiB, 1638e9, 90e9,
-        f"{_cloud('v6e')}; {_DCN}", dims=2, pod=(16, 16), hop=_HOP, network=12.5e9,
+        f"{_cloud('v6e')}; {_DCN}", dims=2, pod=(16, 16), latency=_OF_LINKS, network=12.5e9,
     ),
     Hardware(
         "TPU7x", "tpu7x", ("TPU7x", "TPU v7x"), 2307e12, 192 * GiB, 7380e9, 100e9,
         "the Cloud TPU documentation's page on TPU7x (flops, HBM, ICI of a chip over its 6 links);"
         ' "How to Scale Your Model", chapter 3 (1 us a hop)',
-        dims=3, devices=2, wraps="cubes", hop=_HOP,
+        dims=3, devices=2, wraps="cubes", latency=_OF_LINKS,
     ),
     Hardware(
         "NVIDIA A100 40GB SXM", "a100-40gb", ("NVIDIA A100-SXM4-40GB",),
-        312e12, 42_331_013_120, 1555e9, 300e9, _DATASHEET.format("A100", "DGX A100"), network=25e9,
+        312e12, 42_331_013_120, 1555e9, 300e9, _DATASHEET.format("A100", "DGX A100"),
+        network=25e9, latency=_NCCL,
     ),
     Hardware(
         "NVIDIA A100 80GB SXM", "a100", ("NVIDIA A100-SXM4-80GB",),
-        312e12, 85_100_068_864, 2039e9, 300e9, _DATASHEET.format("A100", "DGX A100"), network=25e9,
+        312e12, 85_100_068_864, 2039e9, 300e9, _DATASHEET.format("A100", "DGX A100"),
+        network=25e9, latency=_NCCL,
     ),
     Hardware(
         "NVIDIA H100 SXM", "h100", ("NVIDIA H100 80GB HBM3",),
-        989e12, 84_942_979_072, 3350e9, 450e9, _DATASHEET.format("H100", "DGX H100"), network=50e9,
+        989e12, 84_942_979_072, 3350e9, 450e9, _DATASHEET.format("H100", "DGX H100"),
+        network=50e9, latency=_NCCL,
     ),
     Hardware(
         "NVIDIA H200 SXM", "h200", ("NVIDIA H200",),
-        989e12, 151_397_597_184, 4800e9, 450e9, _DATASHEET.format("H200", "DGX H200"), network=50e9,
+        989e12, 151_397_597_184, 4800e9, 450e9, _DATASHEET.format("H200", "DGX H200"),
+        network=50e9, latency=_NCCL,
     ),
     Hardware(
         "NVIDIA B200", "b200", ("NVIDIA B200",),
         2250e12, 191_514_411_008, 8000e9, 900e9, _DATASHEET.format("HGX B200", "DGX B200"),
-        network=50e9,
+        network=50e9, latency=_NCCL,
     ),
     Hardware(
         "NVIDIA GB200", "gb200", ("NVIDIA GB200",),
-        2500e12, 197_897_748_480, 8000e9, 900e9, _RACK.format("GB200"), node=72, network=50e9,
+        2500e12, 197_897_748_480, 8000e9, 900e9, _RACK.format("GB200"), node=72, hosts=18,
+        network=50e9, latency=_NCCL,
     ),
     Hardware(
         "NVIDIA B300", "b300", ("NVIDIA B300",),
         2250e12, 297_021_865_984, 8000e9, 900e9, _DATASHEET.format("HGX B300", "DGX B300"),
-        network=100e9,
+        network=100e9, latency=_NCCL,
     ),
     Hardware(
         "NVIDIA GB300", "gb300", ("NVIDIA GB300",),
-        2500e12, 297_021_079_552, 8000e9, 900e9, _RACK.format("GB300"), node=72, network=100e9,
+        2500e12, 297_021_079_552, 8000e9, 900e9, _RACK.format("GB300"), node=72, hosts=18,
+        network=100e9, latency=_NCCL,
     ),
 )  # fmt: skip
 

@@ -14,7 +14,7 @@ from shardnb.cost.hardware import Hardware
 from shardnb.report.model import Groups, Mesh
 
 Coords = tuple[int, ...]
-_TOPOLOGY = re.compile(r"[\w.]+:(\d+(?:x\d+)*)")
+_TOPOLOGY = re.compile(r"(?:\d+\*)?[\w.]+:(\d+(?:x\d+)*)")
 _NAMES = "xyz"
 
 
@@ -211,7 +211,7 @@ def rings(shape: Sequence[int], hardware: Hardware) -> tuple[bool, ...]:
 
 
 def topology(target: str) -> tuple[int, ...] | None:
-    """Read the shape of a slice from a target such as `v5e:2x4`."""
+    """Read the shape of a slice from a target such as `v5e:2x4` or `2*v5e:2x4`."""
     match = _TOPOLOGY.fullmatch(target.strip())
     return tuple(map(int, match[1].split("x"))) if match else None
 

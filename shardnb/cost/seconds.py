@@ -1,4 +1,4 @@
-"""Seconds of one collective by a formula, for chips on a torus and for GPUs on a switch.
+"""Seconds of one collective by a formula, for chips on a torus.
 
 V is the bytes of the whole array over a group of m chips, w the bandwidth of a link in one
 direction. A ring gives a chip 2w and a line w (its ends have one neighbour); the lines of a group
@@ -8,28 +8,35 @@ share.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import assert_never
 
 from shardnb.cost.hardware import Hardware
 from shardnb.cost.links import ChipRow, Route, Torus
-from shardnb.report.model import Collective, Groups
+from shardnb.report.model import Collective
 from shardnb.terms.collectives import KINDS
 
 
 @dataclass(frozen=True)
 class Time:
-    """Seconds for the bytes, and the latency of the hops; the greater of them counts."""
+    """Seconds for the bytes, and the latency of the hops: the greater counts, or both if it `adds`.
+
+    Over links the first byte is under way while others are sent; a runtime such as NCCL starts
+    first, and waits for its steps.
+    """
 
     moving: float
     hops: float = 0.0
+    adds: bool = False
+
+    def with_bytes_of(self, moving: float) -> float:
+        """Return the seconds of one execution that takes so many for the bytes of all members."""
+        return moving + self.hops if self.adds else max(moving, self.hops)
 
     @property
     def total(self) -> float:
         """The seconds of one execution."""
-        return max(self.moving, self.hops)
+        return self.with_bytes_of(self.moving)
 
 
 def on_torus(collective: Collective, torus: Torus, hardware: Hardware) -> Time | None:
@@ -41,8 +48,14 @@ def on_torus(collective: Collective, torus: Torus, hardware: Hardware) -> Time |
         return None
     if torus.slices_of(collective.groups) > 1:
         network = hardware.network and hardware.network / torus.devices
-        return Time(collective.wire_bytes / network) if network else None
-    return _within_slice(collective, torus, hardware.link, hardware.hop or 0.0)
+        if not network:
+            return None
+        turns = 2 if collective.kind == "all-reduce" else 1
+        step = hardware.latency.network if hardware.latency else 0.0
+        slices = torus.slices_of(collective.groups)
+        return Time(collective.wire_bytes / network, turns * (slices - 1) * step)
+    hop = hardware.latency.step if hardware.latency else 0.0
+    return _within_slice(collective, torus, hardware.link, hop)
 
 
 def _within_slice(collective: Collective, torus: Torus, link: float, hop: float) -> Time | None:
@@ -97,46 +110,3 @@ def _around(collective: Collective, torus: Torus, link: float, hop: float) -> Ti
 def _ways(line: ChipRow) -> float:
     """Count the one-way links that a chip has along a line for its group."""
     return (2 if line.ring else 1) / line.stride
-
-
-def on_switch(collective: Collective, hardware: Hardware) -> Time | None:
-    """Return the seconds of a collective between GPUs, in one node or in several."""
-    if hardware.link is None:
-        return None
-    inside = collective.wire_bytes / hardware.link
-    nodes, members = _nodes(collective.groups, hardware.node)
-    if nodes == 1:
-        return Time(inside)
-    if hardware.network is None:
-        return None
-    return Time(max(inside, _abroad(collective, nodes, members) / hardware.network))
-
-
-@lru_cache(maxsize=256)
-def _nodes(groups: Groups, node: int) -> tuple[int, int]:
-    """Return the most nodes that a group spans, and the fewest members in one node."""
-    nodes, members = 1, node
-    for group in groups:
-        held = Counter(position // node for position in group)
-        nodes = max(nodes, len(held))
-        members = min(members, *held.values())
-    return nodes, members
-
-
-def _abroad(collective: Collective, nodes: int, members: int) -> float:
-    """Return the bytes that one GPU sends to other nodes or receives from them."""
-    kind, size = collective.kind, collective.bytes
-    share = (nodes - 1) / nodes
-    match kind:
-        case "reduce-scatter":
-            return size * len(collective.groups[0]) * share / members
-        case "all-gather":
-            return size * share / members
-        case "all-reduce":
-            return 2 * size * share / members
-        case "all-to-all" | "ragged-all-to-all":
-            return size * share
-        case "collective-permute" | "collective-broadcast":
-            return size
-        case _:
-            assert_never(kind)

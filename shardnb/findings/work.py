@@ -14,6 +14,7 @@ from typing import Any
 
 from shardnb.bugs import Inconclusive
 from shardnb.collectives.trips import trip_count
+from shardnb.findings.least_traffic import least_traffic
 from shardnb.jax_compat.parts import NotAvailable
 from shardnb.jax_compat.xla import cost_counts
 from shardnb.report.cost import Work
@@ -43,7 +44,8 @@ def work_of(text: str, module: Module | None = None, compiled: Any = None) -> Wo
         return None
     if flops <= 0 and accessed <= 0:
         return None
-    return Work(max(flops, 0.0), accessed, program.uncounted)
+    least = min(float(least_traffic(program.module)), accessed)
+    return Work(max(flops, 0.0), accessed, program.uncounted, least)
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from shardnb.jax_compat.devices import gpu_devices
+from shardnb.jax_compat.devices import GpuTopology, gpu_devices, topology_of
 from shardnb.jax_compat.error_wordings import compilers_words
 from shardnb.jax_compat.parts import NotAvailable
 from shardnb.jax_compat.process_lock import PROCESS_LOCK
@@ -28,8 +28,8 @@ _CLUSTER = re.compile(r"(?:(\d+)\*)?([a-z]+\d+\w*(?:-\d+g)?)[:=](?:(\d+)x)?(\d+)
 class Gpu:
     """A GPU as XLA's compiler needs to know it; memories in bytes, bandwidth in bytes a second.
 
-    `per_host` GPUs are in one host. The figures are those of XLA's own target configurations
-    (xla/backends/gpu/target_config/specs, 2026-08).
+    `per_host` GPUs are in one host, and NVLink joins those of `joined` hosts. The other figures are
+    those of XLA's own target configurations (xla/backends/gpu/target_config/specs, 2026-08).
     """
 
     name: str
@@ -44,6 +44,7 @@ class Gpu:
     clock_ghz: float
     memory: int
     per_host: int = 8
+    joined: int = 1
 
     @property
     def target_config(self) -> str:
@@ -87,7 +88,7 @@ GPUS = {
         ),
         Gpu(
             "gb200", "NVIDIA GB200", (10, 0), 152, 128, *_SHARED,
-            7928064000000, 135528448, 2.062, 197897748480, per_host=4,
+            7928064000000, 135528448, 2.062, 197897748480, per_host=4, joined=18,
         ),
         Gpu(
             "b300", "NVIDIA B300", (10, 3), 158, 128, *_SHARED,
@@ -95,7 +96,7 @@ GPUS = {
         ),
         Gpu(
             "gb300", "NVIDIA GB300", (10, 3), 152, 128, *_SHARED,
-            7928064000000, 135528448, 2.07, 297021079552, per_host=4,
+            7928064000000, 135528448, 2.07, 297021079552, per_host=4, joined=18,
         ),
     )
 }  # fmt: skip
@@ -174,6 +175,33 @@ def parse(text: str) -> Cluster:
             f"{text} has {per_host} GPUs in one host, but a host has at most {gpu.per_host}{hint}"
         )
     return Cluster(gpu, slices, hosts, per_host)
+
+
+class Placement(NamedTuple):
+    """Where the GPUs of a mesh are: the host, the NVLink domain and the slice of each."""
+
+    hosts: tuple[int, ...]
+    domains: tuple[int, ...]
+    slices: tuple[int, ...]
+
+
+def placement(devices: Sequence[Any]) -> Placement | None:
+    """Return where GPUs are; None where one is not of a cluster that is only compiled for.
+
+    The slices of a cluster have equally many hosts, which the compiler numbers through.
+    """
+    kinds = {gpu.description: gpu for gpu in GPUS.values()}
+    topology, gpu = topology_of(devices[0]), kinds.get(devices[0].device_kind)
+    if not isinstance(topology, GpuTopology) or gpu is None:
+        return None
+    per_slice = int(topology.shape.split("x")[1])
+    racks = -(-per_slice // gpu.joined)
+    hosts = tuple(device.process_index for device in devices)
+    return Placement(
+        hosts,
+        tuple(host // per_slice * racks + host % per_slice // gpu.joined for host in hosts),
+        tuple(host // per_slice for host in hosts),
+    )
 
 
 def laid_out(text: str, sizes: Sequence[int]) -> Devices:

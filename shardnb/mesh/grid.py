@@ -11,6 +11,7 @@ import jax
 from jax.sharding import AxisType, NamedSharding
 
 from shardnb.jax_compat.devices import compile_only
+from shardnb.mesh import gpus
 from shardnb.mesh.grammar import MeshSpec, axis_type, no_mesh, parse_mesh
 from shardnb.mesh.targets import compiled_for, devices_for, target_name
 from shardnb.report import model
@@ -65,6 +66,12 @@ class Grid:
         coords = tuple(tuple(device.coords) for device in devices if hasattr(device, "coords"))
         cores = tuple(getattr(device, "core_on_chip", 0) for device in devices)
         slices = tuple(getattr(device, "slice_index", 0) or 0 for device in devices)
+        hosts, domains = tuple(device.process_index for device in devices), None
+        if (placed := gpus.placement(devices)) is not None:
+            hosts, domains, slices = placed
+        elif devices[0].platform == "gpu":
+            # JAX numbers what NVLink joins as slices; a process may have one GPU of a host only.
+            hosts, domains, slices = (), slices, ()
         return model.Mesh(
             axes=self.axes,
             device_ids=tuple(device.id for device in devices),
@@ -74,8 +81,14 @@ class Grid:
             emulated=devices[0].platform == "cpu",
             coords=coords if len(coords) == len(devices) else None,
             cores=cores if any(cores) else None,
-            slices=slices if len(set(slices)) > 1 else None,
+            slices=_several(slices),
+            hosts=_several(hosts),
+            domains=_several(domains or ()),
         )
+
+
+def _several(numbers: tuple[int, ...]) -> tuple[int, ...] | None:
+    return numbers if len(set(numbers)) > 1 else None
 
 
 def make_grid(

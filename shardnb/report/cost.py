@@ -15,12 +15,14 @@ class Work:
 
     A loop counts as often as it runs. `accessed_bytes` is what every operation reads and writes:
     more than the memory traffic, since values may stay on the chip. `uncounted` is the number of
-    custom calls, whose work the compiler does not know.
+    custom calls, whose work the compiler does not know. `least_bytes` is what certainly passes
+    through memory: arguments and results that are read and written in full.
     """
 
     flops: float
     accessed_bytes: float
     uncounted: int = 0
+    least_bytes: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,13 @@ class Cost:
 
     `communication_seconds`, and its parts `by_axis` and `by_phase`, count every collective times
     its trips. `compute_seconds` is the work at the peak rate for bf16, a lower bound;
-    `memory_seconds` assumes that every operation reads and writes memory, an upper bound. Both are
+    `memory_seconds` assumes that every operation reads and writes memory, an upper bound, and
+    `memory_least_seconds` counts only `Work.least_bytes`. They are
     None if the work or the hardware's figure is unknown. `peak_flops`, `memory_bandwidth` and
-    `memory_size` (bytes) are per device. `links` says which links each axis uses. `assumed` says
-    that the program was compiled for other hardware; `unpriced` counts the collectives without
-    seconds, `uncounted` the custom calls of unknown work.
+    `memory_size` (bytes) are per device. `links` says which links each axis uses, and `crossing`,
+    of those that reach other hosts or slices, the bytes that one device sends per run within them
+    and between them. `assumed` says that the program was compiled for other hardware; `unpriced`
+    counts the collectives without seconds, `uncounted` the custom calls of unknown work.
     """
 
     hardware: str
@@ -51,6 +55,8 @@ class Cost:
     unpriced: int = 0
     uncounted: int = 0
     memory_size: int | None = None
+    memory_least_seconds: float | None = None
+    crossing: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def parts(self) -> dict[Bound, float]:
@@ -66,14 +72,18 @@ class Cost:
     def may_bound(self) -> tuple[Bound, ...]:
         """The parts that may take longest; empty if a part of the step is unknown.
 
-        Compute and communication are compared at full rates. Memory has only an upper bound: if
-        that is the largest of the three, memory may take longest, or the larger of the others.
+        Least is compared with least: compute at the peak rate, communication by formula, and memory
+        by what certainly passes through it. Memory may take up to its upper bound: where only that
+        is the largest of the three, memory may take longest, or the larger of the others.
         """
         if len(self.parts) < 3 or self.unpriced or self.uncounted:
             return ()
         compute, memory, communication = self.parts.values()
         longer: Bound = "compute" if compute >= communication else "communication"
-        return (longer, "memory") if memory > max(compute, communication) else (longer,)
+        other = max(compute, communication)
+        if (self.memory_least_seconds or 0.0) > other:
+            return ("memory",)
+        return (longer, "memory") if memory > other else (longer,)
 
     @property
     def bound(self) -> Bound | None:
@@ -82,5 +92,9 @@ class Cost:
 
     @property
     def seconds(self) -> tuple[float, float]:
-        """The bounds of the step: all parts at the same time, or one after the other."""
-        return max(self.parts.values()), sum(self.parts.values())
+        """The bounds of the step: all parts at the same time, or one after the other.
+
+        The first takes memory at its least, the second at its most.
+        """
+        least = {**self.parts, "memory": self.memory_least_seconds or 0.0}
+        return max(least.values()), sum(self.parts.values())

@@ -62,7 +62,8 @@ class Mesh:
     `target` is the argument `on` (`cpu`, `attached`, `2*v5e:2x4`), `kind` JAX's name for the
     devices. `coords` are the physical coordinates of the chip by position, if the devices have
     them, and `cores` the core of its chip that each is, if chips have several. `slices` says in
-    which slice each device is, where these are several, joined by the data-center network.
+    which slice each device is, where these are several, joined by the data-center network, `hosts`
+    on which host, and `domains` in which NVLink domain: the GPUs that NVLink joins.
     """
 
     axes: tuple[Axis, ...]
@@ -74,6 +75,8 @@ class Mesh:
     coords: tuple[tuple[int, ...], ...] | None = None
     cores: tuple[int, ...] | None = None
     slices: tuple[int, ...] | None = None
+    hosts: tuple[int, ...] | None = None
+    domains: tuple[int, ...] | None = None
 
     @property
     def size(self) -> int:

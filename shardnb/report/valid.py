@@ -69,6 +69,8 @@ def _mesh(mesh: Mesh) -> None:
         ("coordinates", mesh.coords),
         ("cores", mesh.cores),
         ("slices", mesh.slices),
+        ("hosts", mesh.hosts),
+        ("domains", mesh.domains),
     ):
         if listed is not None and len(listed) != mesh.size:
             raise _expected(f"{name} of {mesh.size} devices", len(listed))

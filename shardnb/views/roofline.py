@@ -87,7 +87,12 @@ def _parts(axes: Axes, cost: Cost) -> None:
     longest = max(known.values()) or 1.0
     for row, name in enumerate(names):
         total = known[name]
-        if name != "communication" or not cost.by_axis:
+        least = cost.memory_least_seconds if name == "memory" else None
+        if least is not None:
+            # From its least, which is certain, to its most, which is drawn paler.
+            axes.barh(row, least, color=colours[name])
+            axes.barh(row, total - least, left=least, color=colours[name], alpha=0.35)
+        elif name != "communication" or not cost.by_axis:
             axes.barh(row, total, color=colours[name])
         left = 0.0
         for number, (axis, part) in enumerate(cost.by_axis.items() if row == 0 else ()):
@@ -97,10 +102,12 @@ def _parts(axes: Axes, cost: Cost) -> None:
                 label = axes.text(left + part / 2, row, axis, ha="center", va="center", fontsize=8)
                 label.set(bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5})
             left += part
-        axes.text(total + longest / 60, row, seconds(total), va="center", fontsize=9)
-    limits = {"memory": "memory (at most)", "compute": "compute (at least)"}
+        label = seconds(total) if not least else f"{seconds(least)} to {seconds(total)}"
+        axes.text(total + longest / 60, row, label, va="center", fontsize=9)
+    ranged = cost.memory_least_seconds
+    limits = {"memory": "memory" if ranged else "memory (at most)", "compute": "compute (at least)"}
     axes.set_yticks(range(len(names)), [limits.get(name, name) for name in names])
-    axes.set(xlim=(0, longest * 1.2), xlabel="time per run")
+    axes.set(xlim=(0, longest * 1.35), xlabel="time per run")
     axes.locator_params(axis="x", nbins=4)
     axes.xaxis.set_major_formatter(lambda value, _: seconds(value) if value else "0")
     axes.spines[["top", "right"]].set_visible(False)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from shardnb.report import Collective, Fix, Location, Report, Source
 from shardnb.report.bytes_sent import most_sent
-from shardnb.report.cost import Cost
+from shardnb.report.cost import Bound, Cost
 from shardnb.report.dtypes import bits
 from shardnb.report.spec import spec_text
 from shardnb.report.strategies import strategy_of
@@ -20,7 +20,7 @@ _DERIVED = "Autodiff added this for a collective that you wrote."
 _BEGINNINGS = ("a", "an", "both", "dimension", "each", "every", "it", "no", "the", "this", "why")
 FULL_REMAT = "full rematerialization"
 
-# Of compute the lower bound is known, and of memory the upper one.
+# Of compute the lower bound is known, and of memory the upper one, sometimes both.
 _BOUNDS = {"compute": ">= ", "memory": "<= ", "communication": ""}
 
 
@@ -327,7 +327,7 @@ def effect(edit: Fix) -> str:
 
 def bound(cost: Cost) -> str:
     """Say what a step takes on its hardware and what bounds it, in one line."""
-    parts = [f"{name} {_BOUNDS[name]}{seconds(took)}" for name, took in cost.parts.items() if took]
+    parts = [_part(name, cost) for name, took in cost.parts.items() if took]
     known = f", {', '.join(parts)}" if parts else ""
     may = "- or ".join(cost.may_bound)
     limit = f"{may}-bound" if may else "bound not known"
@@ -338,11 +338,28 @@ def bound(cost: Cost) -> str:
     return clean(f"{as_if}{cost.hardware}: {limit}{known}{axes}, estimated{left}")
 
 
+def _part(name: Bound, cost: Cost) -> str:
+    """Say what a part takes: compute at least, memory from its least to its most."""
+    took, least = seconds(cost.parts[name]), cost.memory_least_seconds
+    if name == "memory" and least:
+        return f"memory {seconds(least)} to {took}"
+    return f"{name} {_BOUNDS[name]}{took}"
+
+
 def estimated(cost: Cost) -> tuple[str, ...]:
     """Say how a step's seconds come about: the parts, the links, the formulas, the sources."""
     phases = [f"communication by phase: {_by(cost.by_phase)}"] if len(cost.by_phase) > 1 else []
     links = [f"{axes} communicates over {ride}" for axes, ride in cost.links.items()]
-    return tuple(map(clean, (*phases, *links, *cost.assumptions)))
+    crossing = [split_by_links(axes, cost) for axes in cost.crossing]
+    return tuple(map(clean, (*phases, *links, *crossing, *cost.assumptions)))
+
+
+def split_by_links(axes: str, cost: Cost) -> str:
+    """Say what a device sends over links and over the network: `data: 3 MiB within hosts, ...`."""
+    within, between = cost.crossing[axes]
+    places = "slices" if "slices" in cost.links.get(axes, "") else "hosts"
+    inside = f"{size(within)} within {places}, " if within else ""
+    return clean(f"{axes}: {inside}{size(between)} between {places} per run")
 
 
 def _by(parts: Mapping[str, float]) -> str:

@@ -96,6 +96,18 @@ def test_each_copy_has_the_cause_and_the_parameter_of_what_it_is_a_copy_of(step)
 
 
 @needs_gpu_compiler
+def test_the_work_of_a_program_with_asynchronous_sums_is_counted(step):
+    report, left_out = step
+    # Three products for each weight: 16 rows by 256 x 256, twice; where a step is peeled, the
+    # gradient of the input is left out.
+    products = 2 * 16 * 256 * 256 * (6 * LAYERS - left_out)
+    assert report.work is not None
+    assert products <= report.work.flops <= 1.1 * products
+    assert 0 < report.work.least_bytes <= report.work.accessed_bytes
+    assert report.cost.memory_least_seconds < report.cost.memory_seconds
+
+
+@needs_gpu_compiler
 def test_sums_that_were_joined_into_one_flat_array_are_counted_each():
     def step(w, x, y):
         def loss(w):

@@ -13,6 +13,8 @@ from shardnb.report.cost import Work
 
 MB = 10**6
 LINK = 45e9
+# Of GPUs, from NCCL's tuning model: LL, ring.
+START, STEP, OVER_NETWORK = 6.6e-6, 0.6e-6, 2.7e-6
 
 
 def box(*sizes):
@@ -123,20 +125,81 @@ def test_an_exchange_within_a_chip_is_not_priced():
 
 def test_gpus_of_a_node_send_over_their_switch():
     one = collective("all-reduce", 8, (tuple(range(8)),), sent=14 * MB)
-    assert seconds(gpus(8), one) == [pytest.approx(14e6 / 450e9)]
+    assert seconds(gpus(8), one) == [pytest.approx(14e6 / 450e9 + START + 14 * STEP)]
 
 
 def test_of_switch_and_network_the_slower_counts():
-    # Each node takes 8 of 16 MB, 1 MB by each of its 8 cards: less than 15 MB over the switch.
+    # Each node takes 8 of 16 MB, 1 MB by each of its 8 cards, and the other 14 go over the switch.
     one = collective("all-gather", 16, (tuple(range(16)),), sent=15 * MB)
-    assert 1e6 / 50e9 < 15e6 / 450e9
-    assert seconds(gpus(16), one) == [pytest.approx(15e6 / 450e9)]
+    assert 1e6 / 50e9 < 14e6 / 450e9
+    # Of 15 steps around the ring, one goes to the other node.
+    latency = START + 14 * STEP + OVER_NETWORK
+    assert seconds(gpus(16), one) == [pytest.approx(14e6 / 450e9 + latency)]
 
 
 def test_gpus_alone_in_their_nodes_have_one_network_card_each():
     groups = tuple((at, at + 8) for at in range(8))
     one = collective("all-reduce", 1, groups, sent=MB)
-    assert seconds(gpus(16), one) == [pytest.approx(1e6 / 50e9)]
+    assert seconds(gpus(16), one) == [pytest.approx(1e6 / 50e9 + START + 2 * OVER_NETWORK)]
+
+
+def test_a_small_collective_of_gpus_takes_its_start_and_its_steps():
+    one = replace(collective("all-reduce", 0, (tuple(range(8)),)), shape=(4,), wire_bytes=7)
+    assert seconds(gpus(8), one) == [pytest.approx(6.6e-6 + 14 * 0.6e-6, rel=1e-3)]
+
+
+def test_small_collectives_of_gpus_that_are_sent_as_one_start_once():
+    one = replace(collective("all-gather", 0, (tuple(range(8)),)), shape=(8,), combined_with=(1,))
+    other = replace(one, id=1, combined_with=(0,))
+    assert sum(seconds(gpus(8), one, other)) == pytest.approx(START + 7 * STEP, rel=1e-3)
+
+
+def test_bytes_are_split_by_the_links_that_they_go_over():
+    # An all-reduce of 16 MB over two hosts of 8 sends 2 x 15 MB in all: each GPU sums an eighth
+    # over the network, 2 x 1/2 x 2 MB, and the rest goes over NVLink.
+    both = collective("all-reduce", 16, (tuple(range(16)),), sent=30 * MB, trips=3)
+    pairs = tuple((at, at + 8) for at in range(8))
+    across = collective("all-gather", 2, pairs, axes=("y",), sent=MB, id=1)
+    inside = collective("all-gather", 8, (tuple(range(8)),), axes=("z",), sent=7 * MB, id=2)
+    cost = priced(Report("f", gpus(16), collectives=(both, across, inside))).cost
+    assert cost.crossing == {"x": (3 * 28 * MB, 3 * 2 * MB), "y": (0, MB)}
+    assert cost.links == {
+        "x": "NVLink within hosts and the network between them",
+        "y": "the network between hosts",
+        "z": "NVLink",
+    }
+
+
+def test_nvlink_joins_the_hosts_of_a_rack():
+    report = replace(emulated(x=144), collectives=())
+    rack = on_hardware(report, "gb200:36x4")
+    assert rack.cost is not None
+    two = replace(
+        report, collectives=(collective("all-gather", 144, (tuple(range(144)),), sent=1),)
+    )
+    assert on_hardware(two, "gb200:36x4").cost.crossing.keys() == {"x"}
+    one = replace(
+        emulated(x=72), collectives=(collective("all-gather", 72, (tuple(range(72)),), sent=1),)
+    )
+    assert not on_hardware(one, "gb200:18x4").cost.crossing
+
+
+def test_a_cluster_has_as_many_gpus_as_the_mesh():
+    with pytest.raises(ValueError, match="the mesh has 8 devices, and 1 x 4 x 8 GPUs are 32"):
+        on_hardware(emulated(x=8), "h100:4x8")
+
+
+def test_slices_are_priced_by_name():
+    # Two slices of 2 x 2: an all-reduce over both goes over the network.
+    pairs = tuple((at, at + 4) for at in range(4))
+    one = collective("all-reduce", 1, pairs, sent=MB)
+    report = on_hardware(replace(emulated(x=8), collectives=(one,)), "2*v5e:2x2")
+    assert report.collectives[0].seconds == pytest.approx(1e6 / 3.125e9)
+    assert report.cost.links == {"x": "the data-center network between 2 slices"}
+    small = replace(one, shape=(4,), wire_bytes=4)
+    quick = on_hardware(replace(emulated(x=8), collectives=(small,)), "2*v5e:2x2")
+    assert quick.collectives[0].seconds == pytest.approx(2 * 10e-6)
+    assert any("is an assumption" in text for text in quick.cost.assumptions)
 
 
 def test_an_emulated_mesh_has_bytes_and_no_seconds():

@@ -106,6 +106,8 @@ export interface Cost {
   unpriced: number;
   uncounted: number;
   memory_size: number | null;
+  memory_least_seconds: number | null;
+  crossing: Readonly<Record<string, readonly [number, number]>>;
 }
 
 export interface Diff {
@@ -177,6 +179,8 @@ export interface Mesh {
   coords: readonly (readonly number[])[] | null;
   cores: readonly number[] | null;
   slices: readonly number[] | null;
+  hosts: readonly number[] | null;
+  domains: readonly number[] | null;
 }
 
 export interface NewSpec {
@@ -365,4 +369,5 @@ export interface Work {
   flops: number;
   accessed_bytes: number;
   uncounted: number;
+  least_bytes: number;
 }

@@ -157,7 +157,9 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "assumed": false,
       "unpriced": 0,
       "uncounted": 0,
-      "memory_size": null
+      "memory_size": null,
+      "memory_least_seconds": null,
+      "crossing": {}
     },
     "parts": {}
   },
@@ -243,7 +245,9 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "emulated": false,
       "coords": null,
       "cores": null,
-      "slices": null
+      "slices": null,
+      "hosts": null,
+      "domains": null
     },
     "parts": {
       "axes": "Axis"
@@ -457,7 +461,8 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
   },
   "Work": {
     "defaults": {
-      "uncounted": 0
+      "uncounted": 0,
+      "least_bytes": 0.0
     },
     "parts": {}
   }
