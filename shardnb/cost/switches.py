@@ -54,7 +54,7 @@ class Domains:
         return cls(known)
 
     def spread(self, groups: Groups) -> Spread:
-        """Return how the groups of a collective lie in domains; a report has few different ones."""
+        """Return how the groups of a collective spread over domains; a report has few groups."""
         if groups not in self._spreads:
             held = [Counter(self.of[position] for position in set(group)) for group in groups]
             self._spreads[groups] = Spread(

@@ -102,8 +102,8 @@ def _parts(axes: Axes, cost: Cost) -> None:
                 label = axes.text(left + part / 2, row, axis, ha="center", va="center", fontsize=8)
                 label.set(bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5})
             left += part
-        label = seconds(total) if not least else f"{seconds(least)} to {seconds(total)}"
-        axes.text(total + longest / 60, row, label, va="center", fontsize=9)
+        took = seconds(total) if not least else f"{seconds(least)} to {seconds(total)}"
+        axes.text(total + longest / 60, row, took, va="center", fontsize=9)
     ranged = cost.memory_least_seconds
     limits = {"memory": "memory" if ranged else "memory (at most)", "compute": "compute (at least)"}
     axes.set_yticks(range(len(names)), [limits.get(name, name) for name in names])
