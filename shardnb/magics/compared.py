@@ -1,4 +1,4 @@
-"""`--compare`: a cell compiled for several axis types, side by side."""
+"""`--compare`: a cell compiled for several axis types or targets, side by side."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from shardnb.magics import options
 from shardnb.magics.options import MagicLine
 from shardnb.magics.prepared import Prepared
 from shardnb.magics.session import ProgramText, Session
+from shardnb.mesh import is_target
 from shardnb.report import Report
 from shardnb.report.types import Column, Comparison, ExplicitPlan
 
@@ -22,15 +23,19 @@ ANNOTATED = "explicit, annotated"
 
 
 def run_compared(session: Session, text: ProgramText, line: MagicLine, *, run: bool) -> Any:
-    """Compile a text for each axis type, show the programs side by side, and run the first.
+    """Compile a text for each axis type or target, show the programs, and run the first.
 
     If Explicit axes reject what Auto axes accept, the missing annotations are searched for. Returns
     the value of the last expression; raises what the first axis type raises.
     """
     with session.errors(text.file):
         modes = line.words(options.COMPARE)
+        targets = is_target(modes[0])
+        if targets and line.has(options.ON):
+            raise options.OptionError("--compare names the targets, so leave out --on")
         tries = [_tried(session, text, line, mode, run=run and mode == modes[0]) for mode in modes]
-        _show(session, line, _comparison(tries))
+        columns = tuple(attempt.column for attempt in tries)
+        _show(session, line, Comparison(columns, targets=True) if targets else _comparison(tries))
         first = tries[0]
         if first.error is not None:
             raise first.error
@@ -49,7 +54,7 @@ def _without_save(line: MagicLine) -> MagicLine:
 
 @dataclass(frozen=True)
 class _Try:
-    """A cell with one axis type: its program and report, or the error that it raised."""
+    """A cell with one axis type, or for one target: its program and report, or its error."""
 
     mode: str
     prepared: Prepared
@@ -65,7 +70,10 @@ class _Try:
 
 
 def _tried(session: Session, text: ProgramText, line: MagicLine, mode: str, *, run: bool) -> _Try:
-    prepared = session.prepared(text, line, run=run, axes=mode)
+    if is_target(mode):
+        line = replace(line, values={**line.values, options.ON.name: mode})
+    axes = None if is_target(mode) else mode
+    prepared = session.prepared(text, line, run=run, axes=axes)
     try:
         program, report = prepared.compiled()
     # The cell, JAX and XLA may raise anything; the error is shown instead of the program.

@@ -172,6 +172,9 @@ class ShardMagics(Magics):
                                    interrupt, the edits found so far are shown
             --check                compare the results with those of one device, and say how much
                                    they differ
+            --compare cpu,v5e:2x4,h100:8
+                                   compile the cell for several targets: what each compiler sends,
+                                   in how many messages, in what time, and whether it fits
             --compare auto,explicit,manual
                                    compile the cell with each of these axis types, and show the
                                    programs side by side with their differences; if explicit axes

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import get_args
 
-from shardnb.mesh import TARGETS, axis_type
+from shardnb.mesh import TARGETS, axis_type, is_target, target_name
 from shardnb.terms.axis_types import AXIS_TYPES
 from shardnb.terms.causes import AskedBy
 from shardnb.terms.collectives import KINDS
@@ -70,10 +70,23 @@ class Option:
 
 
 def _modes(value: str) -> tuple[str, ...]:
-    modes = tuple(axis_type(word.strip()) for word in value.split(",") if word.strip())
+    words = [word.strip() for word in value.split(",") if word.strip()]
+    if any(is_target(word) for word in words):
+        return _compared_targets(words)
+    modes = tuple(map(axis_type, words))
     if len(modes) < 2 or len(set(modes)) < len(modes):
         raise ValueError(f"expected two or three axis types such as auto,explicit, got {value!r}")
     return modes
+
+
+def _compared_targets(words: Sequence[str]) -> tuple[str, ...]:
+    for word in words:
+        if not is_target(word):
+            raise ValueError(f"{word!r} is not a target, such as cpu, v5e:2x4 or h100:8")
+    names = tuple(map(target_name, words))
+    if len(set(names)) < max(2, len(names)):
+        raise ValueError(f"expected different targets such as cpu,h100:8, got {','.join(words)!r}")
+    return names
 
 
 def _switch(value: str) -> str:
@@ -92,7 +105,7 @@ FORBID = Option("forbid", "inferred|all-gather|...", _forbidden, (*ASKED_BY, *KI
 FIX = Option("fix")
 CHECK = Option("check")
 ISOLATE = Option("isolate")
-COMPARE = Option("compare", ",".join(AXIS_TYPES), _modes, tuple(AXIS_TYPES))
+COMPARE = Option("compare", f"{','.join(AXIS_TYPES)}|cpu,h100:8", _modes, (*AXIS_TYPES, *TARGETS))
 ERRORS = Option("errors", "on|off", _switch, SWITCH)
 VIEW = Option("view", "full|brief|none", _view, VIEWS)
 

@@ -2,7 +2,7 @@
 
 from shardnb.mesh.grammar import MeshSpec, axis_type, nearest_text, no_mesh, parse_mesh
 from shardnb.mesh.grid import Grid, follow, make_grid, mesh_of, retyped, unfollow
-from shardnb.mesh.targets import TARGETS, devices_for, refuse_too_many
+from shardnb.mesh.targets import TARGETS, devices_for, is_target, refuse_too_many, target_name
 
 __all__ = [
     "TARGETS",
@@ -11,6 +11,7 @@ __all__ = [
     "axis_type",
     "devices_for",
     "follow",
+    "is_target",
     "make_grid",
     "mesh_of",
     "nearest_text",
@@ -18,5 +19,6 @@ __all__ = [
     "parse_mesh",
     "refuse_too_many",
     "retyped",
+    "target_name",
     "unfollow",
 ]

@@ -66,6 +66,15 @@ def compiled_for(target: str) -> bool:
     return gpus.is_cluster(target) or topologies.is_topology(target)
 
 
+def is_target(text: str) -> bool:
+    """Whether a text names devices, also ones that do not exist.
+
+    >>> is_target("cpu"), is_target("2*v5e:4x4"), is_target("auto")
+    (True, True, False)
+    """
+    return text in ("cpu", "attached") or compiled_for(text)
+
+
 def target_name(target: str) -> str:
     """Return the canonical name of a target: a TPU topology by its chips."""
     if gpus.is_cluster(target):

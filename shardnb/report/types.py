@@ -232,12 +232,14 @@ class ProgramDiff:
 class Comparison(Explanation):
     """Programs side by side, each compared with the first.
 
-    `plan` has the annotations for Explicit axes, if these rejected the program.
+    `plan` has the annotations for Explicit axes, if these rejected the program. `targets` says that
+    the programs are for different devices, whose instructions are not compared.
     """
 
     columns: tuple[Column, ...]
     diffs: tuple[ProgramDiff, ...] = ()
     plan: ExplicitPlan | None = None
+    targets: bool = False
 
 
 @dataclass(frozen=True)

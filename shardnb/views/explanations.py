@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import singledispatch
 from typing import Any
 
@@ -17,7 +17,7 @@ from shardnb.report.types import (
     SpecProblem,
     TypedProgram,
 )
-from shardnb.views import page, phrases, typed, words
+from shardnb.views import compared_targets, page, phrases, typed, words
 from shardnb.views.code import CodePart, parts_of
 from shardnb.views.content import mesh_text
 from shardnb.views.formatting import count, dims, size
@@ -201,6 +201,10 @@ def _(plan: ExplicitPlan) -> Iterator[Block]:
 @_page.register
 def _(comparison: Comparison) -> Iterator[Block]:
     columns = comparison.columns
+    if comparison.targets:
+        yield from compared_targets.page(columns)
+        yield from _refusals(columns)
+        return
     yield Lead(" | ".join(column.name for column in columns))
     rows = tuple(_summary(column) for column in columns)
     yield Table(("axes", "collectives", "sends", "memory per device"), rows)
@@ -215,6 +219,11 @@ def _(comparison: Comparison) -> Iterator[Block]:
     if len(reports) > 1:
         yield _beside(reports)
         yield from _arrays(reports)
+    yield from _refusals(columns)
+
+
+def _refusals(columns: Sequence[Column]) -> Iterator[Block]:
+    """Explain the errors of what did not compile."""
     for column in columns:
         if column.error is not None:
             yield Lead(column.name)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from IPython.core.error import UsageError
 
-from tests.needs import needs_libtpu
+from tests.needs import needs_gpu_compiler, needs_libtpu
 
 
 @pytest.fixture
@@ -114,3 +115,65 @@ def test_a_report_is_not_saved_over_a_name_of_the_cell(cell, ip, name):
 def test_an_option_without_a_call_is_refused(cell):
     shown = cell("%shard --forbid inferred", fails=True)
     assert "--forbid needs a call" in shown.err + str(shown.result.error_in_exec)
+
+
+@pytest.fixture
+def step(run):
+    run("import jax, jax.numpy as jnp")
+    run("P, S = jax.P, jax.ShapeDtypeStruct")
+    run("x, w = S((256, 1024), jnp.bfloat16), S((1024, 4096), jnp.bfloat16)")
+    run("%mesh data=4,model=2")
+    cell = """%%shard x=P('data') w=P('data','model') --out g=P('data','model') {options}
+g = jax.grad(lambda w: jnp.mean((x @ w).astype(jnp.float32) ** 2))(w)"""
+    return lambda options: run(cell.format(options=options))
+
+
+@needs_libtpu
+@needs_gpu_compiler
+def test_one_cell_is_compiled_for_several_targets(step, ip):
+    shown = text(step("--compare cpu,v5e:2x4,h100:8 --save c"))
+    comparison = ip.user_ns["c"]
+    assert [column.report.mesh.target for column in comparison.columns] == [
+        *("cpu", "v5e:2x4", "h100:8"),
+    ]
+    # The gradient of w, 1024 x 2048 on each device in the type that is sent: summed and kept in
+    # full on CPU, 2 x 3/4 of it; three shards of it elsewhere.
+    whole = 1024 * 2048
+    sent = {
+        column.name: {(one.kind, one.dtype, one.wire_bytes) for one in column.report.collectives}
+        for column in comparison.columns
+    }
+    assert ("all-reduce", "f32", 2 * whole * 4 * 3 // 4) in sent["cpu"]
+    for target in ("v5e:2x4", "h100:8"):
+        assert ("reduce-scatter", "bf16", whole * 2 * 3 // 4) in sent[target]
+    assert "gradient of w, line 2 [data]" in shown
+    assert "1 x all-reduce f32, 12 MiB" in shown
+    assert "1 x reduce-scatter bf16, 3.0 MiB" in shown
+    words = " ".join(shown.split())
+    assert "which the partitioner made as an all-reduce" in words
+    assert "the CPU compiler widens it" in words
+    assert "of 16 GiB: fits" in words
+    assert "instructions differ" not in words
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--compare cpu,moon", "'moon' is not a target, such as cpu, v5e:2x4 or h100:8"),
+        ("--compare cpu", "expected different targets such as cpu,h100:8, got 'cpu'"),
+        ("--compare h100:8,h100:1x8", "expected different targets"),
+        ("--compare cpu,h100:16", "did you mean h100:2x8"),
+        ("--compare cpu,attached --on cpu", "--compare names the targets, so leave out --on"),
+    ],
+)
+def test_targets_that_cannot_be_compared(step, options, message):
+    with pytest.raises(UsageError, match=message):
+        step(options)
+
+
+def test_a_target_whose_compiler_is_missing_names_the_command(step, monkeypatch):
+    from shardnb.mesh import compilers
+
+    monkeypatch.setattr(compilers, "gpu_plugin", lambda: None)
+    with pytest.raises(UsageError, match="run `shardnb targets add gpu`"):
+        step("--compare cpu,h100:7x8 --mesh data=28,model=2")
