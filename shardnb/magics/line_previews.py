@@ -90,9 +90,9 @@ class LinePreviews:
 
 
 def _types(report: Report) -> list[tuple[int, int, str, str]]:
-    """Return the source, the line, the name and the type of each value at a line, a name once."""
+    """Return the source, the line, the name and the type of each value that a line assigns."""
     types: dict[tuple[int, int, str], str] = {}
     for value in (*report.values, *report.outputs):
-        if (at := value.location) is not None:
-            types.setdefault((at.source, at.line, clean(value.name)), clean(type_text(value)))
+        if (at := value.location) is not None and value.name.isidentifier():
+            types.setdefault((at.source, at.line, value.name), clean(type_text(value)))
     return [(*place, text) for place, text in types.items()]

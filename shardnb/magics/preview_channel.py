@@ -19,7 +19,7 @@ TARGET = "shardnb.preview"
 Answer = Mapping[str, Any]
 """Its `kind`, and what belongs to that:
 
-preview   `types`: the source, the line, the name and the type of each value of the report
+preview   `types`: source, line, name and type of each value that a line of the report assigns
 compiled  the line states the program that was compiled
 refused   `said`: what is wrong with the line
 none      `said`: why there is no preview of it

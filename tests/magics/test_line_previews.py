@@ -61,11 +61,11 @@ def ask(magics):
 
 
 def types(report: Report):
-    """The types of a compiled report's values and outputs at lines, by source, line and name."""
+    """The types of a compiled report's named values at lines, by source, line and name."""
     return {
         (v.location.source, v.location.line, v.name): type_text(v)
         for v in (*report.outputs, *report.values)
-        if v.location is not None
+        if v.location is not None and v.name.isidentifier()
     }
 
 
@@ -93,6 +93,52 @@ def test_a_preview_is_what_a_compile_gives(compiled, ask, line, h):
     found = previewed(ask(line))
     assert found[(0, 2, "h")] == h
     assert found == types(compiled(line))
+
+
+PROGRAMS = {
+    "embedding": ("e = E[t]\ns = jax.nn.softmax(e @ W)", "E=P('data') t=P(None, 'model')"),
+    "loop": (
+        (
+            "def f(c, _):\n    c = jnp.tanh(c @ W) @ W.T\n    return c, c.sum()\n"
+            "y, sums = jax.lax.scan(f, x, None, length=3)"
+        ),
+        "x=P(None, 'data') W=P(None, 'model')",
+    ),
+    "attention": (
+        (
+            "s = jnp.einsum('bqhd,bkhd->bhqk', q, q)\n"
+            "o = jnp.einsum('bhqk,bkhd->bqhd', jax.nn.softmax(s), q)\nr = o.reshape(8, 16, 32)"
+        ),
+        "q=P('data', None, 'model')",
+    ),
+    "gradient": (
+        (
+            "def loss(W):\n    return (jnp.tanh(x @ W) ** 2).mean()\n"
+            "l, g = jax.value_and_grad(loss)(W)\nW2 = W - g"
+        ),
+        "x=P('data') W=P(None, 'model')",
+    ),
+    "shapes": (
+        (
+            "a = jnp.concatenate([x, x * 2])\nc = jnp.sort(a, axis=0)\nd = jnp.cumsum(c, axis=1)\n"
+            "e = d[::2]\nf = jnp.pad(e, 1)"
+        ),
+        "x=P('model', 'data')",
+    ),
+    "constraint": (
+        "h = x @ W\nk = jax.lax.with_sharding_constraint(h, P('data', 'model'))\nm = k.T",
+        "x=P('model') W=P('data')",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_preview_of_programs_of_many_kinds_is_what_a_compile_gives(run, compiled, ask, name):
+    run("P = jax.sharding.PartitionSpec\nE, t = jnp.ones((128, 8)), jnp.zeros((16, 8), jnp.int32)")
+    run("q = jnp.ones((8, 16, 4, 8))")
+    body, line = PROGRAMS[name]
+    compiled("", body)
+    assert previewed(ask(line, body)) == types(compiled(line, body))
 
 
 @pytest.mark.parametrize(
