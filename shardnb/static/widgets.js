@@ -145,7 +145,9 @@ var SHAPES = {
       "assumed": false,
       "unpriced": 0,
       "uncounted": 0,
-      "memory_size": null
+      "memory_size": null,
+      "memory_least_seconds": null,
+      "crossing": {}
     },
     "parts": {}
   },
@@ -231,7 +233,9 @@ var SHAPES = {
       "emulated": false,
       "coords": null,
       "cores": null,
-      "slices": null
+      "slices": null,
+      "hosts": null,
+      "domains": null
     },
     "parts": {
       "axes": "Axis"
@@ -445,7 +449,8 @@ var SHAPES = {
   },
   "Work": {
     "defaults": {
-      "uncounted": 0
+      "uncounted": 0,
+      "least_bytes": 0
     },
     "parts": {}
   }
