@@ -16,7 +16,7 @@ from shardnb.causes.entry_parameters import EntryParameters
 from shardnb.causes.expanded import Expanded
 from shardnb.causes.flows import Flows
 from shardnb.causes.judge import Judge
-from shardnb.causes.names import LOOP_CARRY, THE_RESULT, ValueNames, only_returns
+from shardnb.causes.names import LOOP_CARRY, THE_RESULT, UserNames, ValueNames, only_returns
 from shardnb.causes.phase import phase_of
 from shardnb.causes.rematerialisation import read_warnings
 from shardnb.causes.roles import Purpose, Roles
@@ -72,13 +72,14 @@ def explain_causes(
     locate: Locate | None = None,
     before: hlo.Module | None = None,
     partitioned: hlo.Module | None = None,
+    user_names: UserNames | None = None,
 ) -> Causes:
     """Say of each collective who asked for it, why, what it moves, and for whom.
 
     `input_names` name the program's parameters in order, `output_names` its results,
     `user_shardings` are those that the user wrote on a mesh with Explicit axes, `locate` finds the
-    user's lines; `before` and `partitioned` are the dumps of these names, if they were read
-    already. Without dumps nothing is added.
+    user's lines and `user_names` what they call values of `before`; `before` and `partitioned` are
+    the dumps of these names, if they were read already. Without dumps nothing is added.
     """
     warnings = read_warnings(dumps.warnings)
     unexplained = Causes(tuple(collectives), None, warnings.left)
@@ -99,7 +100,7 @@ def explain_causes(
             judge=judge,
             windowed=Windowed(judge.factors, entering),
             expanded=Expanded(program),
-            names=ValueNames(program, input_names),
+            names=ValueNames(program, input_names, user_names),
             roles=Roles(program, Dataflow(training, judge.factors)),
             finder=AxisFinder(mesh),
             remat=warnings.keys,
@@ -318,8 +319,10 @@ class _Explainer:
         returned = move.result is not None or (node is not None and only_returns(graph, node))
         if returned and not verdict.needed_by_producer:
             consumer = self._end_of(graph)
+        # What an operation needs of its own result is said of that operation.
+        name_of = self.names.result if verdict.needed_by_producer else self.names.value
         facts = Facts(
-            producer=self.names.value(graph, move.producer) if move.producer else None,
+            producer=name_of(graph, move.producer) if move.producer else None,
             consumer=consumer,
             spec=None
             if verdict.layout_unknown

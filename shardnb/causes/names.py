@@ -6,6 +6,7 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from shardnb.causes.stated_shardings import is_of_the_compiler, primitive
 from shardnb.causes.unpartitioned import Unpartitioned
@@ -26,6 +27,9 @@ _NAMELESS = re.compile(r"Arg_\d+(\.\d+)?")
 _CALLED = re.compile(r"jit\((\w+)\)")
 """What is left of the name of a jitted function of JAX's that the compiler writes out itself."""
 
+_STEP = re.compile(r"[^.\[\]]+")
+"""A step of a path: the first one is the argument."""
+
 _CONTROL_FLOW = frozenset(("body", "closed_call", "cond", "pjit", "scan", "while"))
 _SCOPES = _CONTROL_FLOW | {"eval_jaxpr", "jit", "shard_map"}
 """What a copy is named by that moves nothing: the function, the loop or the shard_map it leaves."""
@@ -34,19 +38,52 @@ LOOP_CARRY = "the loop's carry"
 THE_RESULT = "the program's result"
 
 
+class UserNames(Protocol):
+    """What the user's text calls values: "" where it does not say."""
+
+    def variable(self, computation: str, value: HloValue) -> tuple[str, int]:
+        """Return the variable that a statement assigns a value to, and its line."""
+
+    def expression(self, instruction: Instruction) -> str:
+        """Return the expression that an operation is written as."""
+
+
 @dataclass
 class ValueNames:
-    """ValueNames the values of the program before partitioning."""
+    """Names the values of the program before partitioning."""
 
     program: Unpartitioned
     inputs: Sequence[str]
+    user: UserNames | None = None
+
+    def result(self, graph: Graph, value: HloValue) -> str:
+        """Name what an operation makes by that operation, and other values as the user does."""
+        made = graph.node(value)
+        known = made.opcode == "parameter" or _is_view(made)
+        return self.value(graph, value) if known else f"result of {self.operation(made)}"
+
+    def _variable(self, graph: Graph, value: HloValue) -> str:
+        """Return the user's name of a value, "" where no statement assigns it alone.
+
+        That of an argument may be assigned anew: such a value is told from it by the line.
+        """
+        name, line = self.user.variable(graph.name, value) if self.user else ("", 0)
+        taken = name in {step for each in self.inputs for step in _STEP.findall(each)[:1]}
+        return f"{name} of line {line}" if taken else name
 
     def value(self, graph: Graph, value: HloValue) -> str:
-        """Name a value: a parameter's path, a view of one, or the result of an operation."""
+        """Name a value: the user's variable, a parameter's path, a view of one, or an expression.
+
+        By the operation that makes it only where the user's text has no name for it.
+        """
         at, view, carried = (graph, value), "", False
         for _ in range(_STEPS):
             here, one = at
             node = here.node(one)
+            variable = self._variable(here, one)
+            if variable:
+                name = f"{view} of {variable}" if view else variable
+                return f"carried {name}" if carried else name
             if node.opcode == "parameter":
                 outer = self.program.module.outside(here, one)
                 if outer is None:
@@ -65,6 +102,9 @@ class ValueNames:
         made = graph.node(self._entering(graph, value))
         if made.opcode != "parameter":
             whole = self.of_the_user(made)
+            written = self.user.expression(made) if self.user and whole is made else ""
+            if written:
+                return written
             what = "result" if whole is made or whole.opcode == made.opcode else "a step"
             return f"{what} of {self.operation(whole)}"
         here, one = at

@@ -9,10 +9,13 @@ from functools import cached_property
 from typing import Any
 
 from shardnb.causes import Causes, UserShardings, explain_causes
+from shardnb.causes.names import UserNames
 from shardnb.causes.text_roles import with_roles
 from shardnb.causes.training import Training
 from shardnb.collectives.find import find_collectives
 from shardnb.compiler.dumps import Dumps
+from shardnb.propagation.named import Lines
+from shardnb.propagation.written import WrittenNames
 from shardnb.report.model import Collective, Location, Mesh, Run, Value
 from shardnb.report.types import SpecProblem
 from shardnb.sources.source_texts import Sources
@@ -91,7 +94,14 @@ class Evidence:
             output_names=[value.name for value in self.outputs],
             user_shardings=self.user_shardings,
             locate=locate,
+            user_names=self._user_names(),
         )
+
+    def _user_names(self) -> UserNames | None:
+        """Return what the user's text calls values; for a foreign program no file is read."""
+        if self.before is None or not self.own:
+            return None
+        return WrittenNames(Lines(self.before, self.sources))
 
     @property
     def collectives(self) -> tuple[Collective, ...]:

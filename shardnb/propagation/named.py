@@ -171,7 +171,9 @@ class _Computation:
             for operand in instruction.operands:
                 self.users[operand].append(instruction)
         self.groups: dict[Call, list[Instruction]] = defaultdict(list)
-        self.derived = {i for i in graph.body if _DERIVED in i.attributes}
+        # The body of a `shard_map` has names that begin anew (`ulysses`).
+        inside = _DERIVED in lines.module.prefix(graph.name)
+        self.derived = {i for i in graph.body if inside or _DERIVED in i.attributes}
         for instruction in graph.body:
             if instruction not in self.derived:
                 for call in lines.places(instruction):

@@ -46,20 +46,28 @@ def statements(text: str, first_line: int = 1) -> dict[int, tuple[Statement, ...
     >>> [(line, [(one.name, one.repeats) for one in held]) for line, held in by_line.items()]
     [(2, [('h', False)]), (3, [(None, False)]), (4, [('h', True), ('g', True)])]
     """
-    code = "\n".join(_without_magics(text))
-    dedented = textwrap.dedent(code)
-    try:
-        tree = ast.parse(dedented)
-    except (SyntaxError, ValueError):
-        return {}
-    first = next((line for line in dedented.splitlines() if line), "")
-    margin = next((line.index(first) for line in code.splitlines() if line.strip()), 0)
-    ast.increment_lineno(tree, first_line - 1)
+    tree, margin = parsed(text, first_line)
     found: dict[int, list[Statement]] = defaultdict(list)
     for s in _walk(tree.body, repeats=False):
         for line in range(s.first, s.last + 1):
             found[line].append(replace(s, start=s.start + margin, end=s.end + margin))
     return {line: tuple(held) for line, held in found.items()}
+
+
+def parsed(text: str, first_line: int) -> tuple[ast.Module, int]:
+    """Return a text as Python reads it, with its lines counted from `first_line`, and its margin.
+
+    The margin is by how many columns it is indented. Without magics; empty if it is not Python.
+    """
+    code = "\n".join(_without_magics(text))
+    dedented = textwrap.dedent(code)
+    try:
+        tree = ast.parse(dedented)
+    except (SyntaxError, ValueError):
+        return ast.Module([], []), 0
+    ast.increment_lineno(tree, first_line - 1)
+    first = next((line for line in dedented.splitlines() if line), "")
+    return tree, next((line.index(first) for line in code.splitlines() if line.strip()), 0)
 
 
 def statement_at(held: Sequence[Statement], line: int, column: int) -> Statement | None:

@@ -232,7 +232,8 @@ def used(collective: Collective) -> str:
     """Say who uses it, and with which sharding: `y needs it as P()`; "" if none is known."""
     consumer, needed = collective.consumer, collective.needed_spec
     # A partial sum is the operation's own result: nothing has used it yet.
-    own = (collective.producer or "").startswith(f"result of {consumer}")
+    of_consumer = (collective.producer or "").startswith(f"result of {consumer}")
+    own = of_consumer or collective.reason == "partial-sum"
     if not consumer or (needed is None and own):
         return ""
     return clean(consumer + (" uses it" if needed is None else f" needs it as {spec_text(needed)}"))

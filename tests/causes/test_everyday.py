@@ -21,6 +21,6 @@ def test_a_sharding_is_said_of_what_is_computed_where_both_have_one_name():
 
     report = sn.explain(pencil, shape(32, 32), mesh="data=8", in_specs=P("data"))
     assert [c.detail for c in report.collectives] == [
-        "result of fft must be P(None, 'data'), because of a sharding constraint",
-        "what is computed from it must be P('data'), because of a sharding constraint",
+        "jnp.fft.fft(x, axis=1) must be P(None, 'data'), because of a sharding constraint",
+        "result of transpose must be P('data'), because of a sharding constraint",
     ]

@@ -122,4 +122,4 @@ def test_a_permute_moves_from_the_layout_that_its_pairs_show() -> None:
     assert [pairs[device] % 2 for device in range(8)] == [0, 0, 0, 0, 1, 1, 1, 1]
     assert permute.producer_spec == ((), ("data:(1)2",))
     assert permute.needed_spec == ((), ("model",))
-    assert "result of dot_general is sharded over a part of data on dimension 1, but" in permute.why
+    assert "x @ w is sharded over a part of data on dimension 1, but" in permute.why

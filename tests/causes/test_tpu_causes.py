@@ -254,7 +254,7 @@ def test_a_product_in_two_steps_sends_in_one_of_them():
         in_specs=(P("data", "model"), P("model"), P("model")),
     )
     (step,) = (c for c in report.collectives if c.kind == "collective-permute")
-    assert (step.reason, step.producer) == ("partial-sum", "result of dot_general")
+    assert (step.reason, step.producer) == ("partial-sum", "x @ up")
     assert step.within == ("while",)
     assert step.trips == 1
 

@@ -126,8 +126,8 @@ def test_what_a_host_callback_takes_and_returns_is_explained():
         return (jax.pure_callback(np.sin, shape, x * 2) @ x.T).sum(0)
 
     found = answers(through_the_host, ((256, 128), ROWS))
-    assert told(found)["all-gather", "whole-axis", "result of mul", "pure_callback"] == 1
-    back = [c for c in found if c.producer == "result of pure_callback"]
+    assert told(found)["all-gather", "whole-axis", "x * 2", "pure_callback"] == 1
+    back = [c for c in found if c.producer == "jax.pure_callback(np.sin, shape, x * 2)"]
     assert [(c.reason, c.consumer) for c in back] == [("conflict", "dot_general")]
     assert back[0].why.endswith("only one device holds it, but dot_general runs on all of them.")
 

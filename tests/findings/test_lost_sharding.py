@@ -212,7 +212,7 @@ def test_a_batch_that_is_shuffled_is_gathered_in_full():
     assert findings == {}
     assert finding.wire_bytes == 128 * 256 * 4 * 7 // 8
     assert finding.message.startswith(
-        "result of tanh, an activation, is gathered in full over data"
+        "jnp.tanh(x @ params['w']), an activation, is gathered in full over data"
     )
 
 

@@ -16,8 +16,8 @@ MISTAKES = {
     *("repeated gather", "activation gather", "replicated"),
 }
 # 19 parameters. Megatron sums over shards of the embedding, of what attention and the MLP put out, and
-# in the backward pass of what the head, the MLP, the queries, the keys and the values take; the maximum,
-# the sum and the label of the cross entropy are over the shards of no parameter. FSDP gathers each
+# in the backward pass of what the head, the MLP, the queries, the keys and the values take; the maximum
+# and the sum of the cross entropy are a softmax's, and its label is over the shards of no parameter. FSDP gathers each
 # parameter, and the scales of both norms once more in the backward pass, in another shape.
 EXPECTED = {
     "data parallel": {"gradient": 19, "loss": 1},
