@@ -27,6 +27,12 @@ _NAMELESS = re.compile(r"Arg_\d+(\.\d+)?")
 _CALLED = re.compile(r"jit\((\w+)\)")
 """What is left of the name of a jitted function of JAX's that the compiler writes out itself."""
 
+_FUNCTION = re.compile(
+    r"jit\((cum(?:sum|prod|max|min|logsumexp)|_roll(?:_static|_dynamic)?)\)/"
+    r"(?:reduce_window\w*|concatenate|slice|dynamic_slice)$"
+)
+"""A function of JAX's whose steps have names that do not say what it does."""
+
 _STEP = re.compile(r"[^.\[\]]+")
 """A step of a path: the first one is the argument."""
 
@@ -186,6 +192,8 @@ class ValueNames:
             return node.opcode
         if called := _CALLED.fullmatch(name):
             return called[1]
+        if function := _FUNCTION.search(node.op_name):
+            return function[1].removeprefix("_").removesuffix("_static").removesuffix("_dynamic")
         inside = name in _CONTROL_FLOW and node.opcode not in CALLERS
         return node.opcode if inside or not name else name
 

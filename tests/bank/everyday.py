@@ -112,9 +112,9 @@ def sorted_rows_that_are_transposed(x):
     ((16, 16, 16), P("x", "y", "z")),
     out=P("x", "y", "z"),
     expect="""
-    2 collective-permute f32[1,8,8] | inferred halo | u -> concatenate
-    2 collective-permute f32[8,1,8] | inferred halo | result of add -> concatenate
-    2 collective-permute f32[8,8,1] | inferred halo | result of add -> concatenate
+    2 collective-permute f32[1,8,8] | inferred halo | u -> roll
+    2 collective-permute f32[8,1,8] | inferred halo | result of add -> roll
+    2 collective-permute f32[8,8,1] | inferred halo | result of add -> roll
     """,
 )
 def shifts_along_all_dimensions(u):
@@ -144,10 +144,10 @@ def rows_written_at_positions(cache, k, position):
     ((16, 64), P("data", "model")),
     out=P("model"),
     expect="""
-    collective-permute f32[4,32] | inferred whole-axis | result of tanh -> reduce_window_sum
-    all-gather f32[4,64] | inferred whole-axis | result of tanh -> reduce_window_sum
-    all-gather f32[8,64] | inferred whole-axis | result of tanh -> reduce_window_sum
-    all-gather f32[16,64] | requested output-spec | result of tanh -> reduce_window_sum
+    collective-permute f32[4,32] | inferred whole-axis | result of tanh -> cumsum
+    all-gather f32[4,64] | inferred whole-axis | result of tanh -> cumsum
+    all-gather f32[8,64] | inferred whole-axis | result of tanh -> cumsum
+    all-gather f32[16,64] | requested output-spec | result of tanh -> cumsum
     """,
 )
 def cumsum_to_another_axis(x):

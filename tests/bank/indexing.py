@@ -81,7 +81,7 @@ def two_rows_swapped(a):
 
 
 # One row a device: nothing is left of the roll but the permute.
-@case(M42, ((4, 16), D), expect="collective-permute f32[1,16] | inferred halo | a -> slice")
+@case(M42, ((4, 16), D), expect="collective-permute f32[1,16] | inferred halo | a -> roll")
 def roll_a_row_each(a):
     return jnp.roll(a, 1, 0)
 
@@ -138,7 +138,7 @@ def explicit_add(t, k, v):
     expect="""
     collective-permute f32[16,16] | requested output-spec | a -> gather
     all-gather f32[32,16] | requested output-spec | a -> gather
-    all-gather s32[128] | inferred whole-axis | result of scatter-add -> reduce_window_sum
+    all-gather s32[128] | inferred whole-axis | result of scatter-add -> cumsum
     all-reduce f32[32,16] | requested partial-sum | result of gather -> gather
     """,
 )

@@ -102,7 +102,7 @@ def test_the_finding_says_what_states_the_sharding_that_undoes_another():
 @pytest.mark.parametrize(
     ("fn", "said"),
     [
-        (lambda x: jnp.cumsum(x, 0), "reduce_window_sum needs the full dimension on each device"),
+        (lambda x: jnp.cumsum(x, 0), "cumsum needs the full dimension on each device"),
         (lambda x: jnp.linalg.svd(x)[1], "the partitioner does not keep svd sharded here"),
     ],
 )

@@ -73,7 +73,8 @@ def test_a_running_sum_is_named_and_not_the_windows_that_compute_it():
     def cumsum_rows(x):
         return jnp.cumsum(x, 0) / jnp.arange(1, 513)[:, None]
 
-    # Sizes of windows are the compiler's own: nothing in the program is uneven.
+    # Sizes of windows are the compiler's own: nothing in the program is uneven. TPU drops the name
+    # of JAX's function around them.
     whole, step = "reduce_window_sum", "a step of reduce_window_sum"
     assert told(answers(cumsum_rows, ((512, 64), ROWS))) == {
         ("all-gather", "whole-axis", "reshape of x", whole): 1,
