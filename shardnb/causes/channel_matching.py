@@ -294,7 +294,7 @@ class Matcher:
         for at in sorted(range(len(group)), key=lambda at: inputs[at] is None):
             member, key = group[at], keys[at] if at < len(keys) else NO_KEY
             whole = final.arrays[at] if member.made_as else (member.dtype, member.shape)
-            alike = [one for one in pool[whole[1]] if may_become(one, whole[0])]
+            alike = [one for one in pool[_longer(whole[1])] if may_become(one, whole[0])]
             if inputs[at] is not None:
                 alike = [one for one in alike if self.made_from.entering(one) == inputs[at]]
             alike = [one for one in alike if self._groups_of(one) == member.groups] or alike
@@ -304,7 +304,7 @@ class Matcher:
                 found[member.id] = best
                 self._taken.add((best.computation, best.name))
                 self._homes[self._place(final)].add(self._inlined_into(best.computation))
-                pool[whole[1]].remove(best)
+                pool[_longer(whole[1])].remove(best)
         return found
 
     def _member_names(self, final: Instruction, count: int) -> list[str]:
@@ -348,6 +348,8 @@ class Matcher:
     ) -> dict[tuple[int, ...], list[Instruction]]:
         """Return by shape the collectives that may have gone into a combined one, in order.
 
+        Dimensions of size one do not count: XLA drops them of labels that are picked from logits
+        (`test_labels_that_are_picked_from_logits_and_their_sum_are_told_apart`).
         TPU may give a channel of its own to what it makes, perhaps one that another had, and add up
         blocks among zeros in place of a gather.
         """
@@ -365,12 +367,12 @@ class Matcher:
                 if self._inlined_into(one.computation) != home or taken:
                     continue
                 if kind_of(one.opcode) == kind:
-                    pool[one.arrays[0][1]].append(one)
+                    pool[_longer(one.arrays[0][1])].append(one)
                 elif kind == "all-reduce" and kind_of(one.opcode) == "reduce-scatter":
                     # TPU sums in full what a program scatters, and slices it afterwards.
                     inner = self.partitioned.graph_of(one)
                     summed = inner.array(inner.operands[one.name][0])
-                    pool[summed[1] if summed is not None else ()].append(one)
+                    pool[_longer(summed[1] if summed is not None else ())].append(one)
         return pool
 
     def _inlined_into(self, computation: str) -> str:
@@ -407,6 +409,11 @@ class Matcher:
     def _operand_keys(self, final: Instruction) -> list[Key]:
         graph = self.optimized.graph_of(final)
         return [_source_key(graph, operand) for operand in graph.operands[final.name]]
+
+
+def _longer(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a shape without its dimensions of size one."""
+    return tuple(size for size in shape if size != 1)
 
 
 def _channels(module: Module) -> dict[int, list[Instruction]]:

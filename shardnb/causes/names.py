@@ -37,6 +37,9 @@ _STEP = re.compile(r"[^.\[\]]+")
 """A step of a path: the first one is the argument."""
 
 _CONTROL_FLOW = frozenset(("body", "closed_call", "cond", "pjit", "scan", "while"))
+_PRODUCTS = {"dot": "dot_general", "convolution": "conv_general_dilated"}
+"""What JAX calls a product into which the compiler folded a transpose, whose name it then has."""
+
 _SCOPES = _CONTROL_FLOW | {"eval_jaxpr", "jit", "shard_map"}
 """What a copy is named by that moves nothing: the function, the loop or the shard_map it leaves."""
 
@@ -194,6 +197,8 @@ class ValueNames:
             return called[1]
         if function := _FUNCTION.search(node.op_name):
             return function[1].removeprefix("_").removesuffix("_static").removesuffix("_dynamic")
+        if name in _VIEW_NAMES and node.opcode in _PRODUCTS:
+            return _PRODUCTS[node.opcode]
         inside = name in _CONTROL_FLOW and node.opcode not in CALLERS
         return node.opcode if inside or not name else name
 

@@ -167,3 +167,32 @@ def test_the_steps_of_a_product_are_counted_each_when_their_loop_is_written_out(
     for one in report.collectives:
         runs[one.kind, one.reason, one.bytes] += one.trips
     assert runs == {("collective-permute", "conflict", 1024 * 512 * 2): 16}
+
+
+@needs_gpu_compiler
+def test_labels_that_are_picked_from_logits_and_their_sum_are_told_apart():
+    """The one is [8, 32, 1] right after partitioning, the other [8, 32]: both are sent as [256]."""
+
+    def evaluated(head, h, labels):
+        logits = h @ head
+        picked = jnp.take_along_axis(logits, labels[..., None], -1)[..., 0]
+        return (jax.nn.logsumexp(logits, -1) - picked).mean()
+
+    labels = jax.ShapeDtypeStruct((16, 32), jnp.int32)
+    specs = P(None, "tp"), P("dp"), P("dp")
+    args = f32(128, 512), f32(16, 32, 128), labels
+    report = sn.explain(evaluated, *args, mesh="dp=2,tp=4", on="h100:8", in_specs=specs)
+    consumers = [c.consumer for c in report.collectives if c.axes == ("tp",)]
+    assert Counter(consumers) == Counter(("reduce_max", "reduce_sum", "gather"))
+
+
+@needs_gpu_compiler
+def test_a_product_that_took_a_transpose_in_is_named_as_the_product():
+    def step(w, x):
+        return w - 0.1 * jax.grad(lambda w: jnp.mean(jnp.tanh(x @ w) ** 2))(w)
+
+    args = f32(128, 256), f32(64, 128)
+    report = sn.explain(step, *args, mesh="data=8", on="h100:8", in_specs=(P(), P("data")))
+    (gradient,) = report.collectives
+    assert (gradient.producer, gradient.consumer) == ("result of dot_general", "dot_general")
+    assert "dot_general sums over a dimension sharded over data" in gradient.why
