@@ -208,7 +208,25 @@ class _Because:
         if permute and self.verdict.layout_unknown and self.verdict.reason != "halo":
             # A permute is over the axes of both layouts, and the first one is not known.
             return f"{what} is sharded differently where it is computed"
-        return f"{what} is sharded over {self._split_over}{f' on {dims}' if dims else ''}"
+        together = f"{self._split_over}{f' on {dims}' if dims else ''}"
+        return f"{what} is sharded over {self._each() or together}"
+
+    def _each(self) -> str:
+        """Say which axes shard which dimension, where several are moved.
+
+        Else an array would be sharded as it must not be
+        (`test_each_dimension_that_is_moved_is_said_with_its_axes`).
+        """
+        spec, dims = self.facts.spec or (), self.verdict.dims
+        if len(dims) < 2 or self.verdict.role or dims[-1] >= len(spec):
+            return ""
+        held = [[axis for axis in spec[dim] if axis in self._split_by] for dim in dims]
+        every = sorted(axis for axes in held for axis in axes)
+        if not all(held) or every != sorted(self._split_by):
+            return ""
+        return " and over ".join(
+            f"{_axes(tuple(axes))} on dimension {dim}" for axes, dim in zip(held, dims, strict=True)
+        )
 
     def _dims(self) -> str:
         dims = self.verdict.dims
