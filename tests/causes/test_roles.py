@@ -252,11 +252,8 @@ def test_a_norm_that_the_compiler_added_up_first_is_that_of_no_single_gradient()
         in_specs=(*specs, P()),
         out_specs=specs,
     )
-    # With jax 0.11 XLA merges them so that no role is shown.
-    shows = jax.__version_info__ >= (0, 12)
-    role = "gradient-norm" if shows else None
-    assert [(c.role, c.role_of) for c in report.collectives] == [(role, "")]
-    assert ("norm of gradients" in str(report)) == shows
+    assert [(c.role, c.role_of) for c in report.collectives] == [("gradient-norm", "")]
+    assert "norm of gradients" in str(report)
     assert "1 merged with others or simplified away" in " ".join(str(report).split())
 
 
