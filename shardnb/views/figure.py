@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _COLUMNS = 3
 _GAP = 0.6
 _LINE = "#555555"
+_FENCE = "#d33333"
 
 
 def draw(report: Report) -> Figure:
@@ -100,9 +101,21 @@ def _panel(axes: Axes, panel: Panel, picture: Picture, left: float) -> float:
         for i, row in enumerate(panel.rows):
             for j, tile in enumerate(row):
                 _tile(axes, tile, (left + j, i), striped=picture.striped)
+    for i, row in enumerate(panel.rows):
+        for j, tile in enumerate(row):
+            if tile is not None:
+                _fences(axes, tile, (left + j, i))
     if panel.caption:
         axes.text(left, -0.05, panel.caption, fontsize=6, va="bottom", parse_math=False)
     return left + width
+
+
+def _fences(axes: Axes, tile: Tile, place: tuple[float, float]) -> None:
+    """Draw the lines between hosts, and thicker ones between slices."""
+    x, y = place
+    for far, xs, ys in ((tile.left, (x, x), (y, y + 1)), (tile.above, (x, x + 1), (y, y))):
+        if far:
+            axes.plot(xs, ys, color=_FENCE, linewidth=1.5 * far, solid_capstyle="butt")
 
 
 def _tile(axes: Axes, tile: Tile | None, place: tuple[float, float], *, striped: bool) -> None:

@@ -18,6 +18,8 @@ _EDGE = (
     f"white-space: nowrap; {FAINT}"
 )
 _LINE = "#777"
+# Seen on the tiles and on a dark page alike.
+_FENCE = "#d33"
 _TINY = "width:10px;height:10px;min-width:10px;padding:0;line-height:10px;"
 _LABELLED = "min-width:34px;height:20px;padding:0 6px;text-align:center;"
 _STRIPES = f"background-image:repeating-linear-gradient(45deg,{STRIPE} 0 3px,transparent 3px 9px);"
@@ -57,5 +59,11 @@ def _tile(tile: Tile | None, picture: Picture) -> str:
     if picture.tiny and tile.tint.border == "solid":
         border = "0"
     stripes = _STRIPES if picture.striped else ""
+    # A line where another host begins, a thick one at another slice.
+    width = 2 if picture.tiny else 3
+    edges = ("left", tile.left), ("top", tile.above)
+    border += "".join(
+        f";border-{side}:{width * far}px solid {_FENCE}" for side, far in edges if far
+    )
     look = f"{size}border:{border};background-color:{tile.tint.ground};{stripes}color:{TEXT}"
     return tag("td", "" if picture.tiny else text(tile.label), look, title=tile.hover)

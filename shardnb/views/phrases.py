@@ -13,6 +13,10 @@ from shardnb.views.palette import Tone
 Phrase = str | tuple[str, str]
 
 ARRAYS = "Array shardings"
+HOST = "host {number}"
+SLICE = "slice {number}"
+HOST_LINES = "lines separate {number} hosts"
+SLICE_LINES = "thick lines separate {number} slices"
 DEVICES = "Communicating devices"
 TYPES = "Shardings in the types of each line"
 SENT_COLUMNS = ("for", "times", "per run", "why")
@@ -156,6 +160,10 @@ REPORT: dict[str, Phrase] = {
     "device": "device {id}",
     "deviceAt": "device {id} ({place})",
     "chip": "at ({coords})",
+    "host": HOST,
+    "slice": SLICE,
+    "hostLines": HOST_LINES,
+    "sliceLines": SLICE_LINES,
     "holds": "holds {block}",
     "group": "in group {name}: {devices}",
     "noPart": "does not take part",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from shardnb.report import Collective, Mesh, Report, Value
 from shardnb.report.spec import type_text
 from shardnb.terms.collectives import KINDS
-from shardnb.views import words
+from shardnb.views import phrases, words
 from shardnb.views.formatting import clean, count, names, numbers
 from shardnb.views.layout import Bounds, Layout, Sheet, index_of, layout_of, plane, sheets
 from shardnb.views.palette import EMPTY, Tint, letter, tint
@@ -24,11 +24,17 @@ _NOBODY = Tint(EMPTY, "dotted")
 
 @dataclass(frozen=True)
 class Tile:
-    """A tile: what stands on it, what the pointer shows, its tint."""
+    """A tile: what stands on it, what the pointer shows, its tint.
+
+    `left` and `above` say how far apart it is from its neighbour there: 0 on the same host, 1 on
+    another one, 2 in another slice.
+    """
 
     label: str
     hover: str
     tint: Tint
+    left: int = 0
+    above: int = 0
 
 
 @dataclass(frozen=True)
@@ -179,15 +185,34 @@ def groups_picture(collective: Collective, mesh: Mesh, bounds: Bounds) -> Pictur
     edges = [clean(f"{axis.name}={axis.size}") for axis in mesh.axes]
     down, across = ("" if dim is None else edges[dim] for dim in plane(shape))
     tiles = _Tiles(member.get, words_on, lambda dim, place: f"{mesh.axes[dim].name} at {place}")
-    return _draw(shape, bounds, tiles, Picture(title, down, across, (), (grouping,)))
+    remarks = (grouping, *_lines(mesh))
+    tiles = replace(tiles, apart=lambda one, other: _apart(one, other, mesh))
+    return _draw(shape, bounds, tiles, Picture(title, down, across, (), remarks))
+
+
+def _lines(mesh: Mesh) -> tuple[str, ...]:
+    """Say what the lines between tiles separate."""
+    several = ((phrases.HOST_LINES, mesh.hosts), (phrases.SLICE_LINES, mesh.slices))
+    said = [text.format(number=len(set(of))) for text, of in several if of is not None]
+    return tuple(f"{text[0].upper()}{text[1:]}." for text in said)
+
+
+def _apart(one: int, other: int, mesh: Mesh) -> int:
+    """Return how far apart two devices are: on one host, on two, or in two slices."""
+    if mesh.slices is not None and mesh.slices[one] != mesh.slices[other]:
+        return 2
+    return int(mesh.hosts is not None and mesh.hosts[one] != mesh.hosts[other])
 
 
 def _chip(position: int, mesh: Mesh) -> str:
     """Say where a device is on the hardware: ` at (0, 1, 0)`, "" where that is not known."""
+    several = ((phrases.HOST, mesh.hosts), (phrases.SLICE, mesh.slices))
+    where = [text.format(number=of[position]) for text, of in several if of is not None]
+    on = f" ({', '.join(where)})" if where else ""
     if mesh.coords is None:
-        return ""
+        return on
     core = f" core {mesh.cores[position]}" if mesh.cores else ""
-    return f" at ({', '.join(map(str, mesh.coords[position]))}){core}"
+    return f" at ({', '.join(map(str, mesh.coords[position]))}){core}{on}"
 
 
 # Tiles
@@ -199,13 +224,14 @@ class _Tiles:
 
     `key` says which things share a tint (None: nothing is there), `words` the label and what the
     pointer shows, `part` names a place along a dimension. `spread` things are each in one place,
-    and where they are many their tint tells where.
+    and where they are many their tint tells where. `apart` says how far two of them are apart.
     """
 
     key: Callable[[int], int | None]
     words: Callable[[int], tuple[str, str]]
     part: Callable[[int, int], str]
     spread: bool = False
+    apart: Callable[[int, int], int] | None = None
 
 
 def _draw(grid: tuple[int, ...], bounds: Bounds, tiles: _Tiles, picture: Picture) -> Picture:
@@ -251,5 +277,21 @@ def _row(
             if height == 1:
                 down, across = across, 0.5
             down = (number + down) / sheets_in_all
-        result.append(Tile(*tiles.words(block), tint(ranks[key], total, down, across)))
+        here = Tile(*tiles.words(block), tint(ranks[key], total, down, across))
+        result.append(_fenced(here, (row, column), sheet, tiles))
     return tuple(result)
+
+
+def _fenced(tile: Tile, place: tuple[int, int], sheet: Sheet, tiles: _Tiles) -> Tile:
+    """Return a tile with how far it is apart from those on its left and above it."""
+    row, column = place
+    here = sheet.rows[row][column]
+    left = sheet.rows[row][column - 1] if column else None
+    above = sheet.rows[row - 1][column] if row else None
+    if tiles.apart is None or here is None:
+        return tile
+    return replace(
+        tile,
+        left=0 if left is None else tiles.apart(left, here),
+        above=0 if above is None else tiles.apart(above, here),
+    )

@@ -166,8 +166,21 @@ export function meshPicture(mesh: Mesh): Picture {
     title: REPORT.meshTitle,
     tint: () => tint(6, 8),
     labels: place => [String(mesh.device_ids[place])],
-    caption: (dim, place) => clean(`${mesh.axes[dim].name} ${place}`)
+    caption: (dim, place) => clean(`${mesh.axes[dim].name} ${place}`),
+    ...(mesh.hosts || mesh.slices ? { apart: (one, other) => apart(one, other, mesh) } : {}),
+    notes: notes(mesh)
   };
+}
+
+function apart(one: number, other: number, { hosts, slices }: Mesh): number {
+  const differ = (of: readonly number[] | null): boolean => of !== null && of[one] !== of[other];
+  return differ(slices) ? 2 : Number(differ(hosts));
+}
+
+function notes({ hosts, slices }: Mesh): string[] {
+  const said = (text: string, of: readonly number[] | null): string[] =>
+    of ? [fill(text, { number: new Set(of).size })] : [];
+  return [...said(REPORT.hostLines, hosts), ...said(REPORT.sliceLines, slices)];
 }
 
 /** Say which device it is: `device 5 (data 2, model 1)`, with its coordinates where it has any. */
@@ -176,7 +189,11 @@ export function deviceText(position: number, mesh: Mesh): string {
   const along = index.map((at, dim) => `${mesh.axes[dim].name} ${at}`);
   const physical = mesh.coords?.[position];
   const chip = physical ? [fill(REPORT.chip, { coords: physical.join(', ') })] : [];
-  const slots = { id: mesh.device_ids[position], place: [...along, ...chip].join(', ') };
+  const on = [
+    ...(mesh.hosts ? [fill(REPORT.host, { number: mesh.hosts[position] })] : []),
+    ...(mesh.slices ? [fill(REPORT.slice, { number: mesh.slices[position] })] : [])
+  ];
+  const slots = { id: mesh.device_ids[position], place: [...along, ...chip, ...on].join(', ') };
   return clean(fill(along.length ? REPORT.deviceAt : REPORT.device, slots));
 }
 

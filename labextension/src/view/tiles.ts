@@ -27,6 +27,10 @@ export interface Picture {
   caption: (dim: number, place: number) => string;
   striped?: boolean;
   links?: readonly Link[];
+  /** How far two places are apart: 0 on one host, 1 on two, 2 in two slices. */
+  apart?: (one: number, other: number) => number;
+  /** What the lines between them separate. */
+  notes?: readonly string[];
 }
 
 type Pen = CanvasRenderingContext2D;
@@ -34,6 +38,8 @@ type Pen = CanvasRenderingContext2D;
 /** From so many pixels on, a tile has a label, and patterns and gaps can be seen. */
 const LABELLED = 12;
 const PATTERNED = 8;
+/** Seen on the tiles and on a dark page alike. */
+const FENCE = '#d33333';
 
 const ARROWS: Record<string, readonly [right: number, below: number] | undefined> = {
   ArrowRight: [1, 0],
@@ -80,7 +86,8 @@ export class Tiles {
     this._lit = null;
     const edges = [
       picture.down && `\u2193 ${picture.down}`,
-      picture.across && `\u2192 ${picture.across}`
+      picture.across && `\u2192 ${picture.across}`,
+      ...(picture.notes ?? [])
     ];
     this._edges.replaceChildren(...edges.filter(Boolean).map(edge => h('span', null, edge)));
     this._canvas.setAttribute('aria-label', fill(REPORT.arrowKeys, { title: picture.title }));
@@ -212,7 +219,37 @@ function paint(pen: Pen, picture: Picture, drawn: Arrangement): void {
     drawn.x.forEach((_, place) => label(pen, picture, drawn, place));
     picture.links?.forEach(link => line(pen, drawn, link));
   }
+  fences(pen, picture, drawn);
   captions(pen, picture, drawn);
+}
+
+/** Draw lines between tiles of different hosts, thick ones between slices. */
+function fences(pen: Pen, { apart }: Picture, { x, y, tile }: Arrangement): void {
+  if (!apart) {
+    return;
+  }
+  const key = (right: number, below: number): string =>
+    `${Math.round(right / tile.width)},${Math.round(below / tile.height)}`;
+  const at = new Map([...x].map((right, place) => [key(right, y[place]), place]));
+  const small = Math.min(tile.width, tile.height) < PATTERNED;
+  const width = small ? 1 : 2;
+  pen.save();
+  pen.fillStyle = FENCE;
+  x.forEach((right, place) => {
+    const below = y[place];
+    const left = at.get(key(right - tile.width, below));
+    const above = at.get(key(right, below - tile.height));
+    const far = {
+      left: left === undefined ? 0 : apart(left, place),
+      above: above === undefined ? 0 : apart(above, place)
+    };
+    // Of small tiles the lines between hosts would hide as much as they show.
+    pen.globalAlpha = small && far.left < 2 ? 0.4 : 1;
+    pen.fillRect(right - (width * far.left) / 2 - 0.5, below, width * far.left, tile.height);
+    pen.globalAlpha = small && far.above < 2 ? 0.4 : 1;
+    pen.fillRect(right, below - (width * far.above) / 2 - 0.5, tile.width, width * far.above);
+  });
+  pen.restore();
 }
 
 function pattern(pen: Pen, shape: Tint['pattern'], drawn: Arrangement, place: number): void {
