@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from shardnb.sources.statements import parsed
 from shardnb.terms.primitives import primitive_of
 
-# A longer expression is no name: it would take up half of a line.
+# A longer expression would take up half of a line.
 _LONGEST = 40
 
 _OPERATORS: Mapping[str, type[ast.operator]] = {

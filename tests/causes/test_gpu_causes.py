@@ -21,12 +21,22 @@ SPECS = {"w1": P(None, "data", "model"), "w2": P(None, "model", "data")}
 ROWS = P("data")
 
 # What a training run on GPUs sets, or the level that sets all of it.
+# The XLA of jax 0.11 has other names for the same, and takes no product in steps.
+NEW = jax.__version_info__ >= (0, 12)
 ON = "COLLECTIVE_PIPELINING_MODE_ON"
+PIPELINED = (
+    {"xla_gpu_pipeline_all_gather": ON, "xla_gpu_pipeline_reduce_scatter": ON}
+    if NEW
+    else {
+        "xla_gpu_enable_pipelined_all_gather": True,
+        "xla_gpu_enable_pipelined_reduce_scatter": True,
+    }
+)
 WAYS = {
     "as is": {},
     "double buffered": {"xla_gpu_enable_while_loop_double_buffering": True},
-    "pipelined": {"xla_gpu_pipeline_all_gather": ON, "xla_gpu_pipeline_reduce_scatter": ON},
-    "O1": {"optimization_level": "O1"},
+    "pipelined": PIPELINED,
+    "O1": {"optimization_level": "O1" if NEW else 1},
 }
 
 
@@ -43,7 +53,7 @@ def loss(params, x, y):
 
 
 # Where the last step runs outside the loop, the gradient of the input is left out: nobody takes it.
-LEFT_OUT = {"pipelined": 1, "O1": 1}
+LEFT_OUT = {"pipelined": 1, "O1": int(NEW)}
 
 
 @pytest.fixture(scope="module", params=WAYS)
@@ -166,7 +176,8 @@ def test_the_steps_of_a_product_are_counted_each_when_their_loop_is_written_out(
     runs = Counter()
     for one in report.collectives:
         runs[one.kind, one.reason, one.bytes] += one.trips
-    assert runs == {("collective-permute", "conflict", 1024 * 512 * 2): 16}
+    in_steps = {("collective-permute", "conflict", 1024 * 512 * 2): 16}
+    assert runs == (in_steps if NEW else {("all-gather", "conflict", 1024 * 4096 * 2): 2})
 
 
 @needs_gpu_compiler
