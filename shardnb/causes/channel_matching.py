@@ -44,6 +44,7 @@ class Matcher:
     _taken: set[tuple[str, str]] = field(default_factory=set)
     _homes: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     _was: dict[str, str] = field(default_factory=dict)
+    _groups_read: dict[tuple[str, str], Groups] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Index the collectives of both programs by their channels."""
@@ -266,9 +267,12 @@ class Matcher:
         return _size(made) * len(collective.groups[0]) == size
 
     def _groups_of(self, made: Instruction) -> Groups:
-        permute = kind_of(made.opcode) == "collective-permute"
-        name = _PAIRS if permute else "replica_groups"
-        return self.finder.groups(made.attribute(name) or "{}", permute=permute)
+        key = made.computation, made.name
+        if key not in self._groups_read:
+            permute = kind_of(made.opcode) == "collective-permute"
+            text = made.attribute(_PAIRS if permute else "replica_groups") or "{}"
+            self._groups_read[key] = self.finder.groups(text, permute=permute)
+        return self._groups_read[key]
 
     @cached_property
     def _flow(self) -> FlowMatching:

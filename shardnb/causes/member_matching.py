@@ -9,7 +9,7 @@ numbers in the partitioned and in the optimized program.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -35,6 +35,7 @@ class _Signatures:
     """The signatures of one module's values; it is walked over when the first is asked for."""
 
     module: Module
+    _known: dict[tuple[str, str, int], Signature] = field(default_factory=dict)
 
     @cached_property
     def _flows(self) -> Flows:
@@ -42,6 +43,12 @@ class _Signatures:
 
     def of(self, node: Instruction, at: int) -> Signature:
         """Return the signature of an operand."""
+        key = node.computation, node.name, at
+        if key not in self._known:
+            self._known[key] = self._of(node, at)
+        return self._known[key]
+
+    def _of(self, node: Instruction, at: int) -> Signature:
         flows, graph = self._flows, self.module.graph_of(node)
         mask, taken = flows.reaching(graph, graph.operands[node.name][at]), set[int]()
         for start in flows.started(mask):

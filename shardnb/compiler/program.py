@@ -36,7 +36,7 @@ Tree = Any
 MOST_THREADS = 256
 _EXCHANGE = re.compile(rf"\b(?:{'|'.join(KINDS)})(?:-start)?\(")
 _LISTED = 8  # specs that an error lists
-_TOPOLOGY = "programs for a TPU topology or a GPU cluster are only compiled"
+_TOPOLOGY = "programs for a TPU topology are only compiled"
 
 
 @dataclass

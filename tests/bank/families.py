@@ -347,7 +347,7 @@ def qr_split(x):
     all-reduce s32[] | inferred partial-sum | result of reduce_sum -> reduce_sum
     """,
     expect_jax_0_11="""
-    all-gather s32[64] | inferred whole-axis | result of convert_element_type -> reduce_window_sum
+    all-gather s32[64] | inferred whole-axis | result of convert_element_type -> cumsum
     all-reduce s32[8] | inferred partial-sum | result of scatter-add -> scatter-add
     """,
 )
