@@ -11,7 +11,7 @@ from functools import cached_property
 from shardnb.causes.copies import Copies
 from shardnb.causes.entry_parameters import EntryParameters
 from shardnb.causes.member_matching import FlowMatching, likeliest, may_become
-from shardnb.causes.slice_matching import between_slices, joins_within
+from shardnb.causes.slice_matching import between_slices, is_within_slices
 from shardnb.collectives.fused import Fused, fused_collectives
 from shardnb.collectives.transfers import BETWEEN_SLICES
 from shardnb.report.model import Collective, Groups
@@ -173,9 +173,7 @@ class Matcher:
             copied = any(one.opcode == "copy" and one.op_name == name for one in users)
             return copied and _size(final) == _size(made)
         if not name and self._is_of_a_slice:
-            # As large, or larger where few elements are laid out in a tile.
-            alike = kind_of(made.opcode) == (collective.made_as or collective.kind)
-            return alike and joins_within(collective, made, self.finder)
+            return is_within_slices(collective, made, self.finder)
         if bool(name) != bool(made.op_name) or not name.endswith(made.op_name):
             return False
         return bool(name) or _size(final) == _size(made)

@@ -39,6 +39,23 @@ def between_slices(
     return fitting[0] if len(fitting) == 1 else None
 
 
+def is_within_slices(collective: Collective, made: Instruction, finder: AxisFinder) -> bool:
+    """Whether what has the channel of one over several slices can be it, or a step of it.
+
+    Of a sum over all slices TPU makes a reduce-scatter within each, a sum between them, and an
+    all-gather within each. One of the same kind is as large, or larger where few elements are laid
+    out in a tile.
+    """
+    if not joins_within(collective, made, finder):
+        return False
+    kind = collective.made_as or collective.kind
+    if kind_of(made.opcode) == kind:
+        return True
+    shards = len(collective.groups[0]) if kind == "reduce-scatter" else 1
+    whole = math.prod(collective.shape) * shards == _size(made)
+    return made.opcode == "all-reduce" and kind in ("reduce-scatter", "all-gather") and whole
+
+
 def joins_within(collective: Collective, made: Instruction, finder: AxisFinder) -> bool:
     """Whether what was made joins, in each of its groups, all devices of some of a collective's."""
     joined = _joined(made, finder)

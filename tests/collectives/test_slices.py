@@ -134,6 +134,22 @@ def test_a_sum_over_both_is_one_within_each_slice_and_one_between_them():
 
 
 @needs_libtpu
+def test_the_steps_of_a_large_sum_over_all_slices_have_its_cause():
+    # 256 KiB x 4 on each device: scattered over a slice, summed between two, gathered again.
+    mesh = slices(2, (8,), ("data",))
+    args = f32(1024, 512), f32(512, 256)
+    report = sn.explain(jnp.matmul, *args, mesh=mesh, in_specs=(P(None, "data"), P("data")))
+    assert sent(report) == {
+        ("reduce-scatter", ("data:(2)4",), (256, 256), 3 * 256 * 256 * 4),
+        ("all-reduce", ("data:(1)2",), (64, 8, 128), 256 * 256 * 4),
+        ("all-gather", ("data:(2)4",), (1024, 256), 3 * 256 * 256 * 4),
+    }
+    told = {(c.reason, c.producer, c.consumer, c.line) for c in report.collectives}
+    assert len(told) == 1
+    assert {reason for reason, *_ in told} == {"partial-sum"}
+
+
+@needs_libtpu
 @pytest.mark.parametrize(("axis", "groups"), [("x", (0, 8)), ("y", (0, 4))])
 def test_of_four_slices_pairs_are_told_by_the_ids_of_their_devices(axis, groups):
     mesh = slices(4, (2, 2, 4), ("x", "y", "data"))
