@@ -76,20 +76,20 @@ def bare_spec(spec: Any, mesh: jax.sharding.Mesh) -> Any:
 def _elsewhere(one: Stated, own: Any, wanted: NamedSharding) -> SpecProblem:
     same_devices = own.device_set == wanted.device_set
     moved = divisibility.moved_bytes(one.shape, one.dtype, own, wanted)
-    lies = divisibility.text(own.spec) if isinstance(own, NamedSharding) else "one device"
+    lies = placement.text(own.spec) if isinstance(own, NamedSharding) else "one device"
     what = _difference(own, wanted, same_devices=same_devices)
     message = (
         f"{one.name} is sharded as {lies} {what}, but the program takes it as "
-        f"{divisibility.text(one.spec)}: moving it sends {moved} bytes in total"
+        f"{placement.text(one.spec)}: moving it sends {moved} bytes in total"
     )
-    where = f"NamedSharding(mesh, {divisibility.text(one.spec)})"
+    where = f"NamedSharding(mesh, {placement.text(one.spec)})"
     return SpecProblem(
         kind="committed" if same_devices else "device",
         where=one.where,
         name=one.name,
         message=message,
         shape=one.shape,
-        spec=divisibility.text(one.spec),
+        spec=placement.text(one.spec),
         moved_bytes=moved,
         fix=f"{one.name} = jax.device_put({one.name}, {where})",
         fatal=False,

@@ -37,22 +37,7 @@ class Stated:
     @property
     def said(self) -> str:
         """The spec as a sentence names it."""
-        return f"{text(self.spec)} of {self.name}"
-
-
-def text(spec: PartitionSpec) -> str:
-    """Write a spec as a user would: `P('data')`, without a trailing comma."""
-    parts = [_entry(entry) for entry in spec.partitions]
-    for key in ("unreduced", "reduced"):
-        axes = sorted(getattr(spec, key, ()))
-        parts += [f"{key}={{{', '.join(map(repr, axes))}}}"] if axes else []
-    return f"P({', '.join(parts)})"
-
-
-def _entry(entry: Any) -> str:
-    if isinstance(entry, tuple) and len(entry) == 1:
-        return repr(entry[0])
-    return "P.UNCONSTRAINED" if entry is PartitionSpec.UNCONSTRAINED else repr(entry)
+        return f"{placement.text(self.spec)} of {self.name}"
 
 
 def check(stated: Sequence[Stated], sizes: Mapping[str, int]) -> tuple[SpecProblem, ...]:
@@ -92,18 +77,15 @@ def _problem(one: Stated, kind: SpecProblemKind, message: str, **details: Any) -
         name=one.name,
         message=message,
         shape=one.shape,
-        spec=text(one.spec),
+        spec=placement.text(one.spec),
         location=one.location,
         **details,
     )
 
 
 def _too_long(one: Stated) -> SpecProblem:
-    shorter = text(PartitionSpec(*one.spec.partitions[: len(one.shape)]))
-    message = (
-        f"the spec {one.said} has {len(one.spec)} entries, and {one.name} has {len(one.shape)} "
-        f"dimensions: {list(one.shape)}"
-    )
+    shorter = placement.text(PartitionSpec(*one.spec.partitions[: len(one.shape)]))
+    message = placement.too_long(one.said, one.spec, one.name, one.shape)
     return _problem(one, "rank", message, fix=f"at most {len(one.shape)} entries: {shorter}")
 
 

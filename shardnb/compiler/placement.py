@@ -78,9 +78,12 @@ def spread(name: str, tree: Tree, prefix: Tree) -> list[Any]:
     try:
         return prefixed(tree, prefix, is_spec)
     except ValueError as error:
-        # Flax gives the specs of a module as a State or as dictionaries with its names.
-        if isinstance(prefix, Mapping) and not isinstance(tree, Mapping):
-            return _by_path(name, tree, prefix)
+        # Flax gives the specs of a module as a State or as dictionaries with its names. Of specs
+        # in dictionaries for dictionaries, only the message is better: it names the array.
+        if isinstance(prefix, Mapping):
+            each = _by_path(name, tree, prefix)
+            if not isinstance(tree, Mapping):
+                return each
         raise SpecStructureError(
             f"the specs given for {name} do not fit its structure: {error}"
         ) from error
@@ -205,6 +208,21 @@ def entries(spec: PartitionSpec) -> Iterator[tuple[str, ...]]:
             yield entry if isinstance(entry, tuple) else (entry,)
 
 
+def text(spec: PartitionSpec) -> str:
+    """Write a spec as a user would: `P('data')`, without a trailing comma."""
+    parts = [_entry(entry) for entry in spec.partitions]
+    for key in ("unreduced", "reduced"):
+        axes = sorted(getattr(spec, key, ()))
+        parts += [f"{key}={{{', '.join(map(repr, axes))}}}"] if axes else []
+    return f"P({', '.join(parts)})"
+
+
+def _entry(entry: Any) -> str:
+    if isinstance(entry, tuple) and len(entry) == 1:
+        return repr(entry[0])
+    return "P.UNCONSTRAINED" if entry is PartitionSpec.UNCONSTRAINED else repr(entry)
+
+
 def dims_of(spec: PartitionSpec, rank: int) -> Spec:
     """Return the mesh axes of each dimension of an array of this rank."""
     axes = tuple(entries(spec))
@@ -233,12 +251,9 @@ def check_spec(
     name: str, shape: tuple[int, ...], spec: PartitionSpec, mesh: jax.sharding.Mesh
 ) -> None:
     """Check a spec against an array and a mesh; raises `ValueError` that names the problem."""
-    said = f"{spec} of {name}"
+    said = f"{text(spec)} of {name}"
     if len(spec) > len(shape):
-        raise ValueError(
-            f"the spec {said} has {len(spec)} entries, and {name} has {len(shape)} dimensions: "
-            f"{list(shape)}"
-        )
+        raise ValueError(too_long(said, spec, name, shape))
     _check_axes(said, [axis for axes in entries(spec) for axis in axes], mesh)
     for dim, axes in enumerate(entries(spec)):
         parts = math.prod(mesh.shape[axis] for axis in axes)
@@ -248,6 +263,19 @@ def check_spec(
                 f"the spec {said} does not fit: {indivisible(dim, shape[dim], parts, axes)}; "
                 f"{f'{below} or {above}' if below else above} is"
             )
+
+
+def too_long(said: str, spec: PartitionSpec, name: str, shape: tuple[int, ...]) -> str:
+    """Say that a spec has more entries than its array has dimensions.
+
+    >>> too_long("P('data') of count", PartitionSpec("data"), "count", ())
+    "the spec P('data') of count has 1 entry, but count is a scalar, whose spec is P()"
+    """
+    has = f"the spec {said} has {len(spec)} {'entry' if len(spec) == 1 else 'entries'}"
+    if not shape:
+        return f"{has}, but {name} is a scalar, whose spec is P()"
+    dimensions = "dimension" if len(shape) == 1 else "dimensions"
+    return f"{has}, but {name} has {len(shape)} {dimensions}: {list(shape)}"
 
 
 def indivisible(dim: int, size: int, parts: int, axes: Iterable[str]) -> str:

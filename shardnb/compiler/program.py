@@ -36,7 +36,7 @@ Tree = Any
 MOST_THREADS = 256
 _EXCHANGE = re.compile(rf"\b(?:{'|'.join(KINDS)})(?:-start)?\(")
 _LISTED = 8  # specs that an error lists
-_TOPOLOGY = "programs for a TPU topology are only compiled"
+_ONLY_COMPILED = "programs for a TPU topology or a GPU cluster are only compiled"
 
 
 @dataclass
@@ -145,7 +145,7 @@ class Program:
     def hindrance(self) -> str | None:
         """Why it cannot run on its devices, or None if it can."""
         if self.compile_only:
-            return _TOPOLOGY
+            return _ONLY_COMPILED
         devices = self.mesh.devices
         if devices.flat[0].platform != "cpu" or devices.size <= MOST_THREADS:
             return None

@@ -13,7 +13,7 @@ import jax
 
 from shardnb.bugs import Inconclusive, refusable
 from shardnb.compiler import placement
-from shardnb.compiler.divisibility import text as spec_text
+from shardnb.compiler.placement import text as spec_text
 from shardnb.errors.error_draft import Draft, listed, mesh_of, value_on
 from shardnb.errors.evidence import ErrorEvidence
 from shardnb.errors.reshard_candidates import collectives_of
@@ -43,23 +43,24 @@ def unproven(evidence: ErrorEvidence, _: re.Match[str]) -> Draft | None:
     sentence = "a result of the shard_map may differ along an axis that out_specs leaves out"
     cause = (
         "Leaving an axis out of out_specs promises that the devices along it hold the same result. "
-        "The body does not ensure that."
+        "The body does not ensure that"
     )
     names = SHARD_MAP_BODY.find(evidence.frames)
     file = str(getattr(names["debug_info"], "func_filename", None) or "") if names else ""
     # Outside jit, JAX maps its own function over the finished results.
     if names is None or is_jaxs_own(file) or not hasattr(names["jaxpr"], "outvars"):
-        return Draft("missing-collective", sentence, cause)
+        return Draft("missing-collective", sentence, f"{cause}.")
     found = list(_missing(evidence, names))
     fixes = tuple(dict.fromkeys(edit for each in found for edit in each.edits))
     collectives = [each.collective for each in found]
     axes = dict.fromkeys(axis for collective in collectives for axis in collective.axes)
+    why = "; ".join(dict.fromkeys(each.why for each in collectives))
     located = next((collective for collective in collectives if collective.location), None)
     return Draft(
         kind="missing-collective",
         sentence=f"a result of the shard_map may differ along {listed(axes)}, which out_specs "
         f"{', '.join(spec_text(s) for s in names['out_specs'])} leaves out",
-        cause=" ".join((cause, *dict.fromkeys(f"{each.why}." for each in collectives))),
+        cause=f"{cause}{f': {why}' if why else ''}.",
         values=tuple(_body_values(names)),
         fixes=fixes,
         candidates=_candidates(names, found, evidence.grid),

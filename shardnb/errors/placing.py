@@ -14,7 +14,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from shardnb.compiler import placement
 from shardnb.compiler.arrays import dtype_name
 from shardnb.compiler.divisibility import moved_bytes
-from shardnb.compiler.divisibility import text as spec_text
+from shardnb.compiler.placement import text as spec_text
 from shardnb.errors import sharding
 from shardnb.errors.error_draft import (
     Draft,

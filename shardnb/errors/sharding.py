@@ -12,7 +12,7 @@ from typing import Any
 import jax
 
 from shardnb.bugs import Inconclusive, refusable
-from shardnb.compiler.divisibility import text as spec_text
+from shardnb.compiler.placement import text as spec_text
 from shardnb.errors.error_draft import Draft, listed, mesh_of, value_of
 from shardnb.errors.evidence import ErrorEvidence, Operation
 from shardnb.errors.reshard_candidates import (

@@ -256,5 +256,8 @@ def _on_the_way(counts: Counts) -> Iterator[str]:
     )
     told = [f"{number} {one if number == 1 else many}" for number, one, many in changes if number]
     before = f"{' and '.join(asked)}, and " if asked else ""
+    if before and left == called + made and len(told) == 1 and counts.combined:
+        yield f"{before}{counts.combined} of them are sent together with others"
+        return
     has = "as many" if before and left == called + made else count(left, "collective")
     yield f"{before}the compiled program has {has}: {', '.join(told)}"

@@ -74,10 +74,11 @@ class ShardMagics(Magics):
 
             --axes explicit     the type of the axes that are given without one
                                 %mesh data=8 --axes explicit
-            --on v5e:2x4        the devices: cpu (the default) emulates up to 2,048, without
-            a restart; attached uses those of jax.devices(). For a TPU topology, a GPU cluster or
-            slices of them cells are compiled and do not run, and none of these is needed (Tab lists
-            some; `shardnb targets` says what can be compiled for here)
+            --on v5e:2x4        the devices: cpu (the default) emulates up to 2,048, without a
+                                restart; attached uses those of jax.devices(). For a TPU topology, a
+                                GPU cluster or slices of them cells are compiled and do not run, and
+                                none of these is needed (Tab lists some; `shardnb targets` says what
+                                can be compiled for here)
                                 %mesh data=4,model=2 --on v5e:2x4
                                 %mesh data=8,model=4 --on h100:4x8     4 hosts of 8 GPUs
                                 %mesh data=8,model=4 --on 2*v5e:4x4    2 slices

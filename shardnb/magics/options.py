@@ -27,6 +27,8 @@ _CELL = re.compile(r"%%shard(?:\s+(.*))?\s*")
 _OPTION = re.compile(r"--[A-Za-z]")
 _WORD = re.compile(r"--[A-Za-z][\w-]*")
 _TARGET = re.compile(r"([^\W\d]\w*)\s*=(?!=)")
+# A target with a path: `params['w']=` or `opt_state[0].mu=`, which a report writes for its arrays.
+_PART = re.compile(r"([^\W\d]\w*)(?:\.\w+|\[[^\]]*\])+\s*=(?!=)")
 _JOINED = re.compile(r"\),\s*[^\W\d]\w*\s*=(?!=)")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
@@ -254,6 +256,8 @@ class _LineReader:
         match = _TARGET.match(self._line, self._at)
         if match is None:
             text = self._line[self._at : _end(self._line, self._at, self._starts_item)].strip()
+            if part := _PART.match(text):
+                raise OptionError(_of_a_part(text, part[1]))
             raise OptionError(f"{text!r} is neither an option nor a spec such as x=P('data')")
         name = match[1]
         self._at = match.end()
@@ -276,7 +280,7 @@ class _LineReader:
     def _starts_item(self, line: str, at: int) -> bool:
         if _OPTION.match(line, at):
             return True
-        return self._with_specs and _TARGET.match(line, at) is not None
+        return self._with_specs and bool(_TARGET.match(line, at) or _PART.match(line, at))
 
     def _expression(self) -> str:
         start = self._at
@@ -302,6 +306,14 @@ class _LineReader:
 def _unquoted(text: str) -> str:
     quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
     return text[1:-1] if quoted and text[0] not in text[1:-1] else text
+
+
+def _of_a_part(text: str, name: str) -> str:
+    return (
+        f"{text} is a spec for a part of {name}, but this line gives a spec to {name} as a whole: "
+        f"{name}=P() for all of its arrays, or a tree with a spec for each, such as "
+        f"{name}=jax.tree.map(lambda array: P(), {name})"
+    )
 
 
 def _end(line: str, start: int, boundary: Callable[[str, int], bool]) -> int:

@@ -39,14 +39,29 @@ def evaluated(
         except NeedsRun:
             raise
         except Exception as error:  # whatever the user's expression raises
-            hint = (
-                f"; did you mean {name}=P({text!r})?"
-                if isinstance(error, NameError) and text.isidentifier()
-                else ""
-            )
+            meant = _quoted(text, names) if isinstance(error, NameError) else None
+            hint = f"; did you mean {name}={meant}?" if meant else ""
             why = f"the spec {name}={text}: {type(error).__name__}: {error}{hint}"
             raise CellError(why) from error
     return values
+
+
+def _quoted(text: str, names: Namespace) -> str | None:
+    """Return a spec whose mesh axes are written without quotes, with them; None for another text.
+
+    >>> _quoted("data,model", {}), _quoted("P(data)", _KNOWN), _quoted("f(data)", {})
+    ("P('data', 'model')", "P('data')", None)
+    """
+    node = ast.parse(text, mode="eval").body
+    if isinstance(node, ast.Call):
+        is_spec = isinstance(node.func, ast.Name) and names.get(node.func.id) is PartitionSpec
+        parts = node.args if is_spec and not node.keywords else []
+    else:
+        parts = node.elts if isinstance(node, ast.Tuple) else [node]
+    axes = [ast.Constant(n.id) if isinstance(n, ast.Name) else n for n in parts]
+    if not axes or not all(isinstance(axis, ast.Constant) for axis in axes):
+        return None
+    return f"P({', '.join(map(ast.unparse, axes))})"
 
 
 Evaluate = Callable[[str, Namespace], Any]
@@ -62,8 +77,8 @@ def plain_value(text: str, names: Namespace) -> Any:
 
     Raises `NeedsRun` for any other, since it may run code of the user's.
 
-    >>> plain_value("P('data', None)", {"P": PartitionSpec})
-    PartitionSpec('data', None)
+    >>> plain_value("P('data', None)", {"P": PartitionSpec}) == PartitionSpec("data", None)
+    True
     """
     return _Plain(names).value(ast.parse(text, mode="eval").body)
 

@@ -241,7 +241,7 @@ def _inputs(
             local = tuple(size // part for size, part in zip(given.shape, parts, strict=True))
         yield Shard(
             name=given.name,
-            spec=divisibility.text(given.spec),
+            spec=placement.text(given.spec),
             shape=given.shape,
             local_shape=local,
             dtype=given.dtype,
@@ -274,7 +274,7 @@ def _outputs(call: ShardMapCall, results: list[Any]) -> Iterator[Shard]:
                 whole = tuple(size * part for size, part in zip(local, parts, strict=True))
         yield Shard(
             name=result_name(number, len(results)),
-            spec=divisibility.text(spec) if isinstance(spec, PartitionSpec) else str(spec),
+            spec=placement.text(spec) if isinstance(spec, PartitionSpec) else str(spec),
             shape=whole,
             local_shape=local,
             dtype=dtype_name(aval.dtype),
@@ -336,7 +336,7 @@ def _wrongs(
     specs = _out_specs(call, len(results))
     yield "out-structure", "" if None not in specs else f"{len(results)} results"
     long = [
-        f"result {number} has {len(aval.shape)} dimensions, and {divisibility.text(spec)} is longer"
+        f"result {number} has {len(aval.shape)} dimensions, and {placement.text(spec)} is longer"
         for number, (aval, spec) in enumerate(zip(results, specs, strict=True))
         if isinstance(spec, PartitionSpec) and len(spec) > len(aval.shape)
     ]

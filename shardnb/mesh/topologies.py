@@ -150,7 +150,10 @@ def _of_one_slice(text: str) -> tuple[str, int]:
         raise InvalidInput(f"{text!r} is not a TPU topology; {FORM}")
     kind = GENERATIONS.get(_ALIASES.get(match[1], match[1]))
     if kind is None:
-        raise InvalidInput(f"{match[1]!r} is not a TPU; the TPUs are {', '.join(GENERATIONS)}")
+        raise InvalidInput(
+            f"{match[1]!r} is not a TPU; the TPUs are {', '.join(GENERATIONS)}, and "
+            "`shardnb targets` lists the GPUs too"
+        )
     sizes = _sizes(match[2]) if "-" not in text else kind.grid(int(match[2]))
     if sizes is None:
         known = (f"{kind.name}-{kind.counted * 2**i}" for i in (2, 3, 5, 7))

@@ -15,7 +15,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from shardnb.compiler import placement
 from shardnb.compiler.arrays import dtype_name
-from shardnb.compiler.divisibility import text as spec_text
+from shardnb.compiler.placement import text as spec_text
 from shardnb.jax_compat.frames import is_jaxs_own
 from shardnb.jax_compat.jaxprs import bare, inner, is_dropped, is_literal
 from shardnb.report.model import Location, Value

@@ -87,7 +87,7 @@ class Expression:
 
     def spec_text(self, spec: PartitionSpec) -> str:
         """Write a spec by the name that `PartitionSpec` has here."""
-        from shardnb.compiler.divisibility import text
+        from shardnb.compiler.placement import text
 
         plain = "P" if self.name_of(jax, "") == "" else f"{self.name_of(jax, '')}.P"
         return self.name_of(PartitionSpec, plain) + text(spec)[1:]

@@ -66,5 +66,5 @@ def test_a_collective_stands_at_its_line():
 
 def test_the_numbers_along_the_way_are_said_where_they_differ():
     (note,) = report_of(CASES["23b combined"]).notes
-    assert "inserted 2 collectives, and the compiled program has as many: 2 are sent" in note
+    assert "the partitioner inserted 2 collectives, and 2 of them are sent together" in note
     assert report_of(CASES["3 contracting dimension split"]).notes == ()

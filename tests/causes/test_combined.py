@@ -84,8 +84,8 @@ def test_a_called_member_is_sent_together_with_one_of_the_partitioner():
     assert lines(report) == ['return lax.psum(x.sum(0), "data")', "second = jnp.cos(y).sum(0)"]
     (note,) = report.notes
     assert note == (
-        "the program calls 1 collective and the partitioner inserted 1 collective, and the compiled program "
-        "has as many: 2 are sent together with others"
+        "the program calls 1 collective and the partitioner inserted 1 collective, and 2 of them are "
+        "sent together with others"
     )
 
 
@@ -110,8 +110,7 @@ def test_two_members_are_not_the_same_collective_of_the_partitioner():
     report = sn.explain(moments, f32(64, 32), f32(32), mesh="data=8", in_specs=(P("data"), P()))
     (note,) = report.notes
     assert note == (
-        "the partitioner inserted 5 collectives, and the compiled program has as many: "
-        "4 are sent together with others"
+        "the partitioner inserted 5 collectives, and 4 of them are sent together with others"
     )
 
 

@@ -243,7 +243,7 @@ def test_the_report_says_which_hardware_and_where(matmul):
 
 @needs_libtpu
 def test_nothing_runs_on_a_topology():
-    with pytest.raises(ValueError, match="programs for a TPU topology are only compiled"):
+    with pytest.raises(ValueError, match="programs for a TPU topology or a GPU cluster are only"):
         sn.explain(jnp.sin, jnp.ones(8), mesh="data=8", on="v5e:2x4", run=True)
 
 

@@ -157,7 +157,7 @@ def test_a_key_is_placed():
     ("spec", "message"),
     [
         (P("dat"), r"names the mesh axis 'dat'; the axes are data, model"),
-        (P("data", None, "model"), r"has 3 entries, and x has 2 dimensions"),
+        (P("data", None, "model"), r"has 3 entries, but x has 2 dimensions"),
         (P("data", "data"), r"uses the mesh axis 'data' twice"),
         (P(None, ("data", "model")), None),
         ("data", r"expected a spec for x .* got the str 'data'; did you mean P\('data'\)\?"),

@@ -144,6 +144,12 @@ def test_a_mesh_with_blanks_is_the_first_of_a_line_without_specs():
         ("x=", "x= needs a spec, such as x=P('data')"),
         ("x=P('data'", "the spec x=P('data' is not a Python expression: '(' was never closed"),
         ("x=P() 3", "the spec x=P() 3 is not a Python expression"),
+        (
+            "m['w'].mu=P()",
+            "m['w'].mu=P() is a spec for a part of m, but this line gives a spec to m",
+        ),
+        ("x=P() m.w=P() y=P()", "m.w=P() is a spec for a part of m, but"),
+        ("--out s[0]=P()", "s[0]=P() is a spec for a part of s, but"),
         ("--no-run P('data')", "\"P('data')\" is neither an option nor a spec such as x=P('data')"),
     ],
 )

@@ -317,7 +317,7 @@ def test_progress_counts_up_to_the_total():
     assert calls[0][0] == "edits tried"
     what, done, total = calls[-1]
     assert done == total
-    assert what == "edits tried, best: 0% of the bytes sent"
+    assert what == "edits tried, the best sends 0% of the bytes"
 
 
 def test_the_report_is_otherwise_the_same(case):

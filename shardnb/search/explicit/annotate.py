@@ -13,7 +13,7 @@ from jax.sharding import PartitionSpec
 from shardnb.bugs import contained
 from shardnb.compiler import Program, Request, build
 from shardnb.compiler.comparison import diff, same_collectives
-from shardnb.compiler.divisibility import text as spec_text
+from shardnb.compiler.placement import text as spec_text
 from shardnb.errors import explain_error, failures
 from shardnb.errors.evidence import ErrorEvidence, Operation
 from shardnb.errors.reshard_candidates import OperationTrial, Remedy, as_spec

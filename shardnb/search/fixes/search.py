@@ -269,7 +269,7 @@ class Search:
             what, before = "edits tried", self.before.wire_bytes
             if before and (good := self._good()):
                 best = min(trial.outcome.wire_bytes for trial in good)
-                what += f", best: {100 * best / before:.0f}% of the bytes sent"
+                what += f", the best sends {100 * best / before:.0f}% of the bytes"
             self.progress(what, self.done, self.total)
 
     def _good(self) -> list[Trial]:

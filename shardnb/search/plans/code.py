@@ -9,7 +9,7 @@ from typing import Any
 import jax
 from jax.sharding import PartitionSpec
 
-from shardnb.compiler.divisibility import text as spec_text
+from shardnb.compiler.placement import text as spec_text
 from shardnb.report.model import Mesh
 from shardnb.search.plans.patterns import STAR, path_pattern
 
