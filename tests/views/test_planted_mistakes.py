@@ -78,7 +78,7 @@ def without_fixes(fn, *args, **options):
 
 def with_fixes(fn, *args, **options):
     # A few seconds: what a finding proposes is compiled first.
-    report = sn.explain(fn, *args, origins=False, fixes=60.0, **options)
+    report = sn.explain(fn, *args, origins=False, fixes=240.0, **options)
     assert not [note for note in report.notes if "left out" in note or "search for" in note]
     return report
 
