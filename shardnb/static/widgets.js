@@ -578,6 +578,10 @@ var REPORT = {
   "device": "device {id}",
   "deviceAt": "device {id} ({place})",
   "chip": "at ({coords})",
+  "host": "host {number}",
+  "slice": "slice {number}",
+  "hostLines": "lines separate {number} hosts",
+  "sliceLines": "thick lines separate {number} slices",
   "holds": "holds {block}",
   "group": "in group {name}: {devices}",
   "noPart": "does not take part",
@@ -1332,15 +1336,29 @@ function meshPicture(mesh) {
     title: REPORT.meshTitle,
     tint: () => tint(6, 8),
     labels: (place) => [String(mesh.device_ids[place])],
-    caption: (dim, place) => clean(`${mesh.axes[dim].name} ${place}`)
+    caption: (dim, place) => clean(`${mesh.axes[dim].name} ${place}`),
+    ...mesh.hosts || mesh.slices ? { apart: (one, other) => apart(one, other, mesh) } : {},
+    notes: notes(mesh)
   };
+}
+function apart(one, other, { hosts, slices }) {
+  const differ = (of) => of !== null && of[one] !== of[other];
+  return differ(slices) ? 2 : Number(differ(hosts));
+}
+function notes({ hosts, slices }) {
+  const said = (text, of) => of ? [fill(text, { number: new Set(of).size })] : [];
+  return [...said(REPORT.hostLines, hosts), ...said(REPORT.sliceLines, slices)];
 }
 function deviceText(position, mesh) {
   const index = indexOf(mesh.axes.map((axis) => axis.size), position);
   const along = index.map((at, dim) => `${mesh.axes[dim].name} ${at}`);
   const physical = mesh.coords?.[position];
   const chip2 = physical ? [fill(REPORT.chip, { coords: physical.join(", ") })] : [];
-  const slots = { id: mesh.device_ids[position], place: [...along, ...chip2].join(", ") };
+  const on = [
+    ...mesh.hosts ? [fill(REPORT.host, { number: mesh.hosts[position] })] : [],
+    ...mesh.slices ? [fill(REPORT.slice, { number: mesh.slices[position] })] : []
+  ];
+  const slots = { id: mesh.device_ids[position], place: [...along, ...chip2, ...on].join(", ") };
   return clean(fill(along.length ? REPORT.deviceAt : REPORT.device, slots));
 }
 function besideText(position, mesh) {
@@ -1473,6 +1491,7 @@ function room(shape, { strips, bands, abreast }, box) {
 // src/view/tiles.ts
 var LABELLED = 12;
 var PATTERNED = 8;
+var FENCE = "#d33333";
 var ARROWS = {
   ArrowRight: [1, 0],
   ArrowLeft: [-1, 0],
@@ -1514,7 +1533,8 @@ var Tiles = class {
     this._lit = null;
     const edges = [
       picture.down && `↓ ${picture.down}`,
-      picture.across && `→ ${picture.across}`
+      picture.across && `→ ${picture.across}`,
+      ...picture.notes ?? []
     ];
     this._edges.replaceChildren(...edges.filter(Boolean).map((edge2) => h("span", null, edge2)));
     this._canvas.setAttribute("aria-label", fill(REPORT.arrowKeys, { title: picture.title }));
@@ -1638,7 +1658,33 @@ function paint(pen, picture, drawn) {
     drawn.x.forEach((_, place) => label(pen, picture, drawn, place));
     picture.links?.forEach((link) => line(pen, drawn, link));
   }
+  fences(pen, picture, drawn);
   captions(pen, picture, drawn);
+}
+function fences(pen, { apart: apart2 }, { x, y, tile }) {
+  if (!apart2) {
+    return;
+  }
+  const key = (right, below) => `${Math.round(right / tile.width)},${Math.round(below / tile.height)}`;
+  const at = new Map([...x].map((right, place) => [key(right, y[place]), place]));
+  const small = Math.min(tile.width, tile.height) < PATTERNED;
+  const width = small ? 1 : 2;
+  pen.save();
+  pen.fillStyle = FENCE;
+  x.forEach((right, place) => {
+    const below = y[place];
+    const left = at.get(key(right - tile.width, below));
+    const above = at.get(key(right, below - tile.height));
+    const far = {
+      left: left === void 0 ? 0 : apart2(left, place),
+      above: above === void 0 ? 0 : apart2(above, place)
+    };
+    pen.globalAlpha = small && far.left < 2 ? 0.4 : 1;
+    pen.fillRect(right - width * far.left / 2 - 0.5, below, width * far.left, tile.height);
+    pen.globalAlpha = small && far.above < 2 ? 0.4 : 1;
+    pen.fillRect(right, below - width * far.above / 2 - 0.5, tile.width, width * far.above);
+  });
+  pen.restore();
 }
 function pattern(pen, shape, drawn, place) {
   const { width, height } = drawn.tile;
