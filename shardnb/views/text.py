@@ -35,7 +35,8 @@ def render(report: Report, view: View = "full") -> str:
         raise ValueError(f"expected the view 'full' or 'brief', got {view!r}")
     content = content_of(report)
     header, brief = "   ".join(content.header), view == "brief"
-    if brief and content.verdict == (NOTHING,) and not content.points:
+    more = content.points or content.changed or content.outcomes
+    if brief and content.verdict == (NOTHING,) and not more:
         return f"{header}   {NOTHING}"
     parts = [header, "\n".join(_verdict(content)), "\n".join(_points(content.points))]
     parts.append("\n".join(_sent(content.rows)))

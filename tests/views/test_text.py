@@ -221,6 +221,18 @@ def test_what_changed_since_the_last_run_is_one_line(report):
     assert told[3] == "Since the last run of this cell: nothing changed."
 
 
+def test_a_brief_report_of_nothing_still_says_what_changed_and_what_was_checked(report):
+    quiet = replace(report, collectives=())
+    told = text.render(replace(quiet, since=report.diff(quiet)), "brief").splitlines()
+    assert told[2:] == [
+        "No communication.",
+        "Since the last run of this cell: -1 all-reduce (256 KiB).",
+    ]
+    outcome = Outcome("check", passed=True, words=("they agree",))
+    told = text.render(replace(quiet, outcomes=(outcome,)), "brief").splitlines()
+    assert told[2:] == ["No communication.", "[passed] --check: they agree."]
+
+
 def test_a_module_is_told_without_the_subscripts_of_einsum(report):
     told = text.render(alone(report, module="Net/Dense_0/bd,df->bf"))
     assert "line 1 in Net/Dense_0 " in told
