@@ -60,7 +60,7 @@ class ResultDifference:
         where = f" at {list(self.index)}" if self.shape and self.difference else ""
         return (
             f"{self.name} {self.dtype}{list(self.shape)} {verdict}: "
-            f"max |difference| {self.difference:.3g}{where}, relative {self.relative:.3g} "
+            f"largest difference {self.difference:.3g}{where}, relative {self.relative:.3g} "
             f"(allowed: {self.atol:.3g} + {self.rtol:.3g} relative)"
         )
 

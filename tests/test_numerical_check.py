@@ -65,10 +65,10 @@ def test_the_text_names_the_result_that_differs():
     assert str(compare(given, expected)).splitlines() == [
         "sharded and unsharded differ in 1 of 2 results",
         (
-            "  b float32[2] DIFFERS: max |difference| 2 at [1], relative 0.5 "
+            "  b float32[2] DIFFERS: largest difference 2 at [1], relative 0.5 "
             "(allowed: 1e-06 + 0.0001 relative)"
         ),
-        "  a float32[2] agrees: max |difference| 0, relative 0 (allowed: 1e-06 + 0.0001 relative)",
+        "  a float32[2] agrees: largest difference 0, relative 0 (allowed: 1e-06 + 0.0001 relative)",
     ]
 
 
