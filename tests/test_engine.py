@@ -48,7 +48,7 @@ def test_one_spec_serves_all_arguments():
 
 
 def test_specs_are_counted():
-    with pytest.raises(ValueError, match="in_specs has 1 entries for 2 arguments: x, w"):
+    with pytest.raises(ValueError, match="in_specs has 1 entry for 2 arguments: x, w"):
         sn.explain(lambda x, w: x @ w, X, W, mesh="data=8", in_specs=(P("data"),))
 
 

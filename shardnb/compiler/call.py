@@ -192,7 +192,8 @@ class Call:
         if len(specs) not in (len(names), len(positional)):
             listed = ", ".join(names)
             raise ValueError(
-                f"in_specs has {len(specs)} entries for {len(names)} arguments: {listed}"
+                f"in_specs has {len(specs)} {'entry' if len(specs) == 1 else 'entries'} for "
+                f"{len(names)} arguments: {listed}"
             )
         return dict(zip(names, specs, strict=False))
 
