@@ -84,8 +84,12 @@ def _edits(evidence: Evidence, pairs: list[Pair], subject_of: str) -> Iterator[P
     results = {pair.after.name: pair.before.spec or () for pair in pairs}
     inputs = {pair.before.name: pair.after.spec or () for pair in pairs}
     same = f"the specs of {subject_of} in in_specs and out_specs"
-    yield spec_edit(evidence, {}, results, f"{same}: those of in_specs")
-    yield spec_edit(evidence, inputs, {}, f"{same}: those of out_specs")
+    as_given, as_returned = f"{same}: those of in_specs", f"{same}: those of out_specs"
+    if not all(name.startswith("result") for name in results):  # a cell's names
+        as_given = f"the input specs of {subject_of}, as a tree after --out"
+        as_returned = f"the output specs of {subject_of}, as specs of the inputs"
+    yield spec_edit(evidence, {}, results, as_given)
+    yield spec_edit(evidence, inputs, {}, as_returned)
 
 
 def _is_due(evidence: Evidence, one: Collective, pairs: list[Pair]) -> bool:

@@ -29,6 +29,10 @@ def spec_edit(
     if results_written:
         written += ["--out", *results_written]
     few = len(written) <= _WRITTEN + bool(results_written)
+    # After --out a cell gives a name one spec or a tree of them: what it holds is known only later.
+    few = few and not any(
+        len(steps(label)) > 1 and steps(label)[0] != "result" for label in results_written
+    )
     specs = [NewSpec("input", name, spec) for name, spec in inputs.items()]
     specs += [NewSpec("result", name, spec) for name, spec in results.items()]
     return ProposedEdit(" ".join(written) if few else in_words, tuple(specs))

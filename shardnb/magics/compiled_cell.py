@@ -6,7 +6,7 @@ No array, function or compiled program of the user's is kept: Shardy's module, s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from shardnb.magics.meshes import NotebookMesh, mesh_value
 from shardnb.magics.options import MagicLine
 from shardnb.magics.prepared import Prepared
 from shardnb.magics.scope import Names
-from shardnb.magics.specs import NeedsRun, evaluated, not_an_input, plain_value
+from shardnb.magics.specs import NeedsRun, evaluated, not_an_input, plain_value, with_parts
 from shardnb.magics.trees import holds, is_array, leaves_of
 from shardnb.mesh import Grid, parse_mesh, refuse_too_many, retyped
 from shardnb.propagation.values import SIZE_LIMIT
@@ -74,11 +74,11 @@ class CompiledCell:
         """
         self._refuse_another_program(line)
         try:
-            specs, out = (
-                evaluated(given, namespace, plainly=True) for given in (line.specs, line.out)
-            )
-            self._refuse_other_inputs(specs, namespace)
+            given = (line.specs, line.parts, line.out)
+            specs, parts, out = (evaluated(texts, namespace, plainly=True) for texts in given)
+            self._refuse_other_inputs(line.placed, namespace)
             inputs = self._inputs_now(namespace)
+            specs = with_parts(specs, parts, inputs)
             axes = self._axes(line, (inputs, specs), namespace, notebook)
         except NeedsRun as error:
             raise NoPreview(_RUNS_CODE) from error
@@ -108,16 +108,16 @@ class CompiledCell:
         if line.text(options.ON) != self.line.text(options.ON):
             raise NoPreview("for other devices the cell is compiled again")
 
-    def _refuse_other_inputs(self, specs: Mapping[str, Tree], namespace: Namespace) -> None:
-        if self.aliased and specs.keys() != self.line.specs.keys():
+    def _refuse_other_inputs(self, placed: Sequence[str], namespace: Namespace) -> None:
+        if self.aliased and set(placed) != set(self.line.placed):
             raise NoPreview("several names lead to one array")
-        for name in specs:
+        for name in placed:
             if name in self.inputs and leaves_of(self.inputs[name]):
                 continue
             if name in self.names.read and holds(namespace.get(name), is_array):
                 raise NoPreview(f"{name} was not an input of the compiled program")
             raise not_an_input(name, self.names, self.inputs, namespace)
-        for name in sorted(self.constants - specs.keys()):
+        for name in sorted(self.constants.difference(placed)):
             raise NoPreview(f"without a spec, {name} is a constant of the program")
 
     def _inputs_now(self, namespace: Namespace) -> dict[str, Tree]:

@@ -138,6 +138,8 @@ class ShardMagics(Magics):
                                    prefix of them; any Python expression, which may have spaces.
                                    Default: the array's own sharding if it is on this mesh, else
                                    replicated. P and NamedSharding need no import here.
+            opt[0].mu=P('data')    that of a part of a pytree, as reports name it: an array, or all
+                                   arrays in it. A star is any number: layers[*]['w']=P('model').
             --out y=P('data')      the shardings of outputs, up to the next option. `Out` is the
                                    value of the last expression.
 

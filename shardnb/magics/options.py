@@ -26,6 +26,7 @@ VIEWS = ("full", "brief", "none")
 _CELL = re.compile(r"%%shard(?:\s+(.*))?\s*")
 _OPTION = re.compile(r"--[A-Za-z]")
 _WORD = re.compile(r"--[A-Za-z][\w-]*")
+_ROOT = re.compile(r"[^\W\d]\w*")
 _TARGET = re.compile(r"([^\W\d]\w*)\s*=(?!=)")
 # A target with a path: `params['w']=` or `opt_state[0].mu=`, which a report writes for its arrays.
 _PART = re.compile(r"([^\W\d]\w*)(?:\.\w+|\[[^\]]*\])+\s*=(?!=)")
@@ -129,12 +130,20 @@ class MagicLine:
 
     `first` is the text before every option and spec, `values` the options' values by name (True for
     a switch), `specs` and `out` the expressions of `name=SPEC` before and after `--out`.
+    `parts` has those of `name.part=SPEC`, by the path of the part.
     """
 
     first: str = ""
     values: Mapping[str, object] = field(default_factory=dict)
     specs: Mapping[str, str] = field(default_factory=dict)
     out: Mapping[str, str] = field(default_factory=dict)
+    parts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def placed(self) -> tuple[str, ...]:
+        """The names that have a spec, or a part with one."""
+        roots = (_ROOT.match(path) for path in self.parts)
+        return tuple(dict.fromkeys((*self.specs, *(root[0] for root in roots if root))))
 
     def text(self, option: Option) -> str | None:
         """Return the value of an option that takes a text, or None if it is not given."""
@@ -203,6 +212,7 @@ class _LineReader:
         self._with_specs = specs
         self._values: dict[str, object] = {}
         self._specs: dict[str, str] = {}
+        self._parts: dict[str, str] = {}
         self._out: dict[str, str] = {}
         self._into = self._specs
         self._at = 0
@@ -220,7 +230,7 @@ class _LineReader:
         for one, other in APART:
             if one.name in self._values and other.name in self._values:
                 raise OptionError(f"--{one.name} cannot be combined with --{other.name}")
-        return MagicLine(first, self._values, self._specs, self._out)
+        return MagicLine(first, self._values, self._specs, self._out, self._parts)
 
     def _option(self, match: re.Match[str]) -> None:
         name = match[0][2:]
@@ -253,16 +263,18 @@ class _LineReader:
         return f"there is no option --{name}; {hint or f'the options are {listed}'}"
 
     def _spec(self) -> None:
-        match = _TARGET.match(self._line, self._at)
+        match, into = _TARGET.match(self._line, self._at), self._into
         if match is None:
+            match, into = _PART.match(self._line, self._at), self._parts
+        if match is None or (into is self._parts and self._into is self._out):
             text = self._line[self._at : _end(self._line, self._at, self._starts_item)].strip()
-            if part := _PART.match(text):
-                raise OptionError(_of_a_part(text, part[1]))
+            if match:
+                raise OptionError(_of_an_output(text, match[1]))
             raise OptionError(f"{text!r} is neither an option nor a spec such as x=P('data')")
-        name = match[1]
+        name = match[1] if into is not self._parts else _as_python(match[0].rpartition("=")[0])
         self._at = match.end()
         text = self._expression().rstrip(",").rstrip()
-        if name in self._into:
+        if name in into:
             raise OptionError(f"the spec of {name} is given twice")
         if not text:
             raise OptionError(f"{name}= needs a spec, such as {name}=P('data')")
@@ -275,7 +287,7 @@ class _LineReader:
             hint = "; put a blank between two specs, not a comma" if _JOINED.search(text) else ""
             why = f"the spec {name}={text} is not a Python expression: {error.msg}{hint}"
             raise OptionError(why) from error
-        self._into[name] = text
+        into[name] = text
 
     def _starts_item(self, line: str, at: int) -> bool:
         if _OPTION.match(line, at):
@@ -308,9 +320,19 @@ def _unquoted(text: str) -> str:
     return text[1:-1] if quoted and text[0] not in text[1:-1] else text
 
 
-def _of_a_part(text: str, name: str) -> str:
+def _as_python(path: str) -> str:
+    """Write a path as Python does, as JAX names the arrays of a pytree."""
+    try:
+        # A report writes a star for all numbers.
+        node = ast.parse(path.strip().replace("[*]", "[...]"), mode="eval")
+    except (SyntaxError, ValueError) as error:
+        raise OptionError(f"{path.strip()} is not the path of an array: {error}") from error
+    return ast.unparse(node).replace("[...]", "[*]")
+
+
+def _of_an_output(text: str, name: str) -> str:
     return (
-        f"{text} is a spec for a part of {name}, but this line gives a spec to {name} as a whole: "
+        f"{text} is a spec for a part of {name}, but after --out a name has one as a whole: "
         f"{name}=P() for all of its arrays, or a tree with a spec for each, such as "
         f"{name}=jax.tree.map(lambda array: P(), {name})"
     )

@@ -30,7 +30,7 @@ from shardnb.magics.prepared import Prepared, out_specs_of
 from shardnb.magics.reachable import text_of
 from shardnb.magics.recording import LAST
 from shardnb.magics.scope import Names
-from shardnb.magics.specs import evaluated, not_an_input
+from shardnb.magics.specs import evaluated, not_an_input, with_parts
 from shardnb.magics.trees import leaves_of
 from shardnb.mesh import Grid, retyped
 from shardnb.progress import line_on
@@ -192,11 +192,13 @@ class Session:
         # Python's and NumPy's own random numbers, which any function may draw.
         drawing: tuple[Any, ...] = (random.random, np.random.get_state)
         reachable.add_all(("random", function.__self__) for function in drawing)
-        inputs = inputs_of(names.read, self.namespace, line.specs)
-        for name in line.specs:
+        inputs = inputs_of(names.read, self.namespace, line.placed)
+        for name in line.placed:
             if name not in inputs:
                 raise not_an_input(name, names, inputs, self.namespace)
-        specs, out = (evaluated(given, self.namespace) for given in (line.specs, line.out))
+        given = (line.specs, line.parts, line.out)
+        specs, parts, out = (evaluated(texts, self.namespace) for texts in given)
+        specs = with_parts(specs, parts, inputs)
         self._refuse_save(line, names)
         refuse_what_does_not_fit({name: inputs[name] for name in specs})
         refuse_two_specs(inputs, specs)

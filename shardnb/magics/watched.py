@@ -36,7 +36,7 @@ def run_watched(session: Session, text: ProgramText, line: MagicLine) -> Any:
 
     Returns the value of the last expression. Raises `CellError` if the line has specs.
     """
-    if line.specs or line.out:
+    if line.placed or line.out:
         raise CellError("--watch runs the cell unchanged and takes no name=SPEC")
     code = session.code(text)
     with session.errors(text.file):

@@ -163,6 +163,16 @@ def test_a_pytree_takes_prefixes_of_specs(notebook, run, compiled, ask):
     assert previewed(ask(line, body)) == types(compiled(line, body))
 
 
+def test_a_part_of_a_pytree_has_a_spec_of_its_own(notebook, run, compiled, ask):
+    run("p = {'W': W, 'b': jnp.ones(32)}")
+    body = "q = x @ p['W'] + p['b']"
+    compiled("x=P('data')", body)
+    line = "x=P('data') p['W']=P(None, 'model')"
+    found = previewed(ask(line, body))
+    assert found[(0, 2, "q")] == "f32[16@data, 32@model]"
+    assert found == types(compiled(line, body))
+
+
 def test_an_array_that_has_its_own_sharding_keeps_it(notebook, run, compiled, ask):
     """The first run leaves p sharded, which counts in the second one."""
     run("p = jnp.ones((16, 8))")

@@ -122,6 +122,15 @@ def test_a_mesh_with_blanks_is_the_first_of_a_line_without_specs():
     assert (line.first, line.values) == ("data=4, model=2:explicit", {"on": "cpu"})
 
 
+def test_parts_of_a_name_have_specs_of_their_own():
+    line = parse(
+        "x=P() m[\"w\"].mu=P('data') --fix s[*].nu = P(None, 'model') --out y=P()", CELL_OPTIONS
+    )
+    assert line.parts == {"m['w'].mu": "P('data')", "s[*].nu": "P(None, 'model')"}
+    assert (line.specs, line.out) == ({"x": "P()"}, {"y": "P()"})
+    assert line.placed == ("x", "m", "s")
+
+
 @pytest.mark.parametrize(
     ("line", "says"),
     [
@@ -144,12 +153,9 @@ def test_a_mesh_with_blanks_is_the_first_of_a_line_without_specs():
         ("x=", "x= needs a spec, such as x=P('data')"),
         ("x=P('data'", "the spec x=P('data' is not a Python expression: '(' was never closed"),
         ("x=P() 3", "the spec x=P() 3 is not a Python expression"),
-        (
-            "m['w'].mu=P()",
-            "m['w'].mu=P() is a spec for a part of m, but this line gives a spec to m",
-        ),
-        ("x=P() m.w=P() y=P()", "m.w=P() is a spec for a part of m, but"),
-        ("--out s[0]=P()", "s[0]=P() is a spec for a part of s, but"),
+        ("m['w'].mu=P() m[\"w\"].mu=P()", "the spec of m['w'].mu is given twice"),
+        ("m[3 4]=P()", "m[3 4] is not the path of an array"),
+        ("--out s[0]=P()", "s[0]=P() is a spec for a part of s, but after --out"),
         ("--no-run P('data')", "\"P('data')\" is neither an option nor a spec such as x=P('data')"),
     ],
 )

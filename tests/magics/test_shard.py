@@ -115,6 +115,40 @@ def test_an_input_under_another_name_can_be_placed(ip, cell):
     assert len(ip.user_ns["x"].sharding.device_set) == 1
 
 
+def test_a_part_of_a_pytree_has_a_spec_of_its_own(ip, cell):
+    cell("layers = [{'w': jnp.ones((8, 8)), 'b': jnp.ones(8)} for _ in range(2)]")
+    body = "h = x\nfor layer in layers:\n    h = h @ layer['w'] + layer['b']"
+    cell(f"%%shard layers=P('model') layers[*]['w']=P(None, 'model') layers[1]['b']=P()\n{body}")
+    specs = {value.name: value.spec for value in last(ip).inputs}
+    column, shard = ((), ("model",)), (("model",),)
+    assert {name: spec for name, spec in specs.items() if name != "x"} == {
+        "layers[0]['b']": shard,
+        "layers[0]['w']": column,
+        "layers[1]['b']": ((),),
+        "layers[1]['w']": column,
+    }
+
+
+def test_arrays_without_a_spec_keep_their_sharding_beside_a_part_that_has_one(ip, cell):
+    cell("both = {'x': x, 'W': W}")
+    cell("%%shard both['x']=P('data')\ny = both['x'] @ both['W']")
+    specs = {value.name: value.spec for value in last(ip).inputs}
+    assert specs == {"both['x']": (("data",), ()), "both['W']": ((), ())}
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("both['y']=P()", "the spec of both['y']: both has no array there; it has both['x'], for"),
+        ("both['x']=3", "expected a spec for both['x'] such as P('data'), got the int 3"),
+        ("none.x=P()", "none is not defined"),
+    ],
+)
+def test_the_spec_of_no_part_is_refused(ip, cell, line, says):
+    cell("both = {'x': x, 'W': W}")
+    assert says in cell(f"%%shard {line}\ny = both['x'] * 2", fails=True).err
+
+
 def test_a_pytree_prefix_is_a_spec(ip, cell):
     cell("params = {'w': W, 'b': W[0]}")
     cell("%%shard x=P('data') params={'w': P('model'), 'b': None}\ny = x @ params['w']")
