@@ -74,7 +74,7 @@ class ValueNames:
     def _variable(self, graph: Graph, value: HloValue) -> str:
         """Return the user's name of a value, "" where no statement assigns it alone.
 
-        That of an argument may be assigned anew: such a value is told from it by the line.
+        That of an argument may be assigned anew: the line tells such a value from it.
         """
         name, line = self.user.variable(graph.name, value) if self.user else ("", 0)
         taken = name in {step for each in self.inputs for step in _STEP.findall(each)[:1]}
