@@ -18,9 +18,10 @@ from shardnb.compiler import Program, placement
 from shardnb.magics import options
 from shardnb.magics.meshes import NotebookMesh, mesh_value
 from shardnb.magics.options import MagicLine
+from shardnb.magics.parts import with_parts
 from shardnb.magics.prepared import Prepared
 from shardnb.magics.scope import Names
-from shardnb.magics.specs import NeedsRun, evaluated, not_an_input, plain_value, with_parts
+from shardnb.magics.specs import NeedsRun, evaluated, not_an_input, plain_value
 from shardnb.magics.trees import holds, is_array, leaves_of
 from shardnb.mesh import Grid, parse_mesh, refuse_too_many, retyped
 from shardnb.propagation.values import SIZE_LIMIT

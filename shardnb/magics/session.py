@@ -26,11 +26,12 @@ from shardnb.magics.inputs import refuse_two_specs, refuse_what_does_not_fit
 from shardnb.magics.line_previews import LinePreviews
 from shardnb.magics.meshes import NotebookMesh, mesh_value
 from shardnb.magics.options import MagicLine
+from shardnb.magics.parts import with_parts
 from shardnb.magics.prepared import Prepared, out_specs_of
 from shardnb.magics.reachable import text_of
 from shardnb.magics.recording import LAST
 from shardnb.magics.scope import Names
-from shardnb.magics.specs import evaluated, not_an_input, with_parts
+from shardnb.magics.specs import evaluated, not_an_input
 from shardnb.magics.trees import leaves_of
 from shardnb.mesh import Grid, retyped
 from shardnb.progress import line_on
