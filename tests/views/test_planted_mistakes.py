@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from html import unescape
 
@@ -74,6 +75,14 @@ def sgd(loss):
 
 def without_fixes(fn, *args, **options):
     return sn.explain(fn, *args, origins=False, **options)
+
+
+@pytest.fixture(autouse=True)
+def _no_collections():
+    """A search copies syntax trees, and each full collection takes seconds after many tests."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 def with_fixes(fn, *args, **options):
