@@ -8,7 +8,6 @@ whatever happened; `binding` does what the body did once the results are there.
 from __future__ import annotations
 
 import ast
-import copy
 import gc
 import types
 import weakref
@@ -39,6 +38,7 @@ from shardnb.magics.recording import (
 )
 from shardnb.magics.traced_values import noting_print
 from shardnb.magics.trees import holds, is_array, is_jax_array, is_tracer, leaves_of, only
+from shardnb.rewrite.syntax_trees import copied
 
 Tree = Any
 
@@ -117,7 +117,7 @@ class CellFunction:
 
     def edited(self, transform: Callable[[ast.Module], ast.Module]) -> CellFunction:
         """Return the function of the edited cell, to be compiled but not run."""
-        tree = ast.fix_missing_locations(transform(copy.deepcopy(self.code.tree)))
+        tree = ast.fix_missing_locations(transform(copied(self.code.tree)))
         body, last = parted(tree)
         code = replace(
             self.code,

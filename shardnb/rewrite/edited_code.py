@@ -24,7 +24,6 @@ import gc
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from functools import partial
 from itertools import repeat, takewhile
 from types import CodeType, FunctionType
@@ -36,6 +35,7 @@ from shardnb.jax_compat.jaxprs import equations
 from shardnb.jax_compat.parts import NotAvailable
 from shardnb.jax_compat.process_lock import PROCESS_LOCK
 from shardnb.rewrite import hook
+from shardnb.rewrite.syntax_trees import copied
 from shardnb.sources.source_texts import Sources
 from shardnb.texts.hlo import Frame
 
@@ -122,18 +122,18 @@ def _with_both(text: ast.Module, edited: ast.Module) -> ast.Module:
 
     The edited branch is the last one, so that `_within` gives the functions of it.
     """
-    both = deepcopy(edited)
+    both = copied(edited)
     pairs = list(zip(_functions(text), _functions(both), strict=True))
     for written, function in reversed(pairs):  # those within a function before itself
         test = ast.UnaryOp(ast.Not(), hook.call(hook.in_edited_trace))
         if isinstance(function, ast.Lambda) and isinstance(written, ast.Lambda):
-            choice = ast.IfExp(test, deepcopy(written.body), function.body)
+            choice = ast.IfExp(test, copied(written.body), function.body)
             function.body = ast.copy_location(choice, function.body)
         elif not isinstance(function, ast.Lambda) and not isinstance(written, ast.Lambda):
             at = int(ast.get_docstring(written) is not None)
             # The declarations of the first branch are those of both; Python refuses a second one.
             after = [_Undeclared().visit(statement) for statement in function.body[at:]]
-            branches = ast.If(test, deepcopy(written.body[at:]) or [ast.Pass()], after)
+            branches = ast.If(test, copied(written.body[at:]) or [ast.Pass()], after)
             function.body[at:] = [ast.copy_location(branches, function.body[0])]
     return ast.fix_missing_locations(both)
 

@@ -7,7 +7,6 @@ import inspect
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
@@ -17,6 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
+from shardnb.rewrite.syntax_trees import copied
 from shardnb.rewrite.text_edits import Piece, Text
 from shardnb.sources.positions import Position
 
@@ -219,7 +219,7 @@ class Expression:
         if not isinstance(self.node, ast.expr):
             return None
         lifter = _Lifter(self)
-        node = lifter.visit(deepcopy(self.node))
+        node = lifter.visit(copied(self.node))
         if not all(map(self._is_jax, ast.walk(node))):
             return None
         code = compile(ast.fix_missing_locations(ast.Expression(node)), "<expression>", "eval")

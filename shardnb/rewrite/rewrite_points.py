@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Literal
 
 from shardnb.rewrite import hook
+from shardnb.rewrite.syntax_trees import copied
 
 Kind = Literal["assigned", "argument", "returned", "product"]
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -32,7 +32,7 @@ class RewritePoint:
 def points_of(tree: ast.Module, *, top: bool = False) -> list[RewritePoint]:
     """List the points of a text; `top` says that its outermost statements count too."""
     marker = _Marker(None, top=top)
-    marker.visit(deepcopy(tree))
+    marker.visit(copied(tree))
     return marker.points
 
 
@@ -42,7 +42,7 @@ def hooked(tree: ast.Module, only: int | None = None, *, top: bool = False) -> a
     The hook gets the value; at a product, which is marked only alone, the two sides.
     Line numbers stay what they are: an added statement stands on the line it follows.
     """
-    changed: ast.Module = _Marker(only, top=top).visit(deepcopy(tree))
+    changed: ast.Module = _Marker(only, top=top).visit(copied(tree))
     return ast.fix_missing_locations(changed)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import re
 from html import unescape
 
@@ -77,17 +76,9 @@ def without_fixes(fn, *args, **options):
     return sn.explain(fn, *args, origins=False, **options)
 
 
-@pytest.fixture(autouse=True)
-def _no_collections():
-    """A search copies syntax trees, and each full collection takes seconds after many tests."""
-    gc.disable()
-    yield
-    gc.enable()
-
-
 def with_fixes(fn, *args, **options):
     # A few seconds: what a finding proposes is compiled first.
-    report = sn.explain(fn, *args, origins=False, fixes=240.0, **options)
+    report = sn.explain(fn, *args, origins=False, fixes=60.0, **options)
     assert not [note for note in report.notes if "left out" in note or "search for" in note]
     return report
 
