@@ -70,6 +70,8 @@ def test_badges_and_types_vanish_while_the_shard_line_is_another(saved):
     page.keyboard.press("End")
     page.keyboard.type("0")
     page.wait_for_selector(".shardnb-mark", state="detached")
+    # JupyterLab may have started a kernel, and then the types fade until it answers.
+    page.wait_for_selector(".shardnb-type", state="detached")
     assert page.evaluate(LINES)[1:] == ["h = x @ W", "y = jnp.tanh(h)"]
     page.keyboard.press("Backspace")
     page.wait_for_selector(".shardnb-mark")

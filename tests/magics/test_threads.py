@@ -161,6 +161,8 @@ first, second = x * 2, x * 3
 """
 
 
+# Between the opening of a file and its assignment, Python itself closes it, and says so.
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 def test_an_interrupt_at_any_moment_leaves_all_of_a_cell_or_nothing(
     ip, cell, tmp_path, monkeypatch
 ):
