@@ -6,6 +6,7 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from shardnb.causes.stated_shardings import is_of_the_compiler, primitive
@@ -77,8 +78,11 @@ class ValueNames:
         That of an argument may be assigned anew: the line tells such a value from it.
         """
         name, line = self.user.variable(graph.name, value) if self.user else ("", 0)
-        taken = name in {step for each in self.inputs for step in _STEP.findall(each)[:1]}
-        return f"{name} of line {line}" if taken else name
+        return f"{name} of line {line}" if name in self._arguments else name
+
+    @cached_property
+    def _arguments(self) -> frozenset[str]:
+        return frozenset(step for path in self.inputs for step in _STEP.findall(path)[:1])
 
     def value(self, graph: Graph, value: HloValue) -> str:
         """Name a value: the user's variable, a parameter's path, a view of one, or an expression.

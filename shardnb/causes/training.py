@@ -351,7 +351,13 @@ def _trees(
 
 
 def _members(mask: int, count: int) -> list[int]:
-    return [number for number in range(count) if mask >> number & 1]
+    mask &= (1 << count) - 1
+    found = []
+    while mask:
+        low = mask & -mask
+        found.append(low.bit_length() - 1)
+        mask ^= low
+    return found
 
 
 def _shape(graph: Graph, value: HloValue) -> tuple[int, ...] | None:

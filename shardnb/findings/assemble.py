@@ -161,13 +161,12 @@ def _less(finding: Finding, counted: set[int]) -> Finding | None:
 
 def _values(evidence: Evidence) -> Explained:
     """Return the values of the user's lines, or those whose sharding a text states."""
-    if evidence.before is None or not evidence.own:
+    if evidence.lines is None or not evidence.own:
         return Explained(tuple(evidence.stated_values()))
     return values_of(
         evidence.dumps,
         evidence.mesh,
-        evidence.sources,
-        evidence.before,
+        evidence.lines,
         inputs=evidence.parameters,
         outputs=[value.name for value in evidence.outputs],
         origins=evidence.origins,

@@ -99,9 +99,12 @@ class Evidence:
 
     def _user_names(self) -> UserNames | None:
         """Return what the user's text calls values; for a foreign program no file is read."""
-        if self.before is None or not self.own:
-            return None
-        return WrittenNames(Lines(self.before, self.sources))
+        return WrittenNames(self.lines) if self.own and self.lines is not None else None
+
+    @cached_property
+    def lines(self) -> Lines | None:
+        """The user's lines of the program before partitioning."""
+        return None if self.before is None else Lines(self.before, self.sources)
 
     @property
     def collectives(self) -> tuple[Collective, ...]:

@@ -24,6 +24,7 @@ _IN_FULL = (
     | PRODUCTS
     | {"broadcast", "concatenate", "copy-start", "pad", "reduce", "transpose"}
 )
+_WITHIN_FUSIONS = _IN_FULL | _SAME_BYTES | {"constant", "iota", "parameter", "tuple"}
 
 
 def least_traffic(module: Module) -> int:
@@ -53,10 +54,7 @@ def _touches_in_full(module: Module, node: Instruction) -> bool:
     if node.opcode != "fusion":
         return node.opcode in _IN_FULL or kind_of(node.opcode) is not None
     inner = module.computations.get(node.calls("calls"))
-    return inner is not None and all(
-        one.opcode in _IN_FULL | _SAME_BYTES | {"constant", "iota", "parameter", "tuple"}
-        for one in inner.body
-    )
+    return inner is not None and all(one.opcode in _WITHIN_FUSIONS for one in inner.body)
 
 
 def _is_written(module: Module, graph: Graph, value: HloValue) -> bool:

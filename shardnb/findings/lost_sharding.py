@@ -11,7 +11,7 @@ from shardnb.causes.phase import phase_of
 from shardnb.causes.stated_shardings import primitive
 from shardnb.findings.evidence import Evidence
 from shardnb.findings.spec_edits import constraint_text
-from shardnb.propagation.named import Lines, named_values
+from shardnb.propagation.named import Lines
 from shardnb.report.bytes_sent import most_sent
 from shardnb.report.edits import NewSpec, ProposedEdit
 from shardnb.report.model import Collective, Finding
@@ -84,7 +84,7 @@ def _is_later(loss: Loss) -> bool:
 def _finding(
     evidence: Evidence, dataflow: Dataflow, losses: list[Loss], due: list[Collective]
 ) -> Finding:
-    loss, lines = losses[0], Lines(evidence.before or evidence.module, evidence.sources)
+    loss, lines = losses[0], evidence.lines or Lines(evidence.module, evidence.sources)
     places = [place for place in (lines.location(one.node) for one in losses) if place]
     spec = dataflow.batch.spec(loss.graph, loss.node.value)
     others = {one.kept_by for one in losses} - {loss.kept_by}
@@ -120,7 +120,7 @@ def _differentiated(dataflow: Dataflow, loss: Loss, lines: Lines) -> str:
             if dataflow.training.flows.part_of(graph, value) != number
         ]
         sources.update(value for value in others if graph.array(value) == array)
-    named = [value for value in named_values(lines) if value.instruction.value in sources]
+    named = [value for value in lines.values if value.instruction.value in sources]
     names = {value.name for value in named if value.instruction.computation == loss.graph.name}
     return f"the gradient of {names.pop()}" if len(names) == len(sources) == 1 else "the result"
 
@@ -130,7 +130,7 @@ def _edits(batch: BatchDimensions, loss: Loss, lines: Lines) -> Iterator[Propose
     if phase_of(loss.node.op_name, differentiated=False) != "forward":
         return
     graph, innermost = loss.graph, next(iter(lines.places(loss.node).items()), None)
-    for value in named_values(lines):
+    for value in lines.values:
         maker = value.instruction
         known = batch.of(graph, maker.value) if maker.computation == graph.name else {}
         if (value.call, value.location) != innermost or not known or not value.name.isidentifier():

@@ -13,7 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 
 import shardnb
 from shardnb.propagation.matching import Leaf
@@ -80,6 +80,18 @@ class Lines:
     _places: dict[int | str, Places] = field(default_factory=dict)
     _calls: dict[Hashable, Call] = field(default_factory=dict)
 
+    @cached_property
+    def values(self) -> list[Named]:
+        """The values of the user's lines, in the order of the program."""
+        named_by_leaf: dict[Leaf, list[Named]] = defaultdict(list)
+        order: dict[Leaf, tuple[int, int, int]] = {}
+        for number, (graph, caller) in enumerate(_computations(self.module)):
+            for leaf, named in _Computation(self, graph, caller).values():
+                named_by_leaf[leaf].append(named)
+                order[leaf] = number, graph.position[leaf[0]], leaf[1]
+        leaves = sorted(named_by_leaf, key=order.__getitem__)
+        return [value for leaf in leaves for value in named_by_leaf[leaf]]
+
     def location(self, instruction: Instruction) -> Location | None:
         """Return the innermost user line that led to an instruction."""
         frames = tuple(itertools.takewhile(_is_inside, self.module.frames(instruction)))
@@ -124,18 +136,6 @@ class Lines:
         """Whether the statement, or one that called it, may run more than once."""
         callers = (self._texts.get(at.source, {}).get(at.line, ()) for at in call.outer)
         return call.statement.repeats or any(one.repeats for held in callers for one in held)
-
-
-def named_values(lines: Lines) -> list[Named]:
-    """Return the values of the user's lines, in the order of the program."""
-    named_by_leaf: dict[Leaf, list[Named]] = defaultdict(list)
-    order: dict[Leaf, tuple[int, int, int]] = {}
-    for number, (graph, caller) in enumerate(_computations(lines.module)):
-        for leaf, named in _Computation(lines, graph, caller).values():
-            named_by_leaf[leaf].append(named)
-            order[leaf] = number, graph.position[leaf[0]], leaf[1]
-    leaves = sorted(named_by_leaf, key=order.__getitem__)
-    return [value for leaf in leaves for value in named_by_leaf[leaf]]
 
 
 def _is_inside(frame: Frame) -> bool:

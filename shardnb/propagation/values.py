@@ -11,10 +11,9 @@ from shardnb.jax_compat.parts import NotAvailable
 from shardnb.propagation.blocked import blocked_axes
 from shardnb.propagation.chains import Chains, Move, Node, Root, flat, manual
 from shardnb.propagation.matching import Leaf, match
-from shardnb.propagation.named import Lines, Named, named_values, op_word
+from shardnb.propagation.named import Lines, Named, op_word
 from shardnb.report.model import Blocked, Location, Mesh, Origin, Spec, Step, Value
 from shardnb.report.spec import spec_text
-from shardnb.sources.source_texts import Sources
 from shardnb.texts import hlo, shardy
 from shardnb.texts.instruction import Instruction
 from shardnb.texts.shardings import LayoutReader
@@ -45,8 +44,7 @@ class Explained:
 def values_of(
     dumps: Dumps,
     mesh: Mesh,
-    sources: Sources,
-    before: hlo.Module,
+    lines: Lines,
     *,
     inputs: Sequence[str] = (),
     outputs: Sequence[str] = (),
@@ -54,12 +52,11 @@ def values_of(
 ) -> Explained:
     """Return the values of the user's lines, each with its sharding and the reason for it.
 
-    `before` is the program right before partitioning, whose shardings are the compiled program's.
+    They are those of the program right before partitioning, whose shardings are the compiled one's.
     `inputs` names the program's parameters and `outputs` the report's. `origins` says whether to
     find the reasons (None: only if the program is not large, as that takes a while).
     """
-    lines = Lines(before, sources)
-    named = named_values(lines)
+    before, named = lines.module, lines.values
     notes: list[str] = []
     if len(named) > VALUE_LIMIT:
         notes.append(f"of {len(named)} values of these lines, the first {VALUE_LIMIT} are kept")

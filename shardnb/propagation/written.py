@@ -6,7 +6,7 @@ import itertools
 from collections import Counter
 from functools import cached_property
 
-from shardnb.propagation.named import Lines, named_values, op_word
+from shardnb.propagation.named import Lines, op_word
 from shardnb.sources.expressions import Expressions, expression_of, expressions
 from shardnb.sources.source_texts import whole_file
 from shardnb.texts.instruction import HloValue, Instruction, Key
@@ -27,7 +27,7 @@ class WrittenNames:
     @cached_property
     def _variables(self) -> dict[tuple[str, HloValue], tuple[str, int]]:
         found: dict[tuple[str, HloValue], tuple[str, int]] = {}
-        for named in named_values(self._lines):
+        for named in self._lines.values:
             made = named.instruction
             value = made.value.at(named.leaf[1]) if made.is_tuple else made.value
             if named.name.isidentifier() and not self._may_be_derivative(made):

@@ -10,7 +10,7 @@ from shardnb.compiler import Program, shardy_passes
 from shardnb.jax_compat import mlir
 from shardnb.jax_compat.parts import NotAvailable
 from shardnb.propagation.matching import match
-from shardnb.propagation.named import Lines, named_values
+from shardnb.propagation.named import Lines
 from shardnb.propagation.values import VALUE_LIMIT
 from shardnb.report import Axis, Mesh, Report, Value
 from shardnb.report.model import Spec
@@ -152,7 +152,7 @@ def base_of(plan: MeshPlan, program: Program, report: Report) -> Base | None:
     if len(found.inputs) != len(names) or len(found.outputs) != len(report.outputs):
         return None
     sources = program.request.texts.located()
-    named = named_values(Lines(program.before, sources))[:VALUE_LIMIT]
+    named = Lines(program.before, sources).values[:VALUE_LIMIT]
     matched = match(found, program.before) if len(named) == len(report.values) else {}
     leaves = [value.leaf for value in named] if matched else [None] * len(report.values)
     values = [None if leaf is None else matched.get(leaf) for leaf in leaves]
