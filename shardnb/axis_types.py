@@ -16,10 +16,12 @@ from shardnb.manual.checker import ShardMapCall
 from shardnb.mesh import make_grid
 from shardnb.report.types import ErrorReport, ExplicitPlan, ShardMapCheck
 from shardnb.search import explicit
+from shardnb.tracebacks import with_users_frames
 
 Tree = Any
 
 
+@with_users_frames
 def to_explicit(
     fn: Callable[..., Tree],
     *args: Tree,
@@ -48,6 +50,7 @@ def to_explicit(
     return explicit.to_explicit(call.request(grid, in_specs, out_specs))
 
 
+@with_users_frames
 def check_shard_map(
     fn: Callable[..., Tree],
     *args: Tree,

@@ -20,6 +20,7 @@ from shardnb.jax_compat.xla import hlo_text
 from shardnb.mesh import Grid, make_grid
 from shardnb.progress import bar_on, line_on
 from shardnb.report import Mesh, Report
+from shardnb.tracebacks import with_users_frames
 from shardnb.views import activity
 
 Tree = Any
@@ -27,6 +28,7 @@ Tree = Any
 _ONLY_A_MESH = "a program that is already {} is explained as it is: pass only a mesh with it"
 
 
+@with_users_frames
 def explain(
     fn: Callable[..., Tree],
     *args: Tree,

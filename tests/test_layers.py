@@ -20,6 +20,7 @@ ROOMS = [
     "bugs",
     "interrupts",
     "progress",
+    "tracebacks",
     "report",
     "views",
     "cost",

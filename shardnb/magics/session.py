@@ -40,6 +40,7 @@ from shardnb.report.changes import Outcome
 from shardnb.report.types import ErrorReport
 from shardnb.rewrite.retrace import silenced
 from shardnb.sources.functions import code_of
+from shardnb.tracebacks import is_ours, says_what_is_wrong
 
 Tree = Any
 _NOT_RUN = "nothing ran, and no name was bound: "
@@ -320,14 +321,16 @@ class Session:
             raise
         except BaseException as error:  # an interrupt too: it is shown from the cell's line on
             start, report = shown_errors.at_cell(error, file), failures.report_of(error)
+            if start is not None:
+                shown_errors.note_missing_import(error)
             if report is None and start is not None:
                 report = traced_values.explained(error, self.cells.texts(file))
             plain = shown_errors.rendered(self.shell, error, start)
             if report is not None:
                 shown_explanations.show(self.shell, error, report, plain)
-            if start is None and shown_errors.says_what_is_wrong(error):
+            if start is None and says_what_is_wrong(error):
                 raise CellError(str(error)) from error
-            if report is None and (start is not None or not shown_errors.is_ours(error)):
+            if report is None and (start is not None or not is_ours(error)):
                 error._render_traceback_ = plain  # type: ignore[attr-defined]
             raise
 

@@ -7,21 +7,18 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
 from IPython.core.error import UsageError
 
-import shardnb
 from shardnb.jax_compat.frames import is_jaxs_own
 from shardnb.magics.cell import CellError
 from shardnb.magics.options import OptionError
+from shardnb.magics.specs import KNOWN_ON_THE_LINE
 from shardnb.report import Collective
+from shardnb.tracebacks import frames_of, says_what_is_wrong
 from shardnb.views.words import asked
-
-_PACKAGE = Path(shardnb.__file__).parent
-_CHECKS = tuple(str(_PACKAGE / part) for part in ("mesh", "compiler", "engine.py", "magics/meshes"))
 
 
 class ForbiddenCollectives(RuntimeError):
@@ -45,32 +42,19 @@ def _named(collective: Collective) -> str:
     return f"{collective.kind} {collective.dtype}[{shape}]{axes}{line} ({asked(collective)})"
 
 
-def says_what_is_wrong(error: BaseException) -> bool:
-    """Whether an error is the message of a check by shardnb about a mesh or a spec."""
-    return isinstance(error, ValueError | TypeError) and _raised_in(error).startswith(_CHECKS)
-
-
-def is_ours(error: BaseException) -> bool:
-    """Whether an error was raised by shardnb itself."""
-    return _raised_in(error).startswith(str(_PACKAGE))
-
-
-def _raised_in(error: BaseException) -> str:
-    frames = _frames(error.__traceback__)
-    return frames[-1].tb_frame.f_code.co_filename if frames else ""
-
-
-def _frames(traceback: types.TracebackType | None) -> Sequence[types.TracebackType]:
-    frames = []
-    while traceback is not None:
-        frames.append(traceback)
-        traceback = traceback.tb_next
-    return frames
+def note_missing_import(error: BaseException) -> None:
+    """Add to an error about a name that the `%%shard` line knows how the cell gets it."""
+    if isinstance(error, NameError) and error.name in KNOWN_ON_THE_LINE:
+        named = "PartitionSpec as P" if error.name == "P" else error.name
+        error.add_note(
+            f"Only the %%shard line knows {error.name} without an import. "
+            f"Before this cell, run: from jax.sharding import {named}"
+        )
 
 
 def at_cell(error: BaseException, file: str) -> types.TracebackType | None:
     """Return the first frame of an error that is in the cell, or None."""
-    stack = _frames(error.__traceback__)
+    stack = frames_of(error.__traceback__)
     return next((tb for tb in stack if tb.tb_frame.f_code.co_filename == file), None)
 
 
@@ -102,7 +86,7 @@ def _without_jax(start: types.TracebackType | None) -> types.TracebackType | Non
     if jax.config.values.get("jax_traceback_filtering") == "off":
         return start
     users: types.TracebackType | None = None
-    for tb in reversed(_frames(start)):
+    for tb in reversed(frames_of(start)):
         if not is_jaxs_own(tb.tb_frame.f_code.co_filename):
             users = types.TracebackType(users, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
     return users

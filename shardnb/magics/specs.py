@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import difflib
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -17,7 +18,11 @@ from shardnb.magics.trees import leaves_of
 Tree = Any
 Namespace = Mapping[str, Any]
 
-_KNOWN = {"P": PartitionSpec, "PartitionSpec": PartitionSpec, "NamedSharding": NamedSharding}
+KNOWN_ON_THE_LINE = {
+    "P": PartitionSpec,
+    "PartitionSpec": PartitionSpec,
+    "NamedSharding": NamedSharding,
+}
 
 
 class NeedsRun(Exception):
@@ -32,7 +37,7 @@ def evaluated(
     With `plainly` none of the user's code runs, and `NeedsRun` is raised where some would have to.
     Raises `CellError` for an expression that fails.
     """
-    values, names = {}, {**namespace, **_KNOWN}
+    values, names = {}, {**namespace, **KNOWN_ON_THE_LINE}
     for name, text in specs.items():
         try:
             values[name] = plain_value(text, names) if plainly else value_of(text, names)
@@ -49,7 +54,7 @@ def evaluated(
 def _quoted(text: str, names: Namespace) -> str | None:
     """Return a spec whose mesh axes are written without quotes, with them; None for another text.
 
-    >>> _quoted("data,model", {}), _quoted("P(data)", _KNOWN), _quoted("f(data)", {})
+    >>> _quoted("data,model", {}), _quoted("P(data)", KNOWN_ON_THE_LINE), _quoted("f(data)", {})
     ("P('data', 'model')", "P('data')", None)
     """
     node = ast.parse(text, mode="eval").body
@@ -166,4 +171,10 @@ def not_an_input(
             f"expected arrays for the spec of {name}, but it holds none: its type is {kind}"
         )
     listed = ", ".join(arrays) or "no array"
-    return CellError(f"the cell does not read {name}; it reads {listed}{hint}")
+    missing = sorted(other for other in names.read if not _is_known(other, namespace))
+    undefined = f", and {missing[0]}, which is not defined" if missing else ""
+    return CellError(f"the cell does not read {name}; it reads {listed}{undefined}{hint}")
+
+
+def _is_known(name: str, namespace: Namespace) -> bool:
+    return name in namespace or hasattr(builtins, name)

@@ -20,6 +20,7 @@ from shardnb.mesh import Grid, make_grid
 from shardnb.progress import silent
 from shardnb.report import Report
 from shardnb.search.recipes import ProgramArrays
+from shardnb.tracebacks import with_users_frames
 from shardnb.views import live, still
 from shardnb.views.formatting import seconds
 from shardnb.views.questions import questions
@@ -54,6 +55,7 @@ _FIRST_MESH = "data=4,model=2"
 _KEPT = 16
 
 
+@with_users_frames
 def explore(
     fn_or_report: Callable[..., Tree] | Report,
     *args: Tree,

@@ -55,6 +55,20 @@ def test_an_explained_error_keeps_no_names_of_the_cell(cell):
     assert "__shardnb_names__" not in vars(error)
 
 
+@pytest.mark.parametrize(
+    ("code", "imported"),
+    [
+        ("y = jax.lax.with_sharding_constraint(x, P('data'))", "PartitionSpec as P"),
+        ("y = jax.device_put(x, NamedSharding(jax.sharding.get_mesh(), None))", "NamedSharding"),
+    ],
+)
+def test_a_name_that_only_the_line_knows_says_how_it_is_imported(cell, code, imported):
+    cell("del P")
+    error = cell(f"%%shard x=P('data')\n{code}", fails=True).result.error_in_exec
+    assert type(error) is NameError
+    assert error.__notes__[0].endswith(f"run: from jax.sharding import {imported}")
+
+
 def test_an_error_that_is_not_about_placement_is_shown_as_ever(cell):
     shown = cell("%%shard x=P('data')\ny = x + undefined", fails=True)
     assert type(shown.result.error_in_exec) is NameError

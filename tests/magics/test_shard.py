@@ -491,6 +491,7 @@ def test_without_a_mesh_the_error_shows_the_form(run):
         ("%%shard X=P()\ny = x", "X is not defined; did you mean x?"),
         ("%%shard len=P()\ny = x * len([1])", "len is not defined"),
         ("%%shard W=P()\ny = x", "the cell does not read W; it reads x"),
+        ("%%shard W=P()\ny = x @ w", "it reads x, and w, which is not defined"),
         ("%%shard y=P('data')\ny = x", "y is assigned by the cell, not read"),
         (
             "%%shard x=('data', None)\ny = x",

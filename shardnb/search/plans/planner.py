@@ -21,6 +21,7 @@ from shardnb.search.plans.front import front
 from shardnb.search.plans.patterns import Pattern, patterns_of
 from shardnb.search.plans.search import Field, PlanSearch
 from shardnb.search.plans.space import Space, State, factorisations
+from shardnb.tracebacks import with_users_frames
 from shardnb.views.formatting import count, size
 
 Tree = Any
@@ -39,6 +40,7 @@ _BINARY = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _SIZE = re.compile(r"\s*([\d.]+)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 
 
+@with_users_frames
 def plan(
     fn: Callable[..., Tree],
     *args: Tree,
