@@ -1334,7 +1334,7 @@ function meshPicture(mesh) {
     down,
     across,
     title: REPORT.meshTitle,
-    tint: () => tint(6, 8),
+    tint: () => NOBODY,
     labels: (place) => [String(mesh.device_ids[place])],
     caption: (dim, place) => clean(`${mesh.axes[dim].name} ${place}`),
     ...mesh.hosts || mesh.slices ? { apart: (one, other) => apart(one, other, mesh) } : {},
@@ -1410,7 +1410,7 @@ function together(parts2) {
 var CAPTION = 16;
 var CAPTIONED = 32;
 var WIDEST = 110;
-var HIGHEST = 24;
+var HIGHEST = 20;
 var LEAST = 3;
 var READABLE = 10;
 var FOLDED = 0.6;
@@ -2878,7 +2878,7 @@ function sending(report, store, host = {}) {
   const sent = report.said.rows.length ? [new Sent(report, store).element] : [];
   const code = new Code(report, store).element;
   const lines = code.querySelectorAll(".shardnb-line").length;
-  const open = !host.editor && lines <= FEW_LINES;
+  const open = !host.editor && lines <= FEW_LINES && !report.said.points.length;
   return [...sent, ...lines ? [part(REPORT.sourceLines, "", code, open)] : []];
 }
 function parts(report, store) {

@@ -164,7 +164,7 @@ export function meshPicture(mesh: Mesh): Picture {
     down,
     across,
     title: REPORT.meshTitle,
-    tint: () => tint(6, 8),
+    tint: () => NOBODY,
     labels: place => [String(mesh.device_ids[place])],
     caption: (dim, place) => clean(`${mesh.axes[dim].name} ${place}`),
     ...(mesh.hosts || mesh.slices ? { apart: (one, other) => apart(one, other, mesh) } : {}),

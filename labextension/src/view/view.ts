@@ -118,7 +118,8 @@ export function sending(report: Report, store: Store, host: Host = {}): HTMLElem
   const sent = report.said.rows.length ? [new Sent(report, store).element] : [];
   const code = new Code(report, store).element;
   const lines = code.querySelectorAll('.shardnb-line').length;
-  const open = !host.editor && lines <= FEW_LINES;
+  // A point quotes its line already, as an editor shows them all.
+  const open = !host.editor && lines <= FEW_LINES && !report.said.points.length;
   return [...sent, ...(lines ? [part(REPORT.sourceLines, '', code, open)] : [])];
 }
 
