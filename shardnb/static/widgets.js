@@ -1410,7 +1410,7 @@ function together(parts2) {
 var CAPTION = 16;
 var CAPTIONED = 32;
 var WIDEST = 110;
-var HIGHEST = 20;
+var HIGHEST = 18;
 var LEAST = 3;
 var READABLE = 10;
 var FOLDED = 0.6;

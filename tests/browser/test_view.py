@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import re
 
+import jax
+import jax.numpy as jnp
 import pytest
+from jax.sharding import PartitionSpec as P
 
+import shardnb as sn
 from tests.browser.page import STATIC, show
 from tests.browser.reports import hostile, large, sketch, spoken
 
@@ -45,7 +49,7 @@ def test_the_pointer_on_a_block_says_what_it_is_and_who_holds_it(view):
     page = view(sketch())
     block = page.locator(".shardnb-card canvas").first
     block.scroll_into_view_if_needed()
-    block.hover(position={"x": 5, "y": 40})
+    block.hover(position={"x": 5, "y": 27})
     note = page.locator(".shardnb-card .shardnb-readout").first
     assert note.inner_text() == (
         "x[64:128, 0:256] on device 2; next to it: 0 4 along dim 0, 3 along dim 1"
@@ -57,7 +61,7 @@ def test_the_pointer_on_a_device_says_with_whom_it_communicates(view):
     page.click(".shardnb-rows .shardnb-row:has-text('all-reduce')")
     mesh = page.locator(".shardnb-mesh canvas").first
     mesh.scroll_into_view_if_needed()
-    mesh.hover(position={"x": 5, "y": 40})
+    mesh.hover(position={"x": 5, "y": 27})
     page.wait_for_function("document.querySelector('.shardnb-mesh .shardnb-readout').textContent")
     assert page.inner_text(".shardnb-mesh .shardnb-readout") == (
         "device 2 (data 1, model 0); in group B: 2-3; next to it: 0 and 4 along data, 3 along model"
@@ -146,6 +150,20 @@ def test_one_product_takes_450_pixels(page):
       document.getElementById('host'), JSON.parse(text), { editor: true, open() {} })"""
     page.evaluate(mount, json.dumps(spoken(data)))
     assert page.locator(".shardnb-report").bounding_box()["height"] <= 450
+
+
+def test_one_product_with_its_fix_takes_450_pixels_on_a_page_of_its_own(page):
+    page.set_viewport_size({"width": 1400, "height": 900})
+    args = (jax.ShapeDtypeStruct(s, "float32") for s in ((1024, 512), (512, 256)))
+    specs = (P("data", "model"), P("model"))
+    report = sn.explain(_product, *args, mesh="data=4,model=2", in_specs=specs, fixes=True)
+    assert report.collectives[0].fixes
+    show(page, json.loads(report.to_json()))
+    assert page.locator(".shardnb-report").bounding_box()["height"] <= 450
+
+
+def _product(x, W):  # noqa: N803
+    return jnp.tanh(x @ W)
 
 
 def test_a_frame_under_the_pointer_is_short_with_2048_devices(view):

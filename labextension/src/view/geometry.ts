@@ -28,7 +28,7 @@ const CAPTION = 16;
 const CAPTIONED = 32;
 /** The largest and the smallest tile, and the smallest that is not too small to fold for. */
 const WIDEST = 110;
-const HIGHEST = 20;
+const HIGHEST = 18;
 const LEAST = 3;
 const READABLE = 10;
 /** What a folded tile must be larger by, to be worth that its rows do not run on. */
