@@ -10,7 +10,13 @@ from functools import cached_property
 
 from shardnb.causes.copies import Copies
 from shardnb.causes.entry_parameters import EntryParameters
-from shardnb.causes.member_matching import FlowMatching, likeliest, may_become
+from shardnb.causes.member_matching import (
+    FlowMatching,
+    StepMatching,
+    likeliest,
+    may_become,
+    operand_keys,
+)
 from shardnb.causes.slice_matching import between_slices, is_within_slices
 from shardnb.collectives.fused import Fused, fused_collectives
 from shardnb.collectives.transfers import BETWEEN_SLICES
@@ -19,7 +25,7 @@ from shardnb.report.op_names import joined_names
 from shardnb.terms.collectives import kind_of
 from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import Module
-from shardnb.texts.instruction import NO_KEY, HloValue, Instruction, Key
+from shardnb.texts.instruction import NO_KEY, HloValue, Instruction
 from shardnb.texts.opcodes import PARTS, VIEWS
 from shardnb.texts.replica_groups import AxisFinder
 
@@ -43,7 +49,6 @@ class Matcher:
     _combined: set[int] = field(default_factory=set)
     _taken: set[tuple[str, str]] = field(default_factory=set)
     _homes: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    _was: dict[str, str] = field(default_factory=dict)
     _groups_read: dict[tuple[str, str], Groups] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -103,7 +108,7 @@ class Matcher:
             return None
         self._taken.add((made.computation, made.name))
         if final is not None:
-            self._was[final.name] = made.name
+            self._steps.add(final, 0, made)
             self._homes[self._place(final)].add(self._inlined_into(made.computation))
         return made
 
@@ -188,8 +193,7 @@ class Matcher:
         parameter = self._left_from.entering(final)
         if parameter is not None:
             return self.made_from.entering(made) == parameter
-        before, was = self._left_from.sent_by(final), self.made_from.sent_by(made)
-        return before is not None and was is not None and self._was.get(before.name) == was.name
+        return self._steps.follows(made, final)
 
     def _instruction(self, collective: Collective) -> Instruction | None:
         name = collective.instruction.partition(" = ")[0].lstrip("%")
@@ -273,6 +277,10 @@ class Matcher:
         return self._groups_read[key]
 
     @cached_property
+    def _steps(self) -> StepMatching:
+        return StepMatching(self._left_from, self.made_from)
+
+    @cached_property
     def _flow(self) -> FlowMatching:
         return FlowMatching(self.partitioned, self.optimized)
 
@@ -289,7 +297,7 @@ class Matcher:
         final = self._instruction(group[0]) or self._final[channel][0]
         names = self._member_names(final, len(group))
         pool = self._pool(group[0], final, frozenset(names))
-        keys = self._operand_keys(final)
+        keys = operand_keys(self.optimized.graph_of(final), final)
         found: dict[int, Instruction] = {}
         inputs = [self._input(final, at) for at in range(len(group))]
         # What moves a part of an input is known best, so it leaves less to the others.
@@ -300,10 +308,12 @@ class Matcher:
             if inputs[at] is not None:
                 alike = [one for one in alike if self.made_from.entering(one) == inputs[at]]
             alike = [one for one in alike if self._groups_of(one) == member.groups] or alike
+            alike = self._steps.alike(alike, final, at)
             if alike:
                 likely = likeliest(alike, names[at], key, whole[0])
                 best = self._flow.alike(likely, final, at)[0]
                 found[member.id] = best
+                self._steps.add(final, at, best)
                 self._taken.add((best.computation, best.name))
                 self._homes[self._place(final)].add(self._inlined_into(best.computation))
                 pool[_longer(whole[1])].remove(best)
@@ -408,10 +418,6 @@ class Matcher:
         outside = not first.within and (not beside or self.partitioned.entry in beside)
         return self.partitioned.entry if outside else None
 
-    def _operand_keys(self, final: Instruction) -> list[Key]:
-        graph = self.optimized.graph_of(final)
-        return [_source_key(graph, operand) for operand in graph.operands[final.name]]
-
 
 def _longer(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return a shape without its dimensions of size one."""
@@ -435,12 +441,6 @@ def _groups(collectives: Sequence[Collective]) -> list[list[Collective]]:
     for collective in collectives:
         groups[tuple(sorted((collective.id, *collective.combined_with)))].append(collective)
     return list(groups.values())
-
-
-def _source_key(graph: Graph, operand: HloValue) -> Key:
-    """Return the key of what a value was made by; of a view without one that of its operand."""
-    made = (graph.maker(value) for value in graph.upward(operand, VIEWS))
-    return next((node.key for node in made if node is not None and node.key[0]), NO_KEY)
 
 
 def _block_among_zeros(graph: Graph, operand: HloValue) -> HloValue | None:

@@ -24,6 +24,13 @@ class Part(NamedTuple):
     cuts: tuple[str, ...] = ()
 
 
+class Sent(NamedTuple):
+    """The result of a member of a collective: of the only one, or of one that others go with."""
+
+    collective: Instruction
+    member: int
+
+
 @dataclass
 class EntryParameters:
     """Follows values of a module up to the parameters of its entry computation."""
@@ -42,19 +49,24 @@ class EntryParameters:
             return None
         return self._part(instruction.computation, instruction.operands[0])
 
-    def sent_by(self, instruction: Instruction) -> Instruction | None:
-        """Return the collective whose result an instruction takes first, as it was sent."""
-        if not instruction.operands:
+    def sent_by(self, instruction: Instruction, at: int = 0) -> Sent | None:
+        """Return the collective whose result an instruction takes as operand `at`, as it was sent.
+
+        With the number of the member whose result that is, where several are sent together.
+        """
+        if at >= len(instruction.operands):
             return None
         graph = self.module.graph_of(instruction)
-        place: GraphValue | None = (graph, instruction.operands[0])
+        place: GraphValue | None = (graph, instruction.operands[at])
         for _ in range(_STEPS):
             if place is None:
                 return None
             graph, value = place[0], place[0].resolve(place[1])
             node = graph.maker(value)
-            if node is None or kind_of(node.opcode) is not None:
-                return node
+            if node is None:
+                return None
+            if kind_of(node.opcode) is not None:
+                return Sent(node, value.element[0] if value.element else 0)
             done = node.opcode.endswith("-done")
             place = (graph, node.operands[0]) if done else self._above((graph, value), node)
         return None

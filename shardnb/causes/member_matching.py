@@ -13,9 +13,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+from shardnb.causes.entry_parameters import EntryParameters
 from shardnb.causes.flows import Flows
+from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import Module
-from shardnb.texts.instruction import Instruction, Key
+from shardnb.texts.instruction import NO_KEY, HloValue, Instruction, Key
+from shardnb.texts.opcodes import VIEWS
 
 _NARROW = ("bf16", "f16")
 
@@ -78,6 +81,48 @@ class FlowMatching:
             return ones
         wanted = self._optimized.of(final, at)
         return [one for one in ones if self._partitioned.of(one, 0) == wanted] or ones
+
+
+@dataclass
+class StepMatching:
+    """Tells steps of one sum over several axes by what they take: another step's result, or none.
+
+    Sums of scalars over two axes are alike in all else (`adafactor_step`).
+    """
+
+    optimized: EntryParameters
+    partitioned: EntryParameters
+    _was: dict[tuple[str, int], Instruction] = field(default_factory=dict)
+
+    def add(self, final: Instruction, at: int, made: Instruction) -> None:
+        """Keep what a member of a collective was right after partitioning."""
+        self._was[final.name, at] = made
+
+    def follows(self, made: Instruction, final: Instruction, at: int = 0) -> bool:
+        """Whether both take what the same other collective sent, right after partitioning."""
+        before, was = self.optimized.sent_by(final, at), self.partitioned.sent_by(made)
+        if before is None or was is None:
+            return False
+        return self._was.get((before.collective.name, before.member)) == was.collective
+
+    def alike(
+        self, ones: Sequence[Instruction], final: Instruction, at: int
+    ) -> Sequence[Instruction]:
+        """Return those that take what operand `at` of a collective is; all where none does."""
+        if self.optimized.sent_by(final, at) is None:
+            return [one for one in ones if self.partitioned.sent_by(one) is None] or ones
+        return [one for one in ones if self.follows(one, final, at)] or ones
+
+
+def operand_keys(graph: Graph, final: Instruction) -> list[Key]:
+    """Return the keys of what a collective's operands were made by."""
+    return [_source_key(graph, operand) for operand in graph.operands[final.name]]
+
+
+def _source_key(graph: Graph, operand: HloValue) -> Key:
+    """Return the key of what a value was made by; of a view without one that of its operand."""
+    made = (graph.maker(value) for value in graph.upward(operand, VIEWS))
+    return next((node.key for node in made if node is not None and node.key[0]), NO_KEY)
 
 
 def may_become(made: Instruction, dtype: str) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import optax
 import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
@@ -16,6 +17,8 @@ from shardnb.texts import hlo
 from tests.bank import layers  # noqa: F401 - fills the bank
 from tests.bank.case import BANK, explain
 from tests.needs import needs_libtpu
+
+ADAFACTOR = optax.adafactor(1e-3, min_dim_size_to_factor=16)
 
 
 def f32(*shape):
@@ -170,6 +173,31 @@ def test_members_with_one_name_shape_and_line_are_told_apart(loss, specs):
     assert [updated_with(report, c) for c in gradients] == [{c.role_of} for c in gradients]
     expected = {(axis, f"params['{name}']") for axis in specs for name in "qkv"}
     assert sorted((*c.axes, c.role_of) for c in gradients) == sorted(expected)
+
+
+def adafactor_step(params, state, x, y):
+    def loss(p):
+        return jnp.mean((jax.nn.gelu(x @ p["w"]) @ p["o"] - y) ** 2)
+
+    value, gradients = jax.value_and_grad(loss)(params)
+    updates, state = ADAFACTOR.update(gradients, state, params)
+    return optax.apply_updates(params, updates), state, value
+
+
+def test_steps_of_sums_over_two_axes_are_told_apart_by_what_they_take():
+    # The optimizer sums scalars over both axes, each in two steps that XLA sends together with
+    # others; the loss is the one scalar that is summed over fsdp alone.
+    params = {"w": f32(32, 64), "o": f32(64, 32)}
+    specs = {"w": P("fsdp", "tp"), "o": P("tp", "fsdp")}
+    state, batch = jax.eval_shape(ADAFACTOR.init, params), P("fsdp")
+    report = sn.explain(
+        adafactor_step,
+        *(params, state, f32(16, 32), f32(16, 32)),
+        mesh="fsdp=4,tp=2",
+        in_specs=(specs, P(), batch, batch),
+        out_specs=(specs, P(), P()),
+    )
+    assert [one.axes for one in report.collectives if one.role == "loss"] == [("fsdp",)]
 
 
 @pytest.mark.parametrize("name", BANK)
