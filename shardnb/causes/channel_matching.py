@@ -308,7 +308,7 @@ class Matcher:
             if inputs[at] is not None:
                 alike = [one for one in alike if self.made_from.entering(one) == inputs[at]]
             alike = [one for one in alike if self._groups_of(one) == member.groups] or alike
-            alike = self._steps.alike(alike, final, at)
+            alike = list(self._steps.alike(alike, final, at))
             if alike:
                 likely = likeliest(alike, names[at], key, whole[0])
                 best = self._flow.alike(likely, final, at)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 
 from shardnb.compiler import placement
-from shardnb.compiler.inner_call import of_inner_call
+from shardnb.compiler.inner_call import of_inner_call, takes_numbers
 from shardnb.compiler.plain_trees import with_leaves
 from shardnb.compiler.request import Request, SourceTexts
 from shardnb.jax_compat import jit_options
@@ -39,7 +39,8 @@ class Call:
     """A function with its arguments, and all options of `jax.jit` for it.
 
     `jitted` is the function without its `jax.jit`, with the options of that. The first `bound`
-    arguments were bound to it, by a method or by `functools.partial`.
+    arguments were bound to it, by a method or by `functools.partial`. `traces_numbers` says whether
+    Python numbers become arrays, as `jax.jit` has it.
     """
 
     jitted: Jitted
@@ -47,6 +48,7 @@ class Call:
     kwargs: Mapping[str, Tree]
     options: Mapping[str, Any]
     bound: int = 0
+    traces_numbers: bool = True
 
     @property
     def function(self) -> Callable[..., Tree]:
@@ -89,6 +91,27 @@ class Call:
         there are not as many specs as arguments, or if they contradict the function's own
         `jax.jit`.
         """
+        if not self._is_wrapper:
+            return self.in_arrays(grid, in_specs, out_specs)
+        # Its own jit decides which numbers are static: `nnx.jit` none, `eqx.filter_jit` all.
+        static = replace(self, traces_numbers=False)
+        request, numbers = static.in_arrays(grid, in_specs, out_specs), self._python_numbers
+        if numbers and takes_numbers(request, numbers):
+            request = self.in_arrays(grid, in_specs, out_specs)
+        return of_inner_call(request)
+
+    @property
+    def _is_wrapper(self) -> bool:
+        """Whether a library jits the function, as `nnx.jit` and `eqx.filter_jit` do."""
+        return hasattr(self.function, "lower") and not jit_options.is_jitted(self.function)
+
+    @property
+    def _python_numbers(self) -> list[complex]:
+        leaves = jax.tree_util.tree_leaves(self._values)
+        return [leaf for leaf in leaves if _is_number(leaf)]
+
+    def in_arrays(self, grid: Grid, in_specs: Tree, out_specs: Tree) -> Request:
+        """Return the request to compile the function itself, for the arrays that it is given."""
         function, arguments = self._arrays_only()
         specs = self._specs(in_specs)
         if self.jitted.out_shardings is not None and out_specs is not None:
@@ -99,7 +122,7 @@ class Call:
         donated = self._numbers("donate")
         self._check_donated(arguments, donated)
         options = {n: v for n, v in self.options.items() if not n.startswith(("static", "donate"))}
-        request = Request(
+        return Request(
             function=function,
             arguments=arguments,
             grid=grid,
@@ -108,9 +131,6 @@ class Call:
             jit_options={**options, **({"donate_argnums": donated} if donated else {})},
             texts=texts_of(self.function),
         )
-        # A library jits the function, as `nnx.jit` and `eqx.filter_jit` do.
-        is_wrapper = hasattr(self.function, "lower") and not jit_options.is_jitted(self.function)
-        return of_inner_call(request) if is_wrapper else request
 
     @cached_property
     def _values(self) -> dict[str, Tree]:
@@ -125,9 +145,7 @@ class Call:
         leaves = jax.tree_util.tree_leaves(self._values[name])
         if self.names.index(name) in self.static:
             return [None] * len(leaves)
-        # A library's jit decides by itself which numbers are static.
-        numbers = not hasattr(self.function, "lower") or jit_options.is_jitted(self.function)
-        return [_as_array(leaf, numbers=numbers) for leaf in leaves]
+        return [_as_array(leaf, numbers=self.traces_numbers) for leaf in leaves]
 
     def _arrays_only(self) -> tuple[Callable[..., Tree], dict[str, Tree]]:
         """Return a function of the arrays among the arguments, and these arrays by argument.
@@ -138,7 +156,7 @@ class Call:
         flat: dict[str, Any] = {
             name: jax.tree_util.tree_flatten(value) for name, value in self._values.items()
         }
-        count, fn = len(self.args), self.function
+        count, fn, is_wrapper = len(self.args), self.function, self._is_wrapper
 
         def call(*given: Tree) -> Tree:
             traced = iter(jax.tree_util.tree_leaves(given))
@@ -150,7 +168,8 @@ class Call:
                 for name, (leaves, structure) in flat.items()
             }
             positional, keywords = list(whole.values())[:count], list(whole.items())[count:]
-            return fn(*positional, **dict(keywords))
+            result = fn(*positional, **dict(keywords))
+            return _arrays_of(result) if is_wrapper else result
 
         call.__name__ = getattr(fn, "__name__", "program")
         return call, {name: with_leaves(self._values[name], known[name]) for name in self.names}
@@ -322,9 +341,18 @@ def _as_array(leaf: Any, *, numbers: bool) -> Any:
         return leaf
     if isinstance(leaf, np.generic):
         return np.asarray(leaf)
-    if numbers and isinstance(leaf, int | float | complex) and not isinstance(leaf, bool):
-        return jax.numpy.asarray(leaf)
-    return None
+    return jax.numpy.asarray(leaf) if numbers and _is_number(leaf) else None
+
+
+def _is_number(leaf: Any) -> bool:
+    return isinstance(leaf, int | float | complex) and not isinstance(leaf, bool)
+
+
+def _arrays_of(result: Tree) -> Tree:
+    """Return a result without what is not an array, as `eqx.filter_jit` compiles it."""
+    return jax.tree_util.tree_map(
+        lambda leaf: leaf if isinstance(leaf, jax.Array | np.ndarray | np.generic) else None, result
+    )
 
 
 def _argument_names(fn: Callable[..., Tree], count: int) -> list[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import jax
+import numpy as np
 
 from shardnb.compiler import placement
 from shardnb.compiler.plain_trees import with_leaves
@@ -50,6 +51,19 @@ def of_inner_call(request: Request) -> Request:
         out_specs=specs if any(call.out_shardings) else request.out_specs,
         jit_options={**request.jit_options, **_donated(request, call)},
     )
+
+
+def takes_numbers(request: Request, numbers: Sequence[complex]) -> bool:
+    """Whether a library's jit traces these Python numbers: then its inner call takes each."""
+    call = inner_jit(request.trace().jaxpr)
+    taken = [] if call is None else [one.value for one in call.operands if type(one) is Constant]
+    left = [value for value in taken if np.ndim(value) == 0]
+    for number in numbers:
+        alike = [at for at, value in enumerate(left) if np.result_type(value).type(number) == value]
+        if not alike:
+            return False
+        del left[alike[0]]
+    return True
 
 
 def _by_input[Said](request: Request, said: Mapping[Any, Said]) -> dict[str, list[Said | None]]:

@@ -306,6 +306,34 @@ def test_donation_of_filter_jit():
     assert report.memory.aliased == (64 * 64 + 64) * 4
 
 
+def test_nnx_jit_traces_a_number_and_filter_jit_does_not():
+    nnx, eqx = pytest.importorskip("flax.nnx"), pytest.importorskip("equinox")
+
+    def scaled(factor, x):
+        return x * factor
+
+    by_nnx = explained(nnx.jit(scaled), 0.5, X, in_specs=(None, P("data")))
+    assert [(value.name, value.shape) for value in by_nnx.inputs] == [
+        ("factor", ()),
+        ("x", X.shape),
+    ]
+    by_eqx = explained(eqx.filter_jit(scaled), 0.5, X, in_specs=(None, P("data")))
+    assert [value.name for value in by_eqx.inputs] == ["x"]
+
+
+def test_filter_jit_may_return_a_module_with_what_is_not_an_array():
+    eqx = pytest.importorskip("equinox")
+    model = eqx.nn.MLP(8, 4, 16, 1, key=jax.random.key(0))
+
+    @eqx.filter_jit
+    def halved(model):
+        return jax.tree.map(lambda w: w / 2 if eqx.is_array(w) else w, model), "halved"
+
+    report = explained(halved, model)
+    # filter_jit's own program returns one number more.
+    assert [value.shape for value in report.outputs] == [(16, 8), (16,), (4, 16), (4,), ()]
+
+
 # Pytrees
 
 
