@@ -12,11 +12,12 @@ from shardnb.causes.channel_matching import Matcher
 from shardnb.causes.counts import Counts, counted
 from shardnb.causes.data_movement import Movement, next_permute, walk
 from shardnb.causes.dataflow import Dataflow
+from shardnb.causes.descriptions import Descriptions, ends
 from shardnb.causes.entry_parameters import EntryParameters
 from shardnb.causes.expanded import Expanded
 from shardnb.causes.flows import Flows
 from shardnb.causes.judge import Judge
-from shardnb.causes.names import LOOP_CARRY, THE_RESULT, UserNames, ValueNames, only_returns
+from shardnb.causes.names import UserNames, ValueNames
 from shardnb.causes.phase import phase_of
 from shardnb.causes.rematerialisation import read_warnings
 from shardnb.causes.roles import Purpose, Roles
@@ -30,13 +31,11 @@ from shardnb.collectives.find import is_generated, reduction_of
 from shardnb.collectives.on_accelerators import on_accelerators
 from shardnb.collectives.transfers import BETWEEN_SLICES
 from shardnb.compiler.dumps import Dumps
-from shardnb.report.model import Collective, Location, Mesh, Spec
+from shardnb.report.model import Collective, Location, Mesh
 from shardnb.report.op_names import module_path
 from shardnb.terms.collectives import KINDS, kind_of
 from shardnb.texts import hlo
-from shardnb.texts.graph import Graph
-from shardnb.texts.instruction import HloValue, Instruction, Key
-from shardnb.texts.opcodes import SAME_DIMENSIONS
+from shardnb.texts.instruction import Instruction, Key
 from shardnb.texts.replica_groups import AxisFinder
 from shardnb.texts.sharding_rules import Rules
 from shardnb.texts.shardings import LayoutReader
@@ -94,13 +93,15 @@ def explain_causes(
         judge = Judge(program, Rules(after.rules), stated)
         training = Training(Flows(program.module), input_names, output_names)
         entering = EntryParameters(partitioned or hlo.parse(dumps.partitioned))
+        names = ValueNames(program, input_names, user_names)
         explainer = _Explainer(
             program=program,
             partitioned=entering.module,
             judge=judge,
             windowed=Windowed(judge.factors, entering),
             expanded=Expanded(program),
-            names=ValueNames(program, input_names, user_names),
+            names=names,
+            descriptions=Descriptions(program, names),
             roles=Roles(program, Dataflow(training, judge.factors)),
             finder=AxisFinder(mesh),
             remat=warnings.keys,
@@ -130,6 +131,7 @@ class _Explainer:
     windowed: Windowed
     expanded: Expanded
     names: ValueNames
+    descriptions: Descriptions
     roles: Roles
     finder: AxisFinder
     remat: frozenset[Key]
@@ -276,7 +278,7 @@ class _Explainer:
             graph = alignment.before
             old = graph.nodes.get(alignment.stands_for.get(made.name, ""))
             if old is not None and graph.operands[old.name]:
-                producer = self.names.value(graph, graph.operands[old.name][0])
+                producer = self.names.taken(graph, graph.operands[old.name][0], old)
                 facts = replace(facts, producer=producer, consumer=self.names.taker(graph, old))
                 purpose = self.roles.sent(collective, graph, graph.operands[old.name][0], old)
         if purpose.role is None and not verdict.by_autodiff:
@@ -309,34 +311,12 @@ class _Explainer:
         if verdict is NOT_THE_PRODUCER:
             return self._written(collective, UNKNOWN, Facts(), collective.op_name)
         graph = move.graph
-        value = graph.node(move.producer) if move.producer else None
-        node = (
-            value
-            if verdict.needed_by_producer
-            else graph.nodes.get(verdict.consumer or move.consumer or "")
-        )
-        consumer = self.names.operation(node) if node is not None else None
-        returned = move.result is not None or (node is not None and only_returns(graph, node))
-        if returned and not verdict.needed_by_producer:
-            consumer = self._end_of(graph)
-        # What an operation needs of its own result is said of that operation.
-        name_of = self.names.result if verdict.needed_by_producer else self.names.value
-        facts = Facts(
-            producer=name_of(graph, move.producer) if move.producer else None,
-            consumer=consumer,
-            spec=None
-            if verdict.layout_unknown
-            else verdict.actual or self._spec(graph, move.producer),
-            own=move.completes_consumer or verdict.needed_by_producer,
-            other=self.names.value(*verdict.other) if verdict.other else None,
-            other_spec=self._spec(*verdict.other) if verdict.other else None,
-            stated=self._stated(verdict, move) if consumer != THE_RESULT else None,
-            met_by=self._met_by(verdict, node),
-        )
-        if move.producer is not None:
-            verdict = replace(verdict, dims=self.names.dims(graph, move.producer, verdict.dims))
+        value, node = ends(move, verdict)
         purpose = self.roles.inserted(collective, move, verdict)
         collective = replace(collective, role=purpose.role, role_of=purpose.of)
+        facts = self.descriptions.facts(move, verdict, purpose)
+        if move.producer is not None:
+            verdict = replace(verdict, dims=self.names.dims(graph, move.producer, verdict.dims))
         told = node if node is not None else value
         name = told.op_name if told is not None else ""
         if verdict.stated is not None and verdict.stated.node is not None:
@@ -350,33 +330,6 @@ class _Explainer:
             full_remat=self._is_rematerialised(move, value, verdict),
             producer_shape=_shape(value),
         )
-
-    def _stated(self, verdict: Verdict, move: Movement) -> str | None:
-        """Name the value whose sharding the user wrote: two results may have one name."""
-        if verdict.stated is None:
-            return None
-        graph, value = verdict.stated.value
-        name = self.names.value(graph, value)
-        moved = self.names.value(move.graph, move.value)
-        views = graph.upward(value, SAME_DIMENSIONS)
-        other = name == moved and name.startswith("result of ") and move.value not in views
-        return "what is computed from it" if other else name
-
-    def _met_by(self, verdict: Verdict, consumer: Instruction | None) -> str | None:
-        """Name the later operation that takes both; not a step of the same JAX operation."""
-        met_by = verdict.met_by
-        same = met_by is not None and consumer is not None and met_by.key == consumer.key
-        return None if met_by is None or same else self.names.operation(met_by)
-
-    def _end_of(self, graph: Graph) -> str | None:
-        """Name what takes a result of a computation, where it is the program or a loop's body."""
-        if graph.name == self.program.module.entry:
-            return THE_RESULT
-        return LOOP_CARRY if self.program.module.is_loop(graph) else None
-
-    def _spec(self, graph: Graph, value: HloValue | None) -> Spec | None:
-        layout = self.program.layout(graph, value) if value else None
-        return layout.spec if layout else None
 
     def _is_rematerialised(
         self, move: Movement, value: Instruction | None, verdict: Verdict

@@ -20,8 +20,17 @@ _RESHAPING = (
     "transpose"
 )
 _VIEW_NAMES = frozenset(_RESHAPING.split())
+_VIEW_WORDS = {"broadcast_in_dim": "", "dynamic_slice": "slice", "expand_dims": ""}
+"""What a view is called; new dimensions make no other value of it (`row_added`)."""
+
 _VIEWS = ONE_OPERAND_STEPS | {"slice", "dynamic-slice"}
 _STEPS = 12
+_NAMED_BY_WHERE = ("carried ", "result of ")
+"""How names begin that the user's text does not have."""
+
+_BINARY = frozenset(("add", "collective-permute", "divide", "dot", "multiply", "subtract"))
+"""Operations whose operands stand in the order in which they are written."""
+
 _NAMELESS = re.compile(r"Arg_\d+(\.\d+)?")
 """What JAX calls a parameter of which it has no name, as of an array that is closed over."""
 
@@ -56,6 +65,12 @@ class UserNames(Protocol):
 
     def expression(self, instruction: Instruction) -> str:
         """Return the expression that an operation is written as."""
+
+    def operand(self, instruction: Instruction, at: int) -> str:
+        """Return what an operand is written as."""
+
+    def operation(self, instruction: Instruction, name: str) -> str:
+        """Return what an operation of JAX's is written as, also in the backward pass."""
 
 
 @dataclass
@@ -107,11 +122,11 @@ class ValueNames:
                 carried = carried or self._is_carried(here, one)
                 at = outer
             elif _is_view(node) and here.operands[node.name]:
-                name = primitive(node.op_name)
-                view = view or (name if name in _VIEW_NAMES else "")
+                view = _view_of(view, primitive(node.op_name))
                 at = here, here.operands[node.name][0]
             else:
                 break
+        graph, value = (graph, value) if view or at[0] is not graph else at
         made = graph.node(self._entering(graph, value))
         if made.opcode != "parameter":
             whole = self.of_the_user(made)
@@ -123,6 +138,38 @@ class ValueNames:
         here, one = at
         result = f"result of {self.operation(here.node(one))}"
         return f"carried {result}" if carried else result
+
+    def taken(self, graph: Graph, value: HloValue, node: Instruction) -> str:
+        """Name what an operation takes, by what the user writes there if nothing else names it.
+
+        In the body of a loop this is the body's own name of what it carries (`rnn_over_time`).
+        """
+        name = self.value(graph, value)
+        if self.user is None or not name.startswith(_NAMED_BY_WHERE) or node.opcode not in _BINARY:
+            return name
+        for at, operand in enumerate(graph.operands[node.name]):
+            steps = [graph.maker(one) for one in graph.upward(operand, ONE_OPERAND_STEPS)]
+            own = [one for one in steps if one is not None and one.key[1] == node.key[1]]
+            if value == operand or (own and graph.operands[own[-1].name][:1] == (value,)):
+                return self.user.operand(node, at) or name
+        return name
+
+    def text(self, graph: Graph, value: HloValue) -> str:
+        """Return what the user calls a value, by a variable or an expression; "" for neither."""
+        if self.user is None:
+            return ""
+        return self._variable(graph, value) or self.user.expression(graph.node(value))
+
+    def written(self, node: Instruction) -> str:
+        """Return what the user writes an operation as, "" where that is not known."""
+        if self.user is None:
+            return ""
+        return self.user.operation(self.of_the_user(node), self.operation(node))
+
+    def indices(self, graph: Graph, gather: Instruction) -> str:
+        """Name the indices that the user gives to a look-up."""
+        written = self.user.operand(gather, 1) if self.user is not None else ""
+        return written or self.value(graph, _index(graph, gather))
 
     def _entering(self, graph: Graph, value: HloValue) -> HloValue:
         """Return what enters an operation, for a step of it that only shapes what it takes.
@@ -148,11 +195,10 @@ class ValueNames:
         """
         node = graph.maker(value)
         while node is not None and node.opcode in ("broadcast", "reshape"):
-            if primitive(node.op_name) in _VIEW_NAMES:
+            name = primitive(node.op_name)
+            if _VIEW_WORDS.get(name, name) in _VIEW_NAMES:
                 break
-            if node.opcode == "reshape":
-                return ()
-            kept = [int(dim) for dim in re.findall(r"\d+", node.attribute("dimensions") or "")]
+            kept = _kept_dims(graph, node)
             dims = tuple(kept.index(dim) for dim in dims if dim in kept)
             node = graph.maker(graph.operands[node.name][0])
         return dims
@@ -239,6 +285,48 @@ def only_returns(graph: Graph, node: Instruction) -> bool:
     users = graph.users.get(node.value, ())
     ends = all(user is graph.root and user.opcode == "tuple" for user in users)
     return same and not node.op_name and ends
+
+
+def _kept_dims(graph: Graph, view: Instruction) -> list[int]:
+    """Return the dimension of a broadcast or a reshape that each one of its operand becomes.
+
+    None of a reshape that does more than to add dimensions of size one, or to drop them.
+    """
+    if view.opcode == "broadcast":
+        return [int(dim) for dim in re.findall(r"\d+", view.attribute("dimensions") or "")]
+    before, after = graph.array(graph.operands[view.name][0]), graph.array(view.value)
+    if before is None or after is None:
+        return []
+    long = [dim for dim, size in enumerate(after[1]) if size != 1]
+    if [size for size in before[1] if size != 1] != [after[1][dim] for dim in long]:
+        return []
+    numbers = iter(long)
+    return [-1 if size == 1 else next(numbers) for size in before[1]]
+
+
+def _index(graph: Graph, gather: Instruction) -> HloValue:
+    """Return what the user looks up with: JAX adds the size to what is negative, and shapes it.
+
+    It does so at the line of the look-up itself (`rows_by_an_index`).
+    """
+    value = graph.operands[gather.name][1]
+    for _ in range(_STEPS):
+        node = graph.node(value)
+        operands = graph.operands[node.name]
+        if node.opcode == "parameter" or node.key[1] != gather.key[1] or not operands:
+            break
+        if node.opcode != "select" and node.opcode not in ONE_OPERAND_STEPS:
+            break
+        value = operands[-1]
+    return value
+
+
+def _view_of(view: str, name: str) -> str:
+    """Return what a view of a view is called: `x[0]` and what a scan takes are slices."""
+    if name not in _VIEW_NAMES:
+        return view
+    word = _VIEW_WORDS.get(name, name)
+    return word if not view or (view, word) == ("squeeze", "slice") else view
 
 
 def _is_scope(node: Instruction) -> bool:

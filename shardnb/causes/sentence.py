@@ -41,7 +41,8 @@ class Facts:
     `other` is the operand that disagrees, which is sharded as `other_spec`. Where the consumer does
     not take that, `met_by` is the operation that takes it and the consumer's result. `stated` is
     the value whose sharding the user wrote, `reduction` the opcode that combines two devices'
-    values.
+    values. `operation` is how the user writes the consumer, and `gradient_of` the parameter whose
+    gradient is moved, "" where neither is known.
     """
 
     producer: str | None = None
@@ -55,12 +56,24 @@ class Facts:
     stated: str | None = None
     reduction: str = ""
     met_by: str | None = None
+    operation: str = ""
+    gradient_of: str = ""
+
+    @property
+    def moved(self) -> str | None:
+        """What is moved, in words."""
+        return f"the gradient of {self.gradient_of}" if self.gradient_of else self.producer
+
+    @property
+    def takes(self) -> str | None:
+        """What takes it, as the user writes that."""
+        return self.operation or self.consumer
 
 
 def sentence(collective: Collective, verdict: Verdict, facts: Facts) -> str:
     """Write the sentence of a collective."""
     axes = f"[{', '.join(collective.axes)}]" if collective.axes else ""
-    what = facts.producer or "a value"
+    what = facts.moved or "a value"
     head = f"{collective.kind}{axes} of {what} {_size(collective)}{_target(facts)}"
     if verdict.reason is not None:
         because = _Because(collective, verdict, facts).text(verdict.reason)
@@ -91,10 +104,10 @@ def _bytes(count: int) -> str:
 def _target(facts: Facts) -> str:
     place = f" at line {facts.line}" if facts.line is not None else ""
     place += f" in {facts.module}" if facts.module else ""
-    if facts.own or facts.consumer is None:
+    if facts.own or facts.takes is None:
         return place
-    word = "for" if facts.consumer.startswith("the ") else "before"
-    return f" {word} {facts.consumer}{place}"
+    word = "for" if facts.takes.startswith("the ") else "before"
+    return f" {word} {facts.takes}{place}"
 
 
 def detail_of(verdict: Verdict, facts: Facts) -> str | None:
@@ -136,9 +149,7 @@ class _Because:
                 return self._partial_sum()
             case "conflict":
                 so = (
-                    ""
-                    if self.facts.met_by
-                    else f", so {self.facts.producer or 'it'} is {self._moved}"
+                    "" if self.facts.met_by else f", so {self.facts.moved or 'it'} is {self._moved}"
                 )
                 then = f"but {self._conflict()}{so}"
             case "output-spec" | "uneven":
@@ -155,7 +166,7 @@ class _Because:
 
     @property
     def _consumer(self) -> str:
-        return self.facts.consumer or "its consumer"
+        return self.facts.takes or "its consumer"
 
     @property
     def _moved(self) -> str:
@@ -194,16 +205,21 @@ class _Because:
             return f"each device along {self._over} holds a part of the result"
         reduced = f"a dimension sharded over {self._over}"
         if what == "gather":
-            return f"gather looks up entries along {reduced}, so each device has only some of them"
+            looks = f"{self._consumer} looks up entries along {reduced}"
+            return f"{looks}, so each device has only some of them"
         if what == "reduce":
             return f"the reduction is over {reduced}, so each device has only a partial result"
         sums = what.startswith(_SUMS)
         does, partial = ("sums", "sum") if sums else ("reduces", "result")
-        return f"{what} {does} over {reduced}, so each device has only a partial {partial}"
+        if self.facts.operation.startswith(("a sum in ", "the sum in ")):
+            does = "is"
+        return (
+            f"{self._consumer} {does} over {reduced}, so each device has only a partial {partial}"
+        )
 
     def _lies(self) -> str:
         dims = self._dims()
-        what = self.facts.producer or "the value"
+        what = self.facts.moved or "the value"
         permute = self.collective.kind == "collective-permute"
         if permute and self.verdict.layout_unknown and self.verdict.reason != "halo":
             # A permute is over the axes of both layouts, and the first one is not known.
@@ -250,7 +266,8 @@ class _Because:
         axes = _axes(also)
         match self.verdict.detail:
             case "two dimensions":
-                return f"{axes} also {shards} another dimension of {other}{later}"
+                of = "" if other.startswith("the indices ") else "another dimension of "
+                return f"{axes} also {shards} {of}{other}{later}"
             case "operands disagree":
                 return f"{other} {self._state()}{later}"
             case "elsewhere":
@@ -269,7 +286,7 @@ class _Because:
         if facts.other is None:
             return "what it meets"
         if facts.other == facts.producer and facts.consumer and not facts.met_by:
-            return f"the other operand of {facts.consumer}"
+            return f"the other operand of {facts.takes}"
         return facts.other
 
     def _state(self) -> str:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from functools import cached_property
 
 from shardnb.propagation.named import Lines, op_word
-from shardnb.sources.expressions import Expressions, expression_of, expressions
+from shardnb.sources.expressions import (
+    Expressions,
+    expressions,
+    is_one_operation,
+    is_product,
+    operand_of,
+    sum_within,
+    text_of,
+    written_as,
+)
 from shardnb.sources.source_texts import whole_file
 from shardnb.texts.instruction import HloValue, Instruction, Key
 
@@ -37,11 +48,46 @@ class WrittenNames:
     def expression(self, instruction: Instruction) -> str:
         """Return the expression that an operation is written as, "" where that is not plain.
 
-        A call may return several arrays, so only what is alone under its name is named.
+        A call may make several arrays, so its name is that of the only one. What a loop of Python
+        repeats is written alike.
         """
-        alike = self._alike[instruction.key, instruction.opcode]
-        if alike > 1 or self._may_be_derivative(instruction):
-            return ""
+        expression = self._of_value(instruction)
+        return "" if expression is None else text_of(expression)
+
+    def operand(self, instruction: Instruction, at: int) -> str:
+        """Return what an operand is written as, "" where that is not plain."""
+        expression = self._of_value(instruction)
+        return "" if expression is None else operand_of(expression, at)
+
+    def operation(self, instruction: Instruction, name: str) -> str:
+        """Return what an operation of JAX's is written as, also one that autodiff made of that.
+
+        Of what has a backward pass, only a product leaves operations of its own kind there.
+        """
+        nested = self._nested(instruction)
+        expression, path = written_as(name, nested), self._lines.module.path(instruction)
+        text = text_of(expression) if expression is not None else ""
+        if "rematted_computation" in path:
+            return f"the recomputation of {text}" if text else ""
+        if "transpose(" in path:
+            known = text and expression is not None and is_product(expression)
+            return f"the backward pass of {text}" if known else ""
+        shapes = self._alike[instruction.key, instruction.opcode]
+        if isinstance(expression, ast.Call) and len(shapes) > 1:
+            return ""  # `layer(x).sum()` may be either
+        return text or sum_within(name, nested)
+
+    def _of_value(self, instruction: Instruction) -> ast.expr | None:
+        """Return the expression whose value an operation makes."""
+        expression = written_as(op_word(instruction), self._nested(instruction))
+        if expression is None or self._may_be_derivative(instruction):
+            return None
+        shapes = self._alike[instruction.key, instruction.opcode]
+        repeated = len(shapes) == 1 and is_one_operation(expression)
+        return expression if repeated or shapes.total() == 1 else None
+
+    def _nested(self, instruction: Instruction) -> Sequence[ast.expr]:
+        """Return the expressions that begin where an operation stands in the user's text."""
         frames = itertools.takewhile(
             lambda frame: not self._lines.sources.is_own(frame.file),
             self._lines.module.frames(instruction),
@@ -50,9 +96,8 @@ class WrittenNames:
             if self._lines.sources.locate((frame,)):
                 if frame.file not in self._expressions:
                     self._expressions[frame.file] = expressions(whole_file(frame.file))
-                begun = self._expressions[frame.file].get((frame.line, frame.column), ())
-                return expression_of(op_word(instruction), begun)
-        return ""
+                return self._expressions[frame.file].get((frame.line, frame.column), ())
+        return ()
 
     def _may_be_derivative(self, instruction: Instruction) -> bool:
         """Whether an operation may be a gradient or a tangent, which is not what its line says.
@@ -72,6 +117,9 @@ class WrittenNames:
         return frozenset(one.key[1] for one in every if "transpose(" in module.path(one))
 
     @cached_property
-    def _alike(self) -> Counter[tuple[Key, str]]:
-        every = self._lines.module.instructions()
-        return Counter((instruction.key, instruction.opcode) for instruction in every)
+    def _alike(self) -> dict[tuple[Key, str], Counter[str]]:
+        """The shapes of what has one name and one line, by these."""
+        found: dict[tuple[Key, str], Counter[str]] = defaultdict(Counter)
+        for instruction in self._lines.module.instructions():
+            found[instruction.key, instruction.opcode][instruction.shape] += 1
+        return found

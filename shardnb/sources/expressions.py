@@ -21,27 +21,42 @@ _OPERATORS: Mapping[str, type[ast.operator]] = {
 }
 _CALLS = {
     "dot_general": ("dot", "einsum", "matmul", "tensordot"),
+    "gather": ("take", "take_along_axis"),
+    "iota": ("arange",),
     "reduce_max": ("max",),
     "reduce_min": ("min",),
     "reduce_sum": ("sum",),
+    "select_n": ("where",),
+    "sharding_constraint": ("with_sharding_constraint",),
 }
 """How JAX's operations are written beside their own names, by operators and by functions.
 
 What a function computes in several steps is not among them: the sum in `jnp.mean(x)` is not it.
 """
 
+_SUMMING = ("average", "mean", "norm", "std", "var")
+"""Functions that sum on the way to what they return."""
+
+_SUMMING_TWICE = ("std", "var")
+
 Expressions = Mapping[tuple[int, int], Sequence[ast.expr]]
 """Expressions by line and column, in bytes from 0; those that begin at one place are nested."""
 
 
 def expressions(text: str, first_line: int = 1) -> Expressions:
-    """Return the operators and calls of a text; none at all if it is not Python."""
+    """Return the operators, calls and look-ups of a text; none at all if it is not Python."""
     tree, margin = parsed(text, first_line)
     found: dict[tuple[int, int], list[ast.expr]] = defaultdict(list)
     for node in ast.walk(tree):
-        if isinstance(node, ast.BinOp | ast.Call):
+        if isinstance(node, ast.BinOp | ast.Call | ast.Subscript):
             found[node.lineno, node.col_offset + margin].append(node)
     return found
+
+
+def written_as(operation: str, nested: Sequence[ast.expr]) -> ast.expr | None:
+    """Return the expression that an operation is written as, None if that is not plain."""
+    fitting = [one for one in nested if _is_written_as(operation, one)]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def expression_of(operation: str, nested: Sequence[ast.expr]) -> str:
@@ -51,19 +66,87 @@ def expression_of(operation: str, nested: Sequence[ast.expr]) -> str:
     >>> [expression_of(operation, begun) for operation in ("dot_general", "add", "mul")]
     ['x @ w', 'x @ w + b', '']
     """
-    fitting = [one for one in nested if _is_written_as(operation, one)]
-    text = ast.unparse(fitting[0]) if len(fitting) == 1 else ""
-    return text if len(text) <= _LONGEST else ""
+    expression = written_as(operation, nested)
+    return "" if expression is None else text_of(expression)
+
+
+def sum_within(operation: str, nested: Sequence[ast.expr]) -> str:
+    """Return the call that an operation sums for, as `jnp.mean` does, in words; "" for none.
+
+    >>> sum_within("reduce_sum", expressions("h = x.mean(0)")[1, 4])
+    'the sum in x.mean(0)'
+    """
+    calls = [one for one in nested if isinstance(one, ast.Call) and _function(one) in _SUMMING]
+    if operation != "reduce_sum" or len(calls) != 1 or not (text := text_of(calls[0])):
+        return ""
+    return f"{'a' if _function(calls[0]) in _SUMMING_TWICE else 'the'} sum in {text}"
+
+
+def text_of(expression: ast.expr) -> str:
+    """Return the text of an expression, "" for a long one; of a product each factor may be long.
+
+    >>> long = expressions("jax.nn.gelu(x @ first_weights + first_bias) @ second_weights")[1, 0]
+    >>> expression_of("dot_general", long)
+    '(...) @ second_weights'
+    """
+    text = ast.unparse(expression)
+    if len(text) <= _LONGEST:
+        return text
+    if not isinstance(expression, ast.BinOp) or not isinstance(expression.op, ast.MatMult):
+        return ""
+    left, right = ast.unparse(expression.left), ast.unparse(expression.right)
+    short = f"(...) @ {right}" if len(left) > len(right) else f"{left} @ (...)"
+    return short if len(short) <= _LONGEST else ""
+
+
+def operand_of(expression: ast.expr, at: int) -> str:
+    """Return the text of an operand, "" where the expression does not tell which one it is.
+
+    >>> begun = expressions("h = x @ w + b")[1, 4]
+    >>> [operand_of(written_as("dot_general", begun), at) for at in (0, 1)]
+    ['x', 'w']
+    """
+    operand: ast.expr | None = None
+    if isinstance(expression, ast.BinOp) and at < 2:
+        operand = (expression.left, expression.right)[at]
+    elif isinstance(expression, ast.Subscript) and at == 1:
+        several = isinstance(expression.slice, ast.Tuple | ast.Slice)
+        operand = None if several else expression.slice
+    elif isinstance(expression, ast.Call) and at == 0 and primitive_of(_function(expression)):
+        operand = expression.args[0] if expression.args else None
+        # What a call returns may be several arrays.
+        operand = None if isinstance(operand, ast.Call | ast.Tuple | ast.List) else operand
+    return text_of(operand) if operand is not None else ""
+
+
+def is_product(expression: ast.expr) -> bool:
+    """Whether an expression multiplies matrices."""
+    if isinstance(expression, ast.BinOp):
+        return isinstance(expression.op, ast.MatMult)
+    return isinstance(expression, ast.Call) and _function(expression) in _CALLS["dot_general"]
+
+
+def is_one_operation(expression: ast.expr) -> bool:
+    """Whether JAX makes one operation of it each time: not of an `einsum` of several arrays."""
+    if not isinstance(expression, ast.Call):
+        return True
+    return _function(expression) in (*_CALLS["reduce_max"], *_CALLS["reduce_min"], "sum")
 
 
 def _is_written_as(operation: str, expression: ast.expr) -> bool:
     if isinstance(expression, ast.BinOp):
         return type(expression.op) is _OPERATORS.get(operation)
+    if isinstance(expression, ast.Subscript):
+        updates = isinstance(expression.value, ast.Attribute) and expression.value.attr == "at"
+        return operation == "gather" and not updates
     if not isinstance(expression, ast.Call) or _sends_several(operation, expression):
         return False
-    function = expression.func
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    return name in (operation, *_CALLS.get(operation, ()))
+    return _function(expression) in (operation, *_CALLS.get(operation, ()))
+
+
+def _function(call: ast.Call) -> str:
+    function = call.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def _sends_several(operation: str, call: ast.Call) -> bool:

@@ -179,7 +179,7 @@ def c15_out(a, b):
     M8,
     ((32, 64), D),
     ((4, 64, 64), P(None, "data", None)),
-    expect="all-gather f32[64,64] | inferred conflict | squeeze of ws -> dot_general",
+    expect="all-gather f32[64,64] | inferred conflict | slice of ws -> dot_general",
 )
 def c16_scan(c, ws):
     return lax.scan(lambda c, w: (jnp.tanh(c @ w), None), c, ws)[0]
@@ -191,7 +191,7 @@ def c16_scan(c, ws):
     ((4, 64, 64), P(None, "data", None)),
     out=P(None, "data", None),
     expect="""
-    2 all-gather f32[64,64] | inferred conflict | squeeze of ws -> dot_general
+    2 all-gather f32[64,64] | inferred conflict | slice of ws -> dot_general
     all-reduce f32[64,64] | inferred partial-sum | result of dot_general -> dot_general
     """,
 )

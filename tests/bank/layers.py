@@ -430,7 +430,7 @@ def remat_block(x, w):
     ((4, 32, 32), P(None, "data", "model")),
     expect="""
     all-gather f32[16,32] | inferred conflict | carried x -> dot_general
-    3 all-gather f32[32,16] | inferred conflict | squeeze of ws -> dot_general
+    3 all-gather f32[32,16] | inferred conflict | slice of ws -> dot_general
     all-gather f32[16,32] | inferred conflict | result of squeeze -> dot_general
     2 all-reduce f32[16,32] | inferred partial-sum | result of dot_general -> dot_general
     """,

@@ -74,7 +74,7 @@ def test_all_to_alls_of_one_channel_are_told_apart_by_line_and_pass() -> None:
     found = _collectives(ulysses, _array(32, 8, 4), _array(4, 4), specs=(P("data"), P()))
     asked = [(one.by_autodiff, one.phase, one.producer, one.consumer) for one in found]
     assert asked == [
-        (False, "forward", "result of dot_general", "exp"),
+        (False, "forward", "x @ w", "exp"),
         (False, "forward", "jnp.exp(y)", "mul"),
         (True, "backward", "result of mul", "mul"),
         (True, "backward", "result of mul", "dot_general"),

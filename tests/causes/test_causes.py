@@ -45,7 +45,7 @@ def test_the_sentence_of_a_conflict():
     )
     (collective,) = report.collectives
     assert collective.why == (
-        "all-gather[data] of a (128x512 f32, 256 KiB) before dot_general at line "
+        "all-gather[data] of a (128x512 f32, 256 KiB) before a @ b at line "
         f"{collective.line}: a is sharded over data on its contracting dimension, but b is replicated, so a is gathered."
     )
 

@@ -189,7 +189,9 @@ def test_an_array_that_only_a_later_operation_takes_is_named_with_that_operation
     report = explained(added, f32(64, 32), f32(64, 64), mesh="data=8", in_specs=P("data"))
     assert {c.consumer for c in report.collectives} == {"tile"}
     for collective in report.collectives:
-        assert collective.why.endswith("another dimension of y, which the result meets in add.")
+        assert collective.why.endswith(
+            "another dimension of y, which the result meets in jnp.tile(x, (1, 2)).T + y."
+        )
 
 
 def test_what_xla_puts_into_a_loop_is_not_called_a_loop():

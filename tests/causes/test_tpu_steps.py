@@ -114,7 +114,7 @@ def test_layers_of_an_unrolled_scan_are_told_apart_by_where_they_are_cut():
     )
     gathers = [c for c in found if c.kind == "all-gather"]
     assert {(c.reason, c.producer, c.consumer) for c in gathers} == {
-        ("conflict", "squeeze of ws", "dot_general")
+        ("conflict", "slice of ws", "dot_general")
     }
     # The first layer takes x itself; the others, what the one before made.
     assert sum(" of x, so" in c.why for c in gathers) == 1

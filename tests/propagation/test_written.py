@@ -75,6 +75,97 @@ def test_a_value_is_named_as_it_is_written(fn, names):
     assert sorted(producers(fn)) == names
 
 
+def sentences(fn, *shapes, specs):
+    args = [f32(*shape) if isinstance(shape, tuple) else shape for shape in shapes]
+    report = sn.explain(fn, *args, mesh="data=8", in_specs=specs, origins=False)
+    return [one.why.partition(": ")[2] for one in report.collectives]
+
+
+def test_a_sentence_says_what_the_user_wrote():
+    def layers(x, w):
+        return jnp.tanh(x @ w).mean(0)
+
+    def long(x, w):
+        return jnp.tanh(jnp.maximum(x * 3.0 + 2.0, 1.0)[:, :] @ w)
+
+    over = "over a dimension sharded over data, so each device has only a partial sum."
+    (first,) = sentences(layers, (16, 32), (32, 8), specs=(P("data"), P()))
+    assert first == f"the sum in jnp.tanh(x @ w).mean(0) is {over}"
+    (second,) = sentences(long, (16, 32), (32, 8), specs=SUMMED)
+    assert second == f"(...) @ w sums {over}"
+
+
+def test_a_backward_pass_is_said_with_what_it_differentiates():
+    def loss(w, x):
+        return jnp.sum(jnp.tanh(x @ w))
+
+    (said,) = sentences(jax.grad(loss), (32, 8), (16, 32), specs=(P(), P("data")))
+    assert said.startswith("the backward pass of x @ w sums over a dimension sharded over data")
+
+
+def test_a_product_of_a_python_loop_is_named_each_time():
+    def layers(x, *weights):
+        for w in weights:
+            x = jnp.tanh(x) @ w
+        return x
+
+    square = (16, 16)
+    specs = P(None, "data"), P("data"), P("data"), P("data")
+    assert producers(layers, *[square] * 4, specs=specs)[:2] == ["jnp.tanh(x) @ w"] * 2
+
+
+def rnn_over_time(h, w, xs):
+    def step(hidden, x):
+        return jnp.tanh(hidden @ w + x), None
+
+    return lax.scan(step, h, xs)[0]
+
+
+def test_what_a_loop_carries_has_the_name_of_the_loops_body():
+    (moved,) = producers(
+        rnn_over_time, (8, 16), (16, 16), (5, 8, 16), specs=(P(None, "data"), P(None, "data"), P())
+    )
+    assert moved == "hidden"
+
+
+def rows_by_an_index(table, rows):
+    return jnp.sin(table[rows])
+
+
+def row_added(x, row):
+    return x + row
+
+
+def test_indices_are_named_as_the_look_up_has_them():
+    rows = jax.ShapeDtypeStruct((16,), "int32")
+    said = sentences(rows_by_an_index, (64, 4), rows, specs=P("data"))
+    assert said[0].endswith("data also shards another dimension of table, so rows is gathered.")
+    assert said[1].startswith("table[rows] looks up entries along a dimension sharded over data")
+
+
+def test_indices_that_are_sharded_like_a_table_are_named():
+    def shuffled(rows, order):
+        return jnp.tanh(rows[order])
+
+    order = jax.ShapeDtypeStruct((24,), "int32")
+    (said,) = sentences(shuffled, (24, 6), order, specs=P("data"))
+    assert said.endswith("but data also shards the indices order, so rows is gathered.")
+
+
+def test_a_row_that_is_repeated_keeps_its_name_and_its_dimension():
+    (said,) = sentences(row_added, (16, 8), (8,), specs=P("data"))
+    assert said.startswith("row is sharded over data on dimension 0, but data also shards")
+
+
+def test_a_layer_of_a_scan_is_a_slice_of_the_stack():
+    def layers(x, stack):
+        return lax.scan(lambda x, w: (jnp.tanh(x @ w), None), x, stack)[0]
+
+    assert producers(layers, (16, 32), (3, 32, 32), specs=(P("data"), P(None, "data"))) == [
+        "slice of stack"
+    ]
+
+
 def test_a_gradient_has_no_name_of_the_line_that_is_differentiated():
     def loss(w, x):
         h = x @ w
