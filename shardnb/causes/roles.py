@@ -14,7 +14,7 @@ from shardnb.causes.training import Training
 from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.causes.verdict import Verdict
 from shardnb.collectives.find import reduction_of
-from shardnb.report.model import Collective
+from shardnb.report.model import Collective, Spec
 from shardnb.report.spec import axes_in
 from shardnb.terms.collectives import reduces
 from shardnb.terms.roles import Role
@@ -80,8 +80,10 @@ class Roles:
         if reduction_of(self.program.module, node) != "add":
             return Purpose()
         found = self._gradient(collective, graph, operand)
-        if found.role is None:
-            found = self._local_product(collective, graph, operand)
+        # As in `sum`, what a layer takes has its gradient by a sum over that layer's shards.
+        if found.role is None or (found.role == "gradient" and self._computes(collective)):
+            product = self._local_product(collective, graph, operand)
+            found = product if product.role is not None else found
         if found.role is None and not self._is_transposed(node):
             found = self._returned(graph, operand)
         return found
@@ -120,20 +122,44 @@ class Roles:
         node = graph.maker(graph.source(value, VIEWS))
         if node is None or node.opcode != "dot":
             return Purpose()
-        flows, entry = self.training.flows, self.training.flows.entry
-        for operand, side in zip(graph.operands[node.name], ("lhs", "rhs"), strict=True):
-            number = flows.part_of(graph, operand)
-            if number is None or number not in self.training.parameters:
-                continue
-            layout = self.program.layout(entry, entry.parameters[number])
-            array, local = entry.array(entry.parameters[number]), graph.array(operand)
-            if layout is None or layout.spec is None or array is None or local is None:
+        for at, side in enumerate(("lhs", "rhs")):
+            number = self.training.flows.part_of(graph, graph.operands[node.name][at])
+            spec = self._spec_of_shard(node, at)
+            if number is None or number not in self.training.parameters or spec is None:
                 continue
             summed = map(int, _NUMBERS.findall(node.attribute(f"{side}_contracting_dims") or ""))
-            axes = axes_in(tuple(layout.spec[dim] for dim in summed if dim < len(layout.spec)))
-            if axes == set(collective.axes or ()) and local[1] == layout.shard_shape(array[1]):
+            axes = axes_in(tuple(spec[dim] for dim in summed if dim < len(spec)))
+            if axes == set(collective.axes or ()):
                 return Purpose("tensor-parallel-sum", self._name(number))
         return Purpose()
+
+    def _spec_of_shard(self, node: Instruction, at: int) -> Spec | None:
+        """Return the sharding of the argument whose shard a product in a `shard_map` takes."""
+        graph = self.program.module.graph_of(node)
+        operand, entry = graph.operands[node.name][at], self.training.flows.entry
+        number, local = self.training.flows.part_of(graph, operand), graph.array(operand)
+        if number is None or local is None:
+            return None
+        array = entry.array(entry.parameters[number])
+        layout = self.program.layout(entry, entry.parameters[number])
+        if layout is None or layout.spec is None or array is None:
+            return None
+        return layout.spec if local[1] == layout.shard_shape(array[1]) else None
+
+    def _computes(self, collective: Collective) -> bool:
+        """Whether a layer of a `shard_map` computes with shards over a collective's axes.
+
+        Such axes do not shard the batch, and a sum over them is not one over samples
+        (`gradient_of_what_column_shards_take`).
+        """
+        axes = set(collective.axes or ())
+        specs = (
+            self._spec_of_shard(node, at)
+            for node, number in self.training.layers
+            for at in (0, 1)
+            if node.opcode == "dot" and number in self.training.parameters
+        )
+        return any(spec is not None and axes <= axes_in(spec) for spec in specs)
 
     def _product(self, collective: Collective, graph: Graph, node: Instruction) -> Purpose:
         """A product with a parameter, or a look-up in it, of which each device has a shard."""

@@ -242,6 +242,16 @@ class Training:
         """The products that take an argument, each with the number of that argument."""
         return tuple((node, number) for node, number, _ in self._products())
 
+    @cached_property
+    def layers(self) -> tuple[tuple[Instruction, int], ...]:
+        """The products of the forward pass that take an argument and what was computed."""
+        path = self.flows.module.path
+        return tuple(
+            (node, number)
+            for node, number, other in self._products()
+            if other is None and "transpose(" not in path(node)
+        )
+
     def _products(self) -> Iterator[tuple[Instruction, int, int | None]]:
         """Yield the products that take an argument: its number, and that of the other operand."""
         for node in self.flows.module.of_kind(*PRODUCTS):

@@ -77,3 +77,31 @@ def test_a_called_gather(step, of_w, role):
     )
     (called,) = [c for c in report.collectives if c.kind == "all-gather" and c.asked_by == "called"]
     assert (called.role, called.role_of) == role
+
+
+def gradient_of_what_column_shards_take(x, w1, w2):
+    def mlp(x, w1, w2):
+        return lax.psum(jnp.tanh(x @ w1) @ w2, "tp")
+
+    def loss(x, w1, w2):
+        specs = P("data"), P(None, "tp"), P("tp")
+        return jnp.mean(jax.shard_map(mlp, in_specs=specs, out_specs=P("data"))(x, w1, w2) ** 2)
+
+    return jax.grad(loss, argnums=(0, 1, 2))(x, w1, w2)
+
+
+def test_the_gradient_of_what_a_layer_takes_is_a_sum_over_the_shards_of_that_layer():
+    # Each device has the product of its columns of w1 alone, so what x gets back is summed over tp
+    # as the result of w2 is; the gradients of both are sums over the samples.
+    report = sn.explain(
+        gradient_of_what_column_shards_take,
+        *(f32(8, 16), f32(16, 32), f32(32, 16)),
+        mesh="data=2,tp=4",
+        in_specs=(P("data"), P(None, "tp"), P("tp")),
+    )
+    assert sorted((one.axes, one.role, one.role_of) for one in report.collectives) == [
+        (("data",), "gradient", "w1"),
+        (("data",), "gradient", "w2"),
+        (("tp",), "tensor-parallel-sum", "w1"),
+        (("tp",), "tensor-parallel-sum", "w2"),
+    ]

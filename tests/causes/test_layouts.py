@@ -41,7 +41,7 @@ def test_rows_of_a_table_added_are_not_said_to_be_gathered_or_to_conflict() -> N
         # `h` has `data` on dimension 0 alone, as the rows have it.
         assert "another dimension of h" not in one.why
     (completed,) = [one for one in report.collectives if one.reason == "partial-sum"]
-    assert "gather looks up entries along a dimension sharded over model" in completed.why
+    assert "emb[t] looks up entries along a dimension sharded over model" in completed.why
 
 
 @pytest.mark.parametrize(
