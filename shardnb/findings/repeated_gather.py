@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 
+from shardnb.causes.dataflow import Dataflow, Moved
 from shardnb.findings.evidence import Evidence, location_of
 from shardnb.findings.spec_edits import constraint_text
 from shardnb.report.edits import NewSpec, ProposedEdit
 from shardnb.report.model import Collective, Finding
 from shardnb.report.spec import axes_in
-from shardnb.texts.opcodes import VIEWS
+from shardnb.texts.opcodes import PARTS, VIEWS
 from shardnb.views.formatting import size
 
 
@@ -18,18 +20,32 @@ def find(evidence: Evidence) -> Iterator[Finding]:
     """Find the gathers of one array of a parameter of which the first would do.
 
     A gather more in the backward pass, or where the forward pass is computed again, is what FSDP
-    saves memory by, and slices of a parameter are not the same array.
+    saves memory by. Slices of a parameter are not the same array, but two loops may each gather all
+    slices of it (`stack_of_two_scans`).
     """
     dataflow = evidence.causes.dataflow
     groups: dict[object, list[Collective]] = defaultdict(list)
     for one in evidence.collectives if dataflow is not None else ():
         moved = dataflow.moved.get(one.id) if dataflow is not None else None
         if one.role == "parameter-gather" and one.phase == "forward" and moved is not None:
-            source = moved.graph.source(moved.value, VIEWS)
-            groups[moved.graph.name, source, one.axes, one.role_of].append(one)
+            source = moved.graph.name, moved.graph.source(moved.value, VIEWS)
+            whole = dataflow is not None and _gathers_all_slices(dataflow, moved, one)
+            groups[None if whole else source, one.axes, one.role_of].append(one)
     for members in groups.values():
         if len(members) > 1 and all(one.trips is not None for one in members):
             yield _finding(evidence, members)
+
+
+def _gathers_all_slices(dataflow: Dataflow, moved: Moved, one: Collective) -> bool:
+    """Whether a loop gathers each slice of a parameter in turn."""
+    flows, graph = dataflow.training.flows, moved.graph
+    number = flows.part_of(graph, moved.value)
+    array = flows.entry.array(flows.entry.parameters[number]) if number is not None else None
+    steps = (graph.maker(value) for value in graph.upward(moved.value, PARTS))
+    sliced = any(node is not None and node.opcode == "dynamic-slice" for node in steps)
+    if array is None or one.trips is None or not sliced:
+        return False
+    return one.trips > 1 and one.trips * math.prod(one.shape) == math.prod(array[1])
 
 
 def _finding(evidence: Evidence, members: list[Collective]) -> Finding:
@@ -55,6 +71,8 @@ def _edits(evidence: Evidence, members: list[Collective]) -> Iterator[ProposedEd
     """Yield the constraint that gathers an argument once, where the function begins."""
     name, gathered = members[0].role_of, set(members[0].axes or ())
     value = next((value for value in evidence.inputs if value.name == name), None)
+    if any(one.trips != 1 for one in members):
+        return  # outside of the loop, each device would hold all slices at once
     if value is None or value.spec is None or any(a.type != "auto" for a in evidence.mesh.axes):
         return
     if value.closed_over or not gathered <= axes_in(value.spec):

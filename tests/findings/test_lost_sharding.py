@@ -357,3 +357,28 @@ def test_a_move_over_another_axis_costs_what_all_its_steps_send():
     assert kinds == {"collective-permute", "all-gather", "all-reduce"}
     # [8, 64] floats permuted, three quarters of [32, 64] gathered, and [32, 64] there and back.
     assert found["lost sharding"].wire_bytes == 8 * 64 * 4 + 24 * 64 * 4 + 32 * 64 * 4
+
+
+def stack_of_two_scans(params, x):
+    def up(h, w):
+        return jnp.tanh(h @ w), None
+
+    def down(h, w):
+        return jnp.sin(h @ w.T), None
+
+    h, _ = jax.lax.scan(up, x, params["stack"])
+    return jax.lax.scan(down, h, params["stack"], reverse=True)[0]
+
+
+def test_a_stack_that_two_scans_gather_is_gathered_twice():
+    report = sn.explain(
+        stack_of_two_scans,
+        {"stack": f32(4, 16, 16)},
+        f32(16, 16),
+        mesh="data=8",
+        in_specs=({"stack": P(None, "data")}, P("data")),
+    )
+    (finding,) = [one for one in report.findings if one.kind == "repeated gather"]
+    # Each loop gathers four slices of 1 KiB, of which a device receives seven eighths.
+    assert (finding.wire_bytes, finding.wasted_bytes) == (2 * 4 * 896, 4 * 896)
+    assert finding.edits == ()
