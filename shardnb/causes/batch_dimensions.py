@@ -8,11 +8,13 @@ said of what follows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from shardnb.causes.rule_factors import Factors
 from shardnb.causes.training import Training
+from shardnb.report.spec import axes_in, axis_size
 from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import GraphValue
 from shardnb.texts.instruction import HloValue, Instruction
@@ -22,6 +24,8 @@ from shardnb.texts.shardy_attributes import Rule
 Batch = dict[int, frozenset[str]]
 """The dimensions of a value that are the batch, each with the axes that shard it at the start."""
 
+_NUMBERS = re.compile(r"\d+")
+
 _TURNS = 3
 """As many as it takes until what enters a loop has reached each part of its carry."""
 
@@ -30,14 +34,15 @@ _TURNS = 3
 class Loss:
     """An operation that takes a batch sharded over an axis, and whose result has lost that.
 
-    The parameter number `kept_by` has the axis on what is `dimension` of the result.
+    The parameter number `kept_by` has the axis on what is `dimension` of the result. It is None
+    where the rows are looked up by indices that the axis does not shard.
     """
 
     graph: Graph
     node: Instruction
     axis: str
     operand: HloValue
-    kept_by: int
+    kept_by: int | None
     dimension: int
 
 
@@ -118,7 +123,7 @@ class BatchDimensions:
         rule = self.factors.known(graph, node)
         if rule is None or len(rule.results) != 1:
             return
-        found: Batch = {}
+        found: Batch = self._looked_up(graph, node)
         for at, operand in enumerate(graph.operands[node.name]):
             for dim, axes in self.of(graph, operand).items():
                 target = _target(rule, at, dim)
@@ -127,6 +132,28 @@ class BatchDimensions:
         if found:
             self._known[graph.name, node.value] = found
             self.losses += self._lost(graph, node, rule, found)
+
+    def _looked_up(self, graph: Graph, node: Instruction) -> Batch:
+        """Return the dimension of the rows that are looked up in a batch, as a shuffle does.
+
+        They lose an axis that does not shard the indices, though it divides them
+        (`shuffled_minibatches`).
+        """
+        array = graph.array(node.value)
+        if node.opcode != "gather" or array is None or node.attribute("start_index_map") != "{0}":
+            return {}
+        operand = graph.operands[node.name][0]
+        axes = self.of(graph, operand).get(0, frozenset())
+        offsets = [int(dim) for dim in _NUMBERS.findall(node.attribute("offset_dims") or "")]
+        rows = [dim for dim in range(len(array[1])) if dim not in offsets]
+        if not axes or len(rows) != 1:
+            return {}
+        (dim,), held = rows, self.spec(graph, node.value)
+        sizes = self.factors.program.reader.mesh.shape
+        for axis in axes & {*self.spec(graph, operand)[0]}:
+            if axis not in axes_in(held) and array[1][dim] % axis_size(axis, sizes) == 0:
+                self.losses.append(Loss(graph, node, axis, operand, None, dim))
+        return {dim: axes}
 
     def _lost(self, graph: Graph, node: Instruction, rule: Rule, found: Batch) -> Iterator[Loss]:
         result = self.spec(graph, node.value)

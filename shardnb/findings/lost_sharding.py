@@ -74,7 +74,8 @@ def _is_moved(one: Collective) -> bool:
 
 
 def _is_of_a_strategy(dataflow: Dataflow, loss: Loss) -> bool:
-    return _is_later(loss) and dataflow.is_tensor_parallel(loss.kept_by, [loss.axis])
+    known = loss.kept_by is not None and _is_later(loss)
+    return known and dataflow.is_tensor_parallel(loss.kept_by or 0, [loss.axis])
 
 
 def _is_later(loss: Loss) -> bool:
@@ -86,24 +87,40 @@ def _finding(
 ) -> Finding:
     loss, lines = losses[0], evidence.lines or Lines(evidence.module, evidence.sources)
     places = [place for place in (lines.location(one.node) for one in losses) if place]
+    return Finding(
+        "lost sharding",
+        _message(dataflow, losses, lines),
+        location=places[0] if places else None,
+        locations=tuple(dict.fromkeys(places)),
+        wire_bytes=most_sent(due),
+        collectives=tuple(one.id for one in due),
+        edits=tuple(_edits(dataflow.batch, loss, lines)),
+    )
+
+
+def _message(dataflow: Dataflow, losses: list[Loss], lines: Lines) -> str:
+    """Say where the first loss is, and which parameter has the axis, or that the indices do not."""
+    loss = losses[0]
     spec = dataflow.batch.spec(loss.graph, loss.node.value)
-    others = {one.kept_by for one in losses} - {loss.kept_by}
+    others = {one.kept_by for one in losses} - {loss.kept_by, None}
     take = "takes" if len(others) == 1 else "take"
     later = f"; {count(len(others), 'other parameter')} {take} it later" if others else ""
     operation = primitive(loss.node.op_name) or loss.node.opcode
     result, backward = "the result", ""
     if phase_of(loss.node.op_name, differentiated=True) == "backward":
         result, backward = _differentiated(dataflow, loss, lines), " in the backward pass"
-    return Finding(
-        "lost sharding",
-        f"the batch is sharded over {loss.axis} before {operation} and not after it{backward}: "
-        f"{dataflow.training.name(loss.kept_by)} has {loss.axis} for dimension {loss.dimension} of "
-        f"{result}, which is {spec_text(spec)}, as an axis shards one dimension only{later}",
-        location=places[0] if places else None,
-        locations=tuple(dict.fromkeys(places)),
-        wire_bytes=most_sent(due),
-        collectives=tuple(one.id for one in due),
-        edits=tuple(_edits(dataflow.batch, loss, lines)),
+    before = f"the batch is sharded over {loss.axis} before {operation} and not after it{backward}"
+    if loss.kept_by is None:
+        array = loss.graph.array(loss.node.value)
+        rows = array[1][loss.dimension] if array else "the"
+        return (
+            f"{before}: its indices are not sharded over {loss.axis}, so each device along "
+            f"{loss.axis} gets all {rows} rows that are looked up"
+        )
+    return (
+        f"{before}: {dataflow.training.name(loss.kept_by)} has {loss.axis} for dimension "
+        f"{loss.dimension} of {result}, which is {spec_text(spec)}, as an axis shards one "
+        f"dimension only{later}"
     )
 
 

@@ -9,6 +9,7 @@ from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
 from shardnb.findings import assemble
+from shardnb.report.edits import NewSpec
 from tests.causes.cases import f32
 from tests.causes.test_roles import (
     ADAM,
@@ -382,3 +383,41 @@ def test_a_stack_that_two_scans_gather_is_gathered_twice():
     # Each loop gathers four slices of 1 KiB, of which a device receives seven eighths.
     assert (finding.wire_bytes, finding.wasted_bytes) == (2 * 4 * 896, 4 * 896)
     assert finding.edits == ()
+
+
+def shuffled_minibatches(params, obs, order):
+    def loss(params, batch):
+        return jnp.mean(jnp.tanh(batch @ params["w"]) ** 2)
+
+    def step(params, batch):
+        grads = jax.grad(loss)(params, batch)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), None
+
+    shuffled = obs[order]
+    return jax.lax.scan(step, params, shuffled.reshape(4, 16, 32))[0]
+
+
+def test_a_batch_that_replicated_indices_shuffle_is_lost():
+    args = {"w": f32(32, 8)}, f32(64, 32), jax.ShapeDtypeStruct((64,), "int32")
+    specs = P(), P("data"), P()
+    report, findings = explained(
+        shuffled_minibatches, *args, mesh="data=8", in_specs=specs, out_specs=P()
+    )
+    assert list(findings) == ["lost sharding"]
+    finding = findings["lost sharding"]
+    assert report.source.line(finding.location.line).strip() == "shuffled = obs[order]"
+    assert "each device along data gets all 64 rows that are looked up" in finding.message
+    # The rows are added up among zeros: 2 * 7/8 of 64 x 32 floats.
+    assert finding.wire_bytes == 2 * 64 * 32 * 4 * 7 // 8
+    assert [edit.specs for edit in finding.edits] == [
+        (NewSpec("value", "shuffled", (("data",), ())),)
+    ]
+
+
+def test_a_batch_that_sharded_indices_shuffle_is_not_lost():
+    args = {"w": f32(32, 8)}, f32(64, 32), jax.ShapeDtypeStruct((64,), "int32")
+    specs = P(), P("data"), P("data")
+    _, findings = explained(
+        shuffled_minibatches, *args, mesh="data=8", in_specs=specs, out_specs=P()
+    )
+    assert "lost sharding" not in findings
