@@ -88,10 +88,10 @@ class Judge:
             return array is not None
         block = layout.shard_shape(array[1])
         size, whole = math.prod(move.sent), math.prod(block)
+        padded = [whole // dim * (-(-dim // parts) * parts) for dim in block if dim]
         steps = (move.collective, *move.chain)
         if cut or any(step.opcode == "collective-permute" for step in steps):
-            return size <= whole
-        padded = (whole // dim * (-(-dim // parts) * parts) for dim in block if dim)
+            return size <= max((whole, *padded))
         return size == whole or size in padded
 
     def _reshard(self, move: Movement, moved: AxisFactors) -> Verdict:

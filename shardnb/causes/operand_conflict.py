@@ -114,7 +114,10 @@ class MovedOperand:
         windows = self.node.opcode in WINDOWS
         made_by_compiler = is_of_the_compiler(self.node)
         if self.permute and (whole or permuted or windows):
-            return Verdict("halo")
+            # Blocks of rows change places, though the axes shard columns: an all-to-all came before
+            # (`running_sum_of_uneven_rows`).
+            elsewhere = not (whole or permuted) and bool(self.rule.permutation)
+            return Verdict("halo", layout_unknown=elsewhere)
         if windows and not made_by_compiler and (uneven := self._uneven()):
             return Verdict("uneven", needed=self._gathered, uneven=uneven)
         if whole:

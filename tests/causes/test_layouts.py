@@ -123,3 +123,22 @@ def test_a_permute_moves_from_the_layout_that_its_pairs_show() -> None:
     assert permute.producer_spec == ((), ("data:(1)2",))
     assert permute.needed_spec == ((), ("model",))
     assert "x @ w is sharded over a part of data on dimension 1, but" in permute.why
+
+
+def running_sum_of_uneven_rows(x):
+    total = jnp.cumsum(x, axis=0)
+    return jax.lax.with_sharding_constraint(total, P("data")) * 2
+
+
+def test_permutes_of_padded_blocks_after_an_all_to_all_exchange_edges():
+    # 34 rows are padded to 8 blocks of 5, more than the 34 x 2 that a device has of x at first.
+    x = jax.ShapeDtypeStruct((34, 16), "float32")
+    report = sn.explain(running_sum_of_uneven_rows, x, mesh="data=8", in_specs=P(None, "data"))
+    first, *permutes, last = report.collectives
+    assert (first.kind, first.reason, first.asked_by) == ("all-to-all", "output-spec", "requested")
+    assert {(one.kind, one.reason, one.producer) for one in permutes} == {
+        ("collective-permute", "halo", "x")
+    }
+    because = "x is sharded over data, but jnp.cumsum(x, axis=0) reads elements that other devices"
+    assert all(because in one.why for one in permutes)
+    assert last.reason == "uneven"
