@@ -108,7 +108,7 @@ class Copies:
             graph = module.graph_of(made)
             origins = set(_origins(module, (graph, graph.operands[made.name][0])))
             name = module.path(made)
-            origins |= {_origin(module, made)} if made.op_name else set()
+            origins |= set(_origin(module, made))
             parameter = self.made_from.entering(made)
             self._described[place] = _Sent(name, frozenset(origins), parameter)
         return self._described[place]
@@ -125,8 +125,8 @@ class Copies:
                 continue
             of = values[at]
             origins = set(_origins(module, of))
-            if count == 1 and final.op_name:
-                origins.add(_origin(module, final))
+            if count == 1:
+                origins.update(_origin(module, final))
             name = names[at] if len(names) == count else "" if names else final.op_name
             parameter = self._left_from.of(of[0].name, of[1])
             yield _Sent(name, frozenset(origins), parameter)
@@ -149,7 +149,9 @@ def _place(made: Instruction) -> tuple[str, str]:
 def _origins(module: Module, place: GraphValue) -> Iterator[Origin]:
     """Yield the names and lines of what made a value, through what only arranges it anew.
 
-    What a loop hands to its next step, or out, was made in the step before (`pipelined`).
+    What a loop hands to its next step, or out, was made in the step before (`pipelined`). A member
+    of a combined collective is what its operand is: the name is that of the first
+    (`test_sums_within_hosts_that_are_summed_between_them_keep_their_parameters`).
     """
     before: GraphValue | None = place
     seen: set[tuple[str, HloValue]] = set()  # a loop may hand values around in a circle
@@ -157,9 +159,34 @@ def _origins(module: Module, place: GraphValue) -> Iterator[Origin]:
         graph, start = before
         seen.add((graph.name, start))
         chain = list(graph.upward(start, VIEWS))
-        nodes = [graph.maker(value) for value in chain]
-        yield from (_origin(module, node) for node in nodes if node is not None and node.op_name)
-        before = _step_before(module, graph, chain[-1])
+        joined = _member(graph, chain[-1])
+        for value in chain if joined is None else chain[:-1]:
+            for node in _makers(module, graph, value):
+                yield from _origin(module, node)
+        before = _step_before(module, graph, chain[-1]) if joined is None else (graph, joined)
+
+
+def _makers(module: Module, graph: Graph, value: HloValue) -> Iterator[Instruction]:
+    """Yield what makes a value; of a fusion, which may be named after another step, its end too."""
+    node = graph.maker(value)
+    if node is None:
+        return
+    yield node
+    inner = module.computations.get(node.calls("calls")) if node.opcode == "fusion" else None
+    if inner is not None:
+        end = inner.maker(inner.resolve(inner.root.value.at(*value.element)))
+        yield from () if end is None else (end,)
+
+
+def _member(graph: Graph, value: HloValue) -> HloValue | None:
+    """Return what a combined collective sends as one of its results, None for another value."""
+    node = graph.maker(value)
+    if node is not None and node.opcode.endswith("-done"):
+        node = graph.maker(node.operands[0])
+    if node is None or kind_of(node.opcode) is None or not value.element:
+        return None
+    operands, at = graph.operands[node.name], value.element[-1]
+    return operands[at] if 1 < len(operands) > at else None
 
 
 def _step_before(module: Module, graph: Graph, value: HloValue) -> GraphValue | None:
@@ -173,6 +200,22 @@ def _step_before(module: Module, graph: Graph, value: HloValue) -> GraphValue | 
     return body, body.resolve(body.root.value.at(*value.element))
 
 
-def _origin(module: Module, node: Instruction) -> Origin:
-    places = ((frame.file, frame.line, frame.column) for frame in module.frames(node))
-    return module.path(node), tuple(places)
+def _origin(module: Module, node: Instruction) -> Iterator[Origin]:
+    """Yield the name and the lines of an operation, if it has a name.
+
+    XLA adds the lines of the call when it inlines the body of a `shard_map`
+    (`test_what_is_sent_twice_with_ragged_sizes_keeps_its_lines`).
+    """
+    if not node.op_name:
+        return
+    name, lines = module.path(node), _lines(module, node)
+    yield name, lines
+    callers = module.callers.get(node.computation, ())
+    while callers and callers[-1].opcode == "call":
+        lines += _lines(module, callers[-1])
+        yield name, lines
+        callers = module.callers.get(callers[-1].computation, ())
+
+
+def _lines(module: Module, node: Instruction) -> tuple[tuple[str, int, int], ...]:
+    return tuple((frame.file, frame.line, frame.column) for frame in module.frames(node))

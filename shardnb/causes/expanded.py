@@ -1,8 +1,9 @@
-"""Operations that the compiler writes out as many steps, all under one name, before it partitions.
+"""Operations that the compiler writes out as many steps, all under one name.
 
-TPU does so with linear algebra: a factorization becomes products and updates of blocks. What is
-sent between the steps is for the operation itself; which step needs it the texts do not tell, as
-the steps have one name.
+TPU does so with linear algebra before it partitions: a factorization becomes products and updates
+of blocks. For GPUs the partitioner computes a running sum of each device's block, and one of the
+blocks' totals. What is sent between the steps is for the operation itself; which step needs it the
+texts do not tell, as the steps have one name.
 """
 
 from __future__ import annotations
@@ -38,7 +39,13 @@ class Expanded:
     def names(self) -> frozenset[str]:
         """The op_names of these operations."""
         updates = self.program.module.of_kind(*_UPDATES)
-        return frozenset(one.op_name for one in updates if primitive(one.op_name) in _NAMES)
+        factors = (one.op_name for one in updates if primitive(one.op_name) in _NAMES)
+        return frozenset((*factors, *self._running))
+
+    @cached_property
+    def _running(self) -> frozenset[str]:
+        """The op_names of running sums, products and maxima, which HLO calls scans."""
+        return frozenset(one.op_name for one in self.program.module.of_kind("scan") if one.op_name)
 
     def between_steps(self, after: Graph, made: Instruction) -> Verdict:
         """Judge what is sent from one step to others; `UNKNOWN` where it is not that."""
@@ -47,6 +54,11 @@ class Expanded:
             return UNKNOWN
         operand = after.operands[made.name][0]
         maker = after.maker(operand)
+        if made.op_name in self._running:
+            # What is summed may be moved under this name too.
+            total = after.maker(after.source(operand, ("reshape",)))
+            if total is None or total.opcode != "scan":
+                return UNKNOWN
         masked = unmasked(after, operand) or unmasked_part(after, operand) != operand
         if reduces(made.opcode) and not masked:
             summed = maker is not None and maker.key == made.key and maker.opcode in SUMS

@@ -317,7 +317,8 @@ def _results(
     arrays = instruction.arrays
     count = len(instruction.operands)
     # A start gives its operands, its results and more; an all-reduce's may give its results only.
-    if instruction.opcode.endswith("-start") and len(arrays) >= 2 * count:
+    # A ragged-all-to-all has one result of six operands.
+    if instruction.opcode.endswith("-start") and len(arrays) > count:
         arrays = arrays[count : 2 * count]
     in_pieces = instruction.is_tuple and "dimensions=" not in instruction.attributes
     if kind == "all-to-all" and in_pieces:

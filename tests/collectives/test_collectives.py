@@ -49,6 +49,43 @@ def test_an_async_pair_counts_once_with_the_shape_of_its_result():
     assert (found.kind, found.shape) == ("all-gather", (8,))
 
 
+def test_an_async_ragged_exchange_counts_once_though_it_takes_six_operands():
+    sizes = ", ".join(["s64[8]{0}"] * 4)
+    (found,) = collectives(
+        f"  %s = ((f32[8]{{0}}, f32[16]{{0}}, {sizes}), f32[16]{{0}}) ragged-all-to-all-start("
+        f"%p, %q, %a, %b, %c, %d), channel_id=1, replica_groups={PAIRS}\n"
+        "  ROOT %e = f32[16]{0} ragged-all-to-all-done(%s)"
+    )
+    assert (found.kind, found.shape, found.combined_with) == ("ragged-all-to-all", (16,), ())
+
+
+def test_what_a_gpu_records_in_a_command_buffer_counts_once_with_the_trips_of_its_loop():
+    """Some versions of XLA make a computation of what they record, which the program calls."""
+    before = f"""
+%command_buffer (a: f32[8]) -> f32[8] {{
+  %a = f32[8]{{0}} parameter(0)
+  %start = f32[8]{{0}} all-reduce-start(%a), channel_id=1, replica_groups={PAIRS}, to_apply=%add
+  ROOT %done = f32[8]{{0}} all-reduce-done(%start)
+}}
+
+%body (t: (s32[], f32[8])) -> (s32[], f32[8]) {{
+  %t = (s32[], f32[8]{{0}}) parameter(0)
+  %i = s32[] get-tuple-element(%t), index=0
+  %x = f32[8]{{0}} get-tuple-element(%t), index=1
+  %y = f32[8]{{0}} call(%x), to_apply=%command_buffer
+  ROOT %n = (s32[], f32[8]{{0}}) tuple(%i, %y)
+}}
+"""
+    (found,) = collectives(
+        "  %w = (s32[], f32[8]{0}) while(%init), condition=%cond, body=%body, "
+        'backend_config={"known_trip_count":{"n":"5"}}\n'
+        "  ROOT %r = f32[8]{0} get-tuple-element(%w), index=1",
+        before,
+    )
+    assert (found.kind, found.axes, found.trips) == ("all-reduce", ("model",), 5)
+    assert found.within == ("while",)
+
+
 def test_an_async_all_reduce_may_give_its_operands_as_well():
     """As GPUs do: once with its results only, once with its operands before them."""
     for shape, operands in (

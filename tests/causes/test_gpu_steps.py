@@ -1,0 +1,108 @@
+"""Why the GPU compiler sends what it computes in steps, flattens twice, or sends with sizes as data."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+import shardnb as sn
+from tests.needs import needs_gpu_compiler
+
+# The XLA of jax 0.11 gathers all of what is summed.
+BLOCKS = jax.__version_info__ >= (0, 12)
+
+
+def f32(*sizes):
+    return jax.ShapeDtypeStruct(sizes, jnp.float32)
+
+
+def returns(rewards):
+    return jnp.cumsum(rewards, 0) / jnp.arange(1, 4097)[:, None]
+
+
+def returns_of_episodes(rewards):
+    return lax.scan(lambda sum_, one: (sum_ + jnp.cumsum(one, 0), None), rewards[0], rewards)[0]
+
+
+@needs_gpu_compiler
+@pytest.mark.parametrize(
+    ("fn", "sizes", "spec", "trips"),
+    [
+        (returns, (4096, 16), P("x"), 1),
+        (returns_of_episodes, (6, 4096, 16), P(None, "x"), 6),
+    ],
+)
+def test_a_running_sum_gathers_the_totals_of_its_blocks(fn, sizes, spec, trips):
+    report = sn.explain(fn, f32(*sizes), mesh="x=8", on="h100:8", in_specs=(spec,))
+    (one,) = report.collectives
+    assert (one.kind, one.axes, one.trips) == ("all-gather", ("x",), trips)
+    assert (one.reason, one.asked_by, one.consumer) == ("whole-axis", "inferred", "cumsum")
+    assert one.shape == ((8, 16) if BLOCKS else (4096, 16))
+    if BLOCKS:
+        assert one.producer == "a step of cumsum"
+        assert one.why.endswith("cumsum is computed in steps, on blocks that other devices hold.")
+
+
+@needs_gpu_compiler
+def test_what_a_running_sum_takes_is_not_a_step_of_it():
+    def columns(x):
+        return lax.with_sharding_constraint(jnp.cumsum(x, 0), P(None, "x"))
+
+    report = sn.explain(columns, f32(4096, 16), mesh="x=8", on="h100:8", in_specs=(P("x"),))
+    (one,) = report.collectives
+    assert (one.kind, one.reason) == ("all-to-all", "whole-axis")
+    assert (one.producer, one.consumer) == ("x", "cumsum")
+
+
+@needs_gpu_compiler
+def test_sums_within_hosts_that_are_summed_between_them_keep_their_parameters():
+    """One scatters both gradients within hosts, and another adds both shards up between hosts."""
+
+    def step(net, batch):
+        def loss(net):
+            return jnp.mean(jnp.abs(jnp.tanh(batch @ net["a"]) @ net["b"]))
+
+        return jax.tree.map(lambda p, g: p - 0.1 * g, net, jax.grad(loss)(net))
+
+    specs = {"a": P("gpus"), "b": P(None, "gpus")}
+    net = {"a": f32(64, 256), "b": f32(256, 64)}
+    report = sn.explain(
+        step, net, f32(256, 64), mesh="hosts=4,gpus=8", on="h100:4x8",
+        in_specs=(specs, P(("hosts", "gpus"))), out_specs=specs,
+    )  # fmt: skip
+    shard = 64 * 256 * 4 // 8
+    sent = [(c.kind, c.axes, c.role, c.role_of, c.bytes) for c in report.collectives[2:]]
+    assert sorted(sent) == [
+        ("all-reduce", ("hosts",), "gradient", "net['a']", shard),
+        ("all-reduce", ("hosts",), "gradient", "net['b']", shard),
+        ("reduce-scatter", ("gpus",), "gradient-scatter", "net['a']", shard),
+        ("reduce-scatter", ("gpus",), "gradient-scatter", "net['b']", shard),
+    ]
+
+
+@needs_gpu_compiler
+def test_what_is_sent_twice_with_ragged_sizes_keeps_its_lines():
+    """Both have one channel, and the optimized program has the name and the line of neither."""
+
+    def layer(rows, w, sizes, starts):
+        sizes, starts = sizes[0], starts[0]
+        got = lax.all_to_all(sizes, "x", 0, 0, tiled=True)
+        lands = lax.all_to_all(starts, "x", 0, 0, tiled=True)
+        space = jnp.zeros((32, 16))
+        there = lax.ragged_all_to_all(rows, space, starts, sizes, lands, got, axis_name="x")
+        y = jnp.tanh(there @ w)
+        return lax.ragged_all_to_all(y, space, lands, got, starts, sizes, axis_name="x")
+
+    i32 = jax.ShapeDtypeStruct((8, 8), jnp.int32)
+    args, specs = (f32(256, 16), f32(16, 16), i32, i32), (P("x"), P(), P("x"), P("x"))
+    report = sn.explain(
+        layer, *args, mesh="x=8:manual", on="h100:8", in_specs=specs, out_specs=P("x")
+    )
+    ragged = [one for one in report.collectives if one.kind == "ragged-all-to-all"]
+    first = layer.__code__.co_firstlineno
+    assert [one.line - first for one in ragged] == [5, 7]
+    assert [(one.producer, one.asked_by) for one in ragged] == [("rows", "called"), ("y", "called")]
+    assert {one.bytes for one in ragged} == {32 * 16 * 4}
