@@ -159,6 +159,8 @@ class _Aligner:
 
     def _fits(self, new: Instruction, taken: list[Values], key: Key) -> list[_Fit]:
         """Return the instructions of the same kind that take the same values, best ones only."""
+        if new.opcode == "scan":
+            return self._running(new, taken, key)
         fits = []
         for old, agree in self.index.taking(key, new.opcode, taken):
             exact = self._is_shard(new, old)
@@ -168,6 +170,16 @@ class _Aligner:
             return self._only(new, key, taken)
         best = max(fit[:2] for fit in fits)
         return [fit for fit in fits if fit[:2] == best]
+
+    def _running(self, new: Instruction, taken: list[Values], key: Key) -> list[_Fit]:
+        """Fit what sums up a device's block of the same values, from the blocks before it on.
+
+        What it begins with is another value than before. The other scans of its name are steps:
+        of a block without its first element, and of the blocks' totals (`returns_over_the_last`).
+        """
+        olds = (one for one in self.index.of_kind(key, new.opcode) if self._is_shard(new, one))
+        fits = (one for one in olds if self.before.operands[one.name][0] in taken[0])
+        return [_Fit(1, exact=True, old=one) for one in fits]
 
     def _only(self, new: Instruction, key: Key, taken: list[Values]) -> list[_Fit]:
         """Fit a copy whose operands were lost on the way, where only one can be meant."""

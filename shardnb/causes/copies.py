@@ -74,9 +74,26 @@ class Copies:
 
     def _likely(self, member: Collective, sent: _Sent) -> list[Instruction]:
         """Return those with the most evidence, in the order of the program."""
-        weighed = [(self._weight(one, sent), one) for one in self.made if self._can_be(one, member)]
+        alike = [one for one in self.made if self._can_be(one, member)]
+        if not alike and not member.within:
+            alike = [one for one in self.made if self._is_of_each_step(one, member)]
+        weighed = [(self._weight(one, sent), one) for one in alike]
         most = max((weight for weight, _ in weighed), default=0)
         return [one for weight, one in weighed if most and weight == most]
+
+    def _is_of_each_step(self, made: Instruction, member: Collective) -> bool:
+        """Whether a loop sums in each step what is summed once after it, stacked.
+
+        So it is with gradients of what is small (`norms_of_layers`).
+        """
+        module, shapes = self.made_from.module, made.shapes
+        return (
+            kind_of(made.opcode) == "all-reduce" == member.kind
+            and len(shapes) == 1
+            and member.shape[1:] == shapes[0]
+            and module.is_loop(module.graph_of(made))
+            and self._groups_of(made) == member.groups
+        )
 
     def _can_be(self, made: Instruction, member: Collective) -> bool:
         """Whether it joins the same devices, and its result has as many elements, or a shard's."""
@@ -172,10 +189,36 @@ def _makers(module: Module, graph: Graph, value: HloValue) -> Iterator[Instructi
     if node is None:
         return
     yield node
-    inner = module.computations.get(node.calls("calls")) if node.opcode == "fusion" else None
-    if inner is not None:
-        end = inner.maker(inner.resolve(inner.root.value.at(*value.element)))
-        yield from () if end is None else (end,)
+    if (fused := _fused(module, graph, value)) is not None:
+        yield fused[1]
+
+
+def _fused(module: Module, graph: Graph, value: HloValue) -> tuple[Graph, Instruction] | None:
+    """Return the computation of the fusion that makes a value, and its last step."""
+    node = graph.maker(value)
+    if node is not None and node.opcode == "fusion-done":
+        node = graph.maker(node.operands[0])
+    if node is None or node.opcode not in ("fusion", "fusion-start"):
+        return None
+    inner = module.computations.get(node.calls("calls"))
+    if inner is None:
+        return None
+    end = inner.maker(inner.resolve(inner.root.value.at(*value.element)))
+    return (inner, end) if end is not None else None
+
+
+def _part_written(module: Module, graph: Graph, value: HloValue) -> GraphValue | None:
+    """Return the part that an update in place writes, None for another value."""
+    node = graph.maker(value)
+    inner, end = _fused(module, graph, value) or (graph, node)
+    if end is None or end.opcode != "dynamic-update-slice":
+        return None
+    part = inner.source(inner.operands[end.name][1], VIEWS)
+    entered = inner.maker(part)
+    if inner is graph or entered is None or entered.opcode != "parameter":
+        return inner, part
+    begun = graph.maker(node.operands[0]) if node and node.opcode == "fusion-done" else node
+    return (graph, graph.operands[begun.name][entered.number]) if begun else None
 
 
 def _member(graph: Graph, value: HloValue) -> HloValue | None:
@@ -190,8 +233,13 @@ def _member(graph: Graph, value: HloValue) -> HloValue | None:
 
 
 def _step_before(module: Module, graph: Graph, value: HloValue) -> GraphValue | None:
-    """Return what the last step of a loop handed on, for what it hands in or out."""
+    """Return what the last step of a loop handed on, for what it hands in or out.
+
+    What a loop stacks was written by its last step as a part of the whole (`norms_of_layers`).
+    """
     node = graph.maker(value)
+    if (part := _part_written(module, graph, value)) is not None:
+        return part
     if node is None or node.opcode != "while":
         return module.carried(graph, value)
     body = module.computations.get(node.calls("body"))

@@ -27,6 +27,7 @@ _LINEAR_ALGEBRA = (
 _NAMES = frozenset(_LINEAR_ALGEBRA.split())
 _UPDATES = PRODUCTS | {"while"}
 """What updates blocks by others. A factorization that the compiler keeps has none beside it."""
+_IN_BLOCKS = ("scan", "custom-call")
 
 
 @dataclass
@@ -37,28 +38,25 @@ class Expanded:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The op_names of these operations."""
+        """The op_names of the operations that are steps before partitioning already."""
         updates = self.program.module.of_kind(*_UPDATES)
-        factors = (one.op_name for one in updates if primitive(one.op_name) in _NAMES)
-        return frozenset((*factors, *self._running))
+        return frozenset(one.op_name for one in updates if primitive(one.op_name) in _NAMES)
 
     @cached_property
-    def _running(self) -> frozenset[str]:
-        """The op_names of running sums, products and maxima, which HLO calls scans."""
-        return frozenset(one.op_name for one in self.program.module.of_kind("scan") if one.op_name)
+    def _in_blocks(self) -> frozenset[str]:
+        """The op_names of running sums, which HLO calls scans, and of custom calls, as top_k is."""
+        found = self.program.module.of_kind(*_IN_BLOCKS)
+        return frozenset(one.op_name for one in found if one.op_name) - self.names
 
     def between_steps(self, after: Graph, made: Instruction) -> Verdict:
         """Judge what is sent from one step to others; `UNKNOWN` where it is not that."""
         users = after.users.get(made.value, ())
-        if made.op_name not in self.names or any(one.key != made.key for one in users):
+        of_blocks = made.op_name in self._in_blocks and _is_of_a_block(after, made)
+        known = of_blocks or made.op_name in self.names
+        if not known or any(one.key != made.key for one in users):
             return UNKNOWN
         operand = after.operands[made.name][0]
         maker = after.maker(operand)
-        if made.op_name in self._running:
-            # What is summed may be moved under this name too.
-            total = after.maker(after.source(operand, ("reshape",)))
-            if total is None or total.opcode != "scan":
-                return UNKNOWN
         masked = unmasked(after, operand) or unmasked_part(after, operand) != operand
         if reduces(made.opcode) and not masked:
             summed = maker is not None and maker.key == made.key and maker.opcode in SUMS
@@ -70,3 +68,18 @@ class Expanded:
         """Judge what a step needs of other devices, by how it is sent."""
         permute = opcode.startswith("collective-permute")
         return Verdict("halo" if permute else "whole-axis", detail="in blocks", layout_unknown=True)
+
+
+def _is_of_a_block(after: Graph, made: Instruction) -> bool:
+    """Whether what is sent was computed of a block: its total, or its largest elements.
+
+    What the operation takes is moved under its name too (`sum_over_columns`). Two of one line may
+    share the first step, so names are compared and not columns (`two_sums_of_one_line`).
+    """
+    node = after.maker(after.operands[made.name][0])
+    while node is not None and node.op_name == made.op_name:
+        if node.opcode in _IN_BLOCKS:
+            return True
+        operands = after.operands[node.name]
+        node = after.maker(operands[0]) if operands else None
+    return False

@@ -12,7 +12,7 @@ import shardnb as sn
 from tests.needs import needs_gpu_compiler
 
 # The XLA of jax 0.11 gathers all of what is summed.
-BLOCKS = jax.__version_info__ >= (0, 12)
+NEW = jax.__version_info__ >= (0, 12)
 
 
 def f32(*sizes):
@@ -25,6 +25,18 @@ def returns(rewards):
 
 def returns_of_episodes(rewards):
     return lax.scan(lambda sum_, one: (sum_ + jnp.cumsum(one, 0), None), rewards[0], rewards)[0]
+
+
+def two_sums_of_one_line(rewards):
+    return jnp.cumsum(rewards, 0) - jnp.cumsum(rewards, 0)[-1]
+
+
+@needs_gpu_compiler
+def test_two_running_sums_of_one_line_have_their_cause():
+    args = f32(4096, 16)
+    report = sn.explain(two_sums_of_one_line, args, mesh="x=8", on="h100:8", in_specs=(P("x"),))
+    reasons = {one.reason for one in report.collectives}
+    assert reasons == {"whole-axis", "halo" if NEW else "partial-sum"}
 
 
 @needs_gpu_compiler
@@ -40,21 +52,51 @@ def test_a_running_sum_gathers_the_totals_of_its_blocks(fn, sizes, spec, trips):
     (one,) = report.collectives
     assert (one.kind, one.axes, one.trips) == ("all-gather", ("x",), trips)
     assert (one.reason, one.asked_by, one.consumer) == ("whole-axis", "inferred", "cumsum")
-    assert one.shape == ((8, 16) if BLOCKS else (4096, 16))
-    if BLOCKS:
+    assert one.shape == ((8, 16) if NEW else (4096, 16))
+    if NEW:
         assert one.producer == "a step of cumsum"
         assert one.why.endswith("cumsum is computed in steps, on blocks that other devices hold.")
 
 
 @needs_gpu_compiler
 def test_what_a_running_sum_takes_is_not_a_step_of_it():
-    def columns(x):
+    def sum_over_columns(x):
         return lax.with_sharding_constraint(jnp.cumsum(x, 0), P(None, "x"))
 
-    report = sn.explain(columns, f32(4096, 16), mesh="x=8", on="h100:8", in_specs=(P("x"),))
+    report = sn.explain(
+        sum_over_columns, f32(4096, 16), mesh="x=8", on="h100:8", in_specs=(P("x"),)
+    )
     (one,) = report.collectives
     assert (one.kind, one.reason) == ("all-to-all", "whole-axis")
     assert (one.producer, one.consumer) == ("x", "cumsum")
+
+
+@needs_gpu_compiler
+def test_what_takes_a_running_sum_takes_the_whole_and_not_a_step():
+    def returns_over_the_last(rewards):
+        sums = jnp.cumsum(rewards)
+        return sums / sums[-1]
+
+    args = f32(4096)
+    report = sn.explain(returns_over_the_last, args, mesh="x=8", on="h100:8", in_specs=(P("x"),))
+    _, *last = report.collectives
+    assert [(one.kind, one.reason, one.producer, one.consumer) for one in last] == [
+        ("collective-permute", "halo", "sums", "slice"),
+        ("all-reduce", "whole-axis", "slice of sums", "squeeze"),
+    ]
+
+
+@needs_gpu_compiler
+def test_the_largest_elements_are_gathered_from_those_of_each_block():
+    scores, specs = f32(8, 1000), (P(None, "x"),)
+    report = sn.explain(lambda s: lax.top_k(s, 5), scores, mesh="x=8", on="h100:8", in_specs=specs)
+    assert {one.consumer for one in report.collectives} == {"top_k"}
+    for one in report.collectives:
+        assert (one.kind, one.reason, one.asked_by) == ("all-gather", "whole-axis", "inferred")
+        if NEW:
+            assert one.why.endswith(
+                "top_k is computed in steps, on blocks that other devices hold."
+            )
 
 
 @needs_gpu_compiler
@@ -106,3 +148,24 @@ def test_what_is_sent_twice_with_ragged_sizes_keeps_its_lines():
     assert [one.line - first for one in ragged] == [5, 7]
     assert [(one.producer, one.asked_by) for one in ragged] == [("rows", "called"), ("y", "called")]
     assert {one.bytes for one in ragged} == {32 * 16 * 4}
+
+
+@needs_gpu_compiler
+def test_a_sum_that_left_its_loop_stacked_and_was_flattened_keeps_its_parameter():
+    def norms_of_layers(scales, x):
+        def loss(scales):
+            return jnp.mean(lax.scan(lambda h, s: (jnp.sin(h * s), None), x, scales)[0] ** 2)
+
+        value, gradient = jax.value_and_grad(loss)(scales)
+        return scales - 0.1 * gradient, value
+
+    report = sn.explain(
+        norms_of_layers, f32(4, 64), f32(16, 64), mesh="x=8", on="h100:8",
+        in_specs=(P(), P("x")), out_specs=P(),
+    )  # fmt: skip
+    sent = {(one.shape, one.reason, one.role, one.role_of) for one in report.collectives}
+    assert sent == {
+        ((4, 64), "partial-sum", "gradient", "scales"),
+        ((), "partial-sum", "loss", ""),
+    }
+    assert all(one.combined_with for one in report.collectives)
