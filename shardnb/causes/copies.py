@@ -64,6 +64,8 @@ class Copies:
         """
         uses = Counter(_place(known[member.id]) for member in members if member.id in known)
         found: dict[int, tuple[Instruction, ...]] = {}
+        if len(members) == 1 and members[0].id not in known and (pairs := self._pairs(members[0])):
+            return {members[0].id: pairs}
         for member, sent in zip(members, self._members(final, len(members)), strict=True):
             likely = [] if member.id in known else self._likely(member, sent)
             if likely:
@@ -71,6 +73,33 @@ class Copies:
                 found[member.id] = tuple(likely)
                 uses[_place(likely[0])] += 1
         return found
+
+    def _pairs(self, member: Collective) -> tuple[Instruction, ...]:
+        """Return the two sums, one of the other's result, that XLA made one over both axes.
+
+        It has the name of neither (`attention_of_one_product`). All pairs that it can have been.
+        """
+        wanted = frozenset(map(frozenset, member.groups))
+        if member.kind != "all-reduce" or not wanted:
+            return ()
+        sums = [one for one in self.made if kind_of(one.opcode) == "all-reduce"]
+        by_place = {(one.computation, one.value): one for one in sums}
+        found: list[Instruction] = []
+        for outer in sums:
+            inner = by_place.get((outer.computation, outer.operands[0]))
+            alike = inner is not None and outer.shapes == (member.shape,) == inner.shapes
+            if inner is not None and alike and self._joined(inner, outer) == wanted:
+                found += inner, outer
+        return tuple(found)
+
+    def _joined(self, *sums: Instruction) -> frozenset[frozenset[int]]:
+        """Return the devices that get a part of each other in one sum after another."""
+        groups: list[frozenset[int]] = []
+        for group in (frozenset(group) for one in sums for group in self._groups_of(one)):
+            touched = [other for other in groups if other & group]
+            groups = [other for other in groups if not other & group]
+            groups.append(group.union(*touched))
+        return frozenset(groups)
 
     def _likely(self, member: Collective, sent: _Sent) -> list[Instruction]:
         """Return those with the most evidence, in the order of the program."""
@@ -258,11 +287,14 @@ def _origin(module: Module, node: Instruction) -> Iterator[Origin]:
         return
     name, lines = module.path(node), _lines(module, node)
     yield name, lines
-    callers = module.callers.get(node.computation, ())
-    while callers and callers[-1].opcode == "call":
-        lines += _lines(module, callers[-1])
-        yield name, lines
-        callers = module.callers.get(callers[-1].computation, ())
+    callers, seen = module.callers.get(node.computation, ()), set[str]()
+    while callers and callers[-1].computation not in seen:
+        caller = callers[-1]
+        seen.add(caller.computation)  # foreign text may call in a circle
+        if caller.opcode == "call":
+            lines += _lines(module, caller)
+            yield name, lines
+        callers = module.callers.get(caller.computation, ())
 
 
 def _lines(module: Module, node: Instruction) -> tuple[tuple[str, int, int], ...]:

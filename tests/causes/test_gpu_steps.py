@@ -169,3 +169,43 @@ def test_a_sum_that_left_its_loop_stacked_and_was_flattened_keeps_its_parameter(
         ((), "partial-sum", "loss", ""),
     }
     assert all(one.combined_with for one in report.collectives)
+
+
+@needs_gpu_compiler
+def test_a_sum_over_both_axes_that_were_summed_one_after_another_has_its_cause():
+    def attention_of_one_product(w, x):
+        q, k, v = jnp.split(x @ w, 3, -1)
+        return jnp.mean((jax.nn.softmax(q @ k.swapaxes(1, 2)) @ v) ** 2)
+
+    report = sn.explain(
+        attention_of_one_product, f32(32, 96), f32(8, 16, 32), mesh="data=4,model=2", on="h100:8",
+        in_specs=(P("data", "model"), P("data")),
+    )  # fmt: skip
+    (total,) = (one for one in report.collectives if one.shape == ())
+    assert (total.kind, total.axes) == ("all-reduce", ("data", "model"))
+    assert (total.reason, total.asked_by, total.role) == ("partial-sum", "inferred", "loss")
+    assert total.line == attention_of_one_product.__code__.co_firstlineno + 2
+
+
+@needs_gpu_compiler
+def test_what_a_loop_in_a_shard_map_sends_with_ragged_sizes_keeps_its_line():
+    def turns(rows, w, sizes):
+        sizes = sizes[0]
+        starts = (jnp.cumsum(sizes) - sizes).astype(jnp.int32)
+        space = lax.pcast(jnp.zeros((64, 16)), ("x",), to="varying")
+
+        def turn(h, _):
+            h = jnp.tanh(h @ w)
+            sent = lax.ragged_all_to_all(h, space, starts, sizes, starts, sizes, axis_name="x")
+            return sent, None
+
+        return lax.scan(turn, rows, None, length=3)[0]
+
+    args = f32(512, 16), f32(16, 16), jax.ShapeDtypeStruct((8, 8), jnp.int32)
+    report = sn.explain(
+        turns, *args, mesh="x=8:manual", on="h100:8",
+        in_specs=(P("x"), P(), P("x")), out_specs=P("x"),
+    )  # fmt: skip
+    (one,) = report.collectives
+    assert (one.kind, one.trips, one.producer) == ("ragged-all-to-all", 3, "h")
+    assert one.line == turns.__code__.co_firstlineno + 7
