@@ -34,6 +34,7 @@ __all__ = [
     "Report",
     "check_shard_map",
     "explain",
+    "explain_dumps",
     "explain_hlo",
     "explore",
     "numeric_check",
@@ -45,6 +46,7 @@ __all__ = [
 _HOMES = {
     "check_shard_map": "shardnb.axis_types",
     "explain": "shardnb.engine",
+    "explain_dumps": "shardnb.reading",
     "explain_hlo": "shardnb.reading",
     "explore": "shardnb.widgets",
     "numeric_check": "shardnb.numerical_check",
@@ -69,6 +71,7 @@ shown.register(
         "plans figure": "shardnb.views.plans:draw",
         "plans html": "shardnb.views.plans:html",
         "plans text": "shardnb.views.plans:text",
+        "programs text": "shardnb.views.programs:render",
         "roofline": "shardnb.views.roofline:draw",
         "text": "shardnb.views.text:render",
     }

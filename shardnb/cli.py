@@ -1,4 +1,4 @@
-"""The command line: `shardnb demo`, `lab`, `explain`, `read`, `diff` and `targets`.
+"""The command line: `shardnb demo`, `lab`, `run`, `explain`, `read`, `diff` and `targets`.
 
 `command_error.STATUSES` has the exit statuses.
 """
@@ -23,10 +23,18 @@ from shardnb.terms.axis_types import AXIS_TYPES
 # Nothing here imports JAX or Jupyter before a command needs it, so that --help is instant.
 if TYPE_CHECKING:
     from shardnb.report import Report
+    from shardnb.report.programs import Programs
 
 ON = (
     "the devices of the mesh; 2*v5e:4x4 are two slices, and `shardnb targets` says what can be "
     "compiled for here"
+)
+RUN = (
+    "Run a program in a child process, unchanged: its input, output, exit status and signals pass "
+    "through. XLA's dumps are switched on in its environment (XLA_FLAGS, to which they are added), "
+    "so it works for any framework over XLA, on the devices that the program uses. When it ends, "
+    "each large program that it compiled is reported on standard error: its collectives, who asked "
+    "for each, why, at which line, and memory. JAX's persistent compilation cache takes no part."
 )
 COPY = Path("shardnb-quickstart.ipynb")
 PAGE = Path("shardnb-demo.html")
@@ -116,10 +124,29 @@ def _explain(given: argparse.Namespace) -> int:
     return _give(function.explain(given.target, call), given)
 
 
+def _run_program(given: argparse.Namespace) -> int:
+    from shardnb.commands import program
+
+    ended, programs = program.run(
+        program.RunOptions(
+            words=given.program,
+            module=given.module,
+            mesh=given.mesh,
+            only=given.only,
+            first=given.first,
+            stop=given.stop_when_compiled,
+            keep=given.keep,
+        )
+    )
+    status = _give(programs, given)
+    return ended.status or status
+
+
 def _read(given: argparse.Namespace) -> int:
     from shardnb.commands import saved
 
-    return _give(saved.read(given.dump, given.mesh, given.sources), given)
+    dump = saved.read(given.dump, given.mesh, given.sources, only=given.only, first=given.first)
+    return _give(dump, given)
 
 
 def _diff(given: argparse.Namespace) -> int:
@@ -129,7 +156,7 @@ def _diff(given: argparse.Namespace) -> int:
     _print(output.diff_as_json(before, after) if given.json else before.diff(after))
     if given.html is not None:
         output.write_page([before, after], given.html, diff=before.diff(after))
-    return _judged([after], given)
+    return _judged([after], output.not_explained([after], given.forbid), given)
 
 
 def _targets(given: argparse.Namespace) -> int:
@@ -139,26 +166,46 @@ def _targets(given: argparse.Namespace) -> int:
     return 0
 
 
-def _give(result: Report | Sequence[Report], given: argparse.Namespace) -> int:
+def _give(result: Report | Sequence[Report] | Programs, given: argparse.Namespace) -> int:
     """Print reports, write them as a page if asked, and check them against `--forbid`."""
     from shardnb.commands import output
     from shardnb.report import Report
+    from shardnb.report.programs import Programs
 
-    reports = [result] if isinstance(result, Report) else result
-    _print(output.as_json(result) if given.json else output.as_text(reports))
+    text = output.as_text_or_json(result, json=given.json)
+    _give_text(text, given)
+    if isinstance(result, Programs):
+        unknown = output.not_read(result, given.forbid)
+        reports: Sequence[Report] = result.communicating
+    else:
+        reports = [result] if isinstance(result, Report) else result
+        unknown = output.not_explained(reports, given.forbid)
     if given.html is not None:
         output.write_page(reports, given.html)
-    return _judged(reports, given)
+    return _judged(reports, unknown, given)
 
 
-def _judged(reports: Sequence[Report], given: argparse.Namespace) -> int:
+def _give_text(text: str, given: argparse.Namespace) -> None:
+    """Print the reports, or write them to the file of `--output`.
+
+    Those of a program that ran follow its own output on standard error: its standard output stays
+    as it would be without shardnb.
+    """
+    from shardnb.commands import output
+
+    if getattr(given, "output", None) is not None:
+        output.write_text(text, given.output)
+    else:
+        _print(text, sys.stderr if hasattr(given, "output") else sys.stdout)
+
+
+def _judged(reports: Sequence[Report], unknown: Sequence[str], given: argparse.Namespace) -> int:
     """Print where a page was written and which collectives are forbidden; returns the status."""
     from shardnb.commands import output
 
     if given.html is not None:
         _print(f"Wrote {given.html}", _aside(given))
     broken = output.forbidden(reports, given.forbid)
-    unknown = output.not_explained(reports, given.forbid)
     for line in (*broken, *unknown):
         _print(f"shardnb: {line}", sys.stderr)
     if broken:
@@ -167,7 +214,7 @@ def _judged(reports: Sequence[Report], given: argparse.Namespace) -> int:
 
 
 def _aside(given: argparse.Namespace) -> TextIO:
-    return sys.stderr if given.json else sys.stdout
+    return sys.stderr if given.json or hasattr(given, "output") else sys.stdout
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -180,6 +227,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_demo(commands)
     _add_lab(commands)
+    _add_run(commands)
     _add_explain(commands)
     _add_read(commands)
     _add_diff(commands)
@@ -236,6 +284,51 @@ def _add_explain(commands: Commands) -> None:
     _add_output(explain, None)
 
 
+def _add_run(commands: Commands) -> None:
+    text = "run a program unchanged, and report what it compiles: who asked for what, and why"
+    run = commands.add_parser(
+        "run",
+        help=text,
+        description=RUN,
+        usage="shardnb run [OPTIONS] (SCRIPT | -m MODULE) [ARGUMENTS...]",
+        **_statuses(),
+    )
+    run.set_defaults(command=_run_program)
+    run.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT ARGUMENTS...")
+    run.add_argument(
+        "-m",
+        dest="module",
+        nargs=argparse.REMAINDER,
+        default=[],
+        metavar="MODULE ARGUMENTS...",
+        help="run a module, as python -m does",
+    )
+    run.add_argument("--mesh", metavar="data=4,model=2", help="names the axes, if XLA does not")
+    _add_choice(run)
+    run.add_argument(
+        "--stop-when-compiled",
+        action="store_true",
+        help="end the program once the first large program (or --first N, --only PATTERN) is "
+        "compiled, before a step has run",
+    )
+    run.add_argument(
+        "--keep", type=Path, metavar="DIR", help="keep XLA's dumps, which `shardnb read DIR` reads"
+    )
+    run.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write the reports here, as text or JSON"
+    )
+    _add_output(run, None)
+
+
+def _add_choice(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--first", type=int, metavar="N", help="report at most so many large programs"
+    )
+    parser.add_argument(
+        "--only", metavar="PATTERN", help="report the programs of such a name: 'train*'"
+    )
+
+
 def _add_read(commands: Commands) -> None:
     text = "explain an HLO dump from any machine"
     read = commands.add_parser("read", help=text, description=text, **_statuses())
@@ -243,6 +336,7 @@ def _add_read(commands: Commands) -> None:
     what = "a file with HLO text, a folder that XLA dumped to, or - for standard input"
     read.add_argument("dump", metavar="DUMP", help=what)
     read.add_argument("--mesh", metavar="data=4,model=2", help="the mesh it was compiled for")
+    _add_choice(read)
     read.add_argument(
         "--sources",
         action="append",

@@ -232,7 +232,7 @@ def test_a_malformed_notebook_is_an_error_of_one_line(text, tmp_path, capsys):
 
 
 def test_a_bug_has_a_status_of_its_own(monkeypatch, capsys, tmp_path):
-    def broken(*_):
+    def broken(*given, **options):
         raise KeyError("bug")
 
     path = tmp_path / "module.hlo"

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+from collections import Counter
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -105,3 +109,121 @@ ENTRY main {
 }
 """
     assert "line 484 of train.py" in " ".join(str(sn.explain_hlo(text)).split())
+
+
+# The programs of a folder
+
+
+def sums(x):
+    """Many instructions with a product at the end."""
+    for _ in range(12):
+        x = jnp.sin(x) * jnp.cumsum(x, axis=1)[:, ::-1]
+    return x @ x.T
+
+
+def dump_of(folder, function, shape, *spec, mesh="data=4,model=2"):
+    devices = make_grid(mesh).mesh
+    arg = jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(devices, P(*spec)))
+    dumped = {"xla_dump_to": str(folder), "xla_dump_hlo_as_text": True}
+    passes = {"xla_dump_hlo_pass_re": "spmd|shardy"}
+    jax.jit(function).lower(arg).compile(compiler_options={**dumped, **passes})
+
+
+def total(x):
+    return x.sum()
+
+
+def doubled(x):
+    return 2 * x
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The folder of a run: a large program twice, a small one, and one that sends nothing."""
+    path = tmp_path_factory.mktemp("run")
+    dump_of(path, sums, (16, 16), None, "model")
+    for file in list(path.glob("*.txt")):  # as another process dumps the same program
+        shutil.copyfile(file, path / f"1796117047110999.{file.name}")
+    dump_of(path, total, (64,), "data")
+    dump_of(path, doubled, (64,), "data")
+    return path
+
+
+def test_a_small_program_is_a_line(run):
+    programs = sn.explain_dumps(run)
+    assert [(each.report.title, each.compiles) for each in programs.explained] == [("jit_sums", 2)]
+    assert [each.report.title for each in programs.small] == ["jit_total"]
+    assert programs.silent == ("jit_doubled",)
+    text = str(programs)
+    assert "Program jit_sums (module_" in text
+    assert "compiled 2 times)" in text
+    # One number in each of 4 devices: a ring sends it 2 * 3/4 times, 4 bytes each time.
+    assert "Also compiled: jit_total, 1 all-reduce. Each device sends 6 B per run." in text
+    assert "Also compiled, without collectives: jit_doubled." in text
+
+
+def test_the_causes_and_the_mesh_are_in_the_folder(run):
+    (report,) = sn.explain_dumps(run).reports
+    assert report.mesh.shape == {"data": 4, "model": 2}
+    assert report.mesh.platform == "cpu"
+    # XLA's partitioner gathers what is accumulated along its sharded dimension, the reversal takes
+    # blocks of other devices, and the product sums over the sharded dimension.
+    assert Counter((c.kind, c.reason) for c in report.collectives) == {
+        ("all-gather", "whole-axis"): 12,
+        ("collective-permute", "halo"): 12,
+        ("all-reduce", "partial-sum"): 1,
+    }
+    assert {c.axes for c in report.collectives} == {("model",)}
+
+
+def test_lines_are_shown_of_allowed_files_only(run, tmp_path, monkeypatch):
+    def shown():
+        (report,) = sn.explain_dumps(run, sources=allowed).reports
+        (product,) = (c for c in report.collectives if c.kind == "all-reduce")
+        return report.sources[product.frames[0].source].line(product.line)
+
+    allowed = [Path(__file__).parent]
+    assert shown() == "    return x @ x.T"
+    monkeypatch.setattr("shardnb.sources.quotable._is_module", lambda path: False)
+    allowed = [tmp_path]
+    assert shown() == ""
+
+
+def test_programs_are_chosen_by_name_and_number(run):
+    named = sn.explain_dumps(run, only="dou*")
+    assert [report.title for report in named.reports] == ["jit_doubled"]
+    assert "No communication." in str(named)
+    first = sn.explain_dumps(run, first=1)
+    assert [report.title for report in first.reports] == ["jit_sums"]
+    assert first.left == 2
+    assert "Not read: 2 more programs." in str(first)
+    with pytest.raises(sn.InvalidInput, match="named step; there are jit_sums, jit_total"):
+        sn.explain_dumps(run, only="step")
+    with pytest.raises(sn.InvalidInput, match="at least 1 program, got 0"):
+        sn.explain_dumps(run, first=0)
+
+
+def test_a_mesh_names_the_axes_of_the_programs_that_it_fits(run):
+    (report,) = sn.explain_dumps(run, mesh="a=4,b=2").reports
+    assert report.collectives[-1].axes == ("b",)
+    with pytest.raises(sn.InvalidInput, match="none of its programs is for 4 devices"):
+        sn.explain_dumps(run, mesh="a=4")
+
+
+def test_one_bad_program_does_not_hide_the_others(run, tmp_path):
+    shutil.copytree(run, tmp_path / "copy")
+    broken = next((tmp_path / "copy").glob("*jit_total.cpu_after_optimizations.txt"))
+    broken.write_text(broken.read_text()[:-40])
+    programs = sn.explain_dumps(tmp_path / "copy")
+    assert [report.title for report in programs.reports] == ["jit_sums"]
+    ((name, why),) = programs.unread
+    assert name.endswith("jit_total")
+    assert why
+    assert "jit_total cannot be read: " in " ".join(str(programs).split())
+
+
+def test_what_is_not_the_folder_of_a_dump_is_refused(tmp_path):
+    with pytest.raises(sn.InvalidInput, match="there is no program in it"):
+        sn.explain_dumps(tmp_path)
+    with pytest.raises(sn.InvalidInput, match="expected the folder"):
+        sn.explain_dumps(tmp_path / "none")

@@ -12,6 +12,7 @@ from typing import get_args
 from shardnb.commands.command_error import CommandError
 from shardnb.report import Collective, Report
 from shardnb.report.changes import Diff
+from shardnb.report.programs import Programs
 from shardnb.views.words import asked
 
 _PAGE = """<!DOCTYPE html>
@@ -45,6 +46,15 @@ def as_json(reports: Report | Sequence[Report]) -> str:
     return f"[{',\n'.join(report.to_json(texts=False) for report in reports)}]"
 
 
+def as_text_or_json(result: Report | Sequence[Report] | Programs, *, json: bool) -> str:
+    """Return reports as JSON, else as text."""
+    if isinstance(result, Programs):
+        return as_json(result.reports) if json else str(result)
+    if json:
+        return as_json(result)
+    return as_text([result] if isinstance(result, Report) else result)
+
+
 def diff_as_json(before: Report, after: Report) -> str:
     """Return the changes between two reports as JSON: names, and figures before and after."""
     return json.dumps(asdict(before.diff(after)), indent=2)
@@ -60,9 +70,13 @@ def write_page(reports: Sequence[Report], path: Path, diff: Diff | None = None) 
     title = reports[0].title if len(reports) == 1 else f"{len(reports)} reports"
     changed = [] if diff is None else [changes.html_of(diff)]
     body = _RULE.join([*changed, *(html.render(report) for report in reports)])
-    page = _PAGE.format(title=escape(title), body=body)
+    write_text(_PAGE.format(title=escape(title), body=body), path)
+
+
+def write_text(text: str, path: Path) -> None:
+    """Write a file; raises `CommandError` where that is not possible."""
     try:
-        path.write_text(page, encoding="utf-8", errors="backslashreplace")
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
     except (OSError, ValueError) as error:  # a path with a NUL is a ValueError
         why = getattr(error, "strerror", None) or str(error)
         raise CommandError(f"{path} cannot be written: {why}") from error
@@ -88,6 +102,17 @@ def not_explained(reports: Sequence[Report], options: Sequence[str]) -> list[str
         for report in reports
         if options and not report.partitioned
     ]
+
+
+def not_read(programs: Programs, options: Sequence[str]) -> list[str]:
+    """Return a line for each program of a run that `options` cannot be judged by."""
+    if not options:
+        return []
+    if programs.is_empty:
+        return not_explained([], options)
+    lines = [f"{name} cannot be read: {why}" for name, why in programs.unread]
+    known = programs.communicating
+    return [*lines, *(not_explained(known, options) if known else ())]
 
 
 def check_words(options: Sequence[str]) -> None:

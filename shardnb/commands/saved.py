@@ -8,17 +8,31 @@ from pathlib import Path
 
 from shardnb.commands.command_error import CommandError
 from shardnb.report import InvalidInput, Report
+from shardnb.report.programs import Programs
 
 
-def read(target: str, mesh: str | None, sources: Sequence[str] = ()) -> Report:
+def read(
+    target: str,
+    mesh: str | None,
+    sources: Sequence[str] = (),
+    *,
+    only: str | None = None,
+    first: int | None = None,
+) -> Report | Programs:
     """Return the report of an HLO dump in a file, or on standard input if the target is `-`.
 
-    Lines are shown of files in `sources`. Raises `CommandError` for a missing file, and for a text
-    or mesh that is wrong.
+    Of a folder that XLA dumped to, all programs are returned, or those chosen by `only` and
+    `first`. Lines are shown of files in `sources`. Raises `CommandError` for a missing file, and
+    for a text or mesh that is wrong.
     """
-    from shardnb.reading import explain_hlo
+    from shardnb.compiler.dump_folders import names_a_program
+    from shardnb.reading import explain_dumps, explain_hlo
 
     try:
+        if Path(target).is_dir() and not names_a_program(Path(target)):
+            return explain_dumps(target, mesh, only=only, first=first, sources=sources)
+        if only is not None or first is not None:
+            raise CommandError(f"{target}: --only and --first choose among programs of a folder")
         # A text of one line would be taken for a path.
         given = f"{sys.stdin.read()}\n" if target == "-" else Path(target)
         return explain_hlo(given, mesh, sources=sources)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,11 +16,9 @@ from shardnb.jax_compat import mlir
 from shardnb.jax_compat.parts import NotAvailable
 from shardnb.jax_compat.process_lock import PROCESS_LOCK
 from shardnb.report.invalid_input import InvalidInput
+from shardnb.terms.xla_dumps import PASSES
 from shardnb.texts import shardy
 from shardnb.texts.shardy_results import Propagated, Stated, read_propagated, read_stated
-
-_PASSES = "shardy|spmd-partitioning"
-_MODULE = re.compile(r"module_\d+\.[\w-]+")
 
 
 @dataclass
@@ -32,7 +29,7 @@ class Dumps:
     `propagated` Shardy's modules before and after propagation, `warnings` what the compiler
     wrote to file descriptor 2. `optimized` is the HLO at the end of a program that does not
     fit into memory or was compiled elsewhere, `buffers` what each allocation of memory holds, of
-    such programs and of CPU's.
+    such programs and of CPU's. `platform` is what it was compiled for, where a folder says so.
     `problems` says why a module could not be read, after the first attempt.
     """
 
@@ -43,6 +40,7 @@ class Dumps:
     warnings: str = ""
     optimized: str = ""
     buffers: str = ""
+    platform: str = ""
     problems: list[str] = field(default_factory=list, compare=False)
 
     @cached_property
@@ -91,7 +89,7 @@ class Recorder:
         """Prepare the compiler options that make XLA write."""
         self.options = {
             "xla_dump_to": str(self.folder),
-            "xla_dump_hlo_pass_re": _PASSES,
+            "xla_dump_hlo_pass_re": PASSES,
             "xla_dump_hlo_as_text": True,
             "xla_dump_buffer_assignment_analysis": False,
         }
@@ -99,49 +97,42 @@ class Recorder:
     def read(self) -> None:
         """Read the dumps into `dumps`."""
         files = sorted(self.folder.rglob("*"))
-        self.dumps = _dumps(files)
+        self.dumps = of_files(files)
         self.dumps.optimized = _last(files, ".oom_intermediate_module.txt")
         # If a program fits, only CPU's list contains everything that its memory analysis counts.
         part = "" if self.dumps.optimized else ".cpu_"
         self.dumps.buffers = _last(files, f"{part}after_optimizations-buffer-assignment.txt")
 
 
-def read_folder(folder: Path) -> dict[str, Dumps]:
-    """Read the folder of an `--xla_dump_to`: by module, such as `module_0012.jit_step`.
+def of_files(files: Sequence[Path], most: int | None = None) -> Dumps:
+    """Read what XLA wrote of one program while it partitioned it, each file of `most` bytes."""
 
-    A module without its optimized program is left out.
-    """
-    modules: dict[str, list[Path]] = {}
-    for file in sorted(folder.rglob("*")):
-        match = _MODULE.match(file.name) or _MODULE.match(file.parent.name)
-        if file.is_file() and match is not None:
-            modules.setdefault(match[0], []).append(file)
-    found = {name: _dumps(files) for name, files in modules.items()}
-    for name, files in modules.items():
-        found[name].optimized = _last(files, "after_optimizations.txt")
-        found[name].buffers = _last(files, "after_optimizations-buffer-assignment.txt")
-    return {name: dumps for name, dumps in found.items() if dumps.optimized}
+    def last(*parts: str) -> str:
+        return _last(files, *parts, most=most)
 
-
-def _dumps(files: list[Path]) -> Dumps:
     return Dumps(
-        before=_last(files, ".before_spmd-partitioning", ".before_tpu-spmd-partitioning"),
-        partitioned=_last(files, ".after_spmd-partitioning", ".after_tpu-spmd-partitioning"),
-        stated=_last(files, "before_propagation.mlir"),
-        propagated=_last(files, "after_propagation.mlir"),
+        before=last(".before_spmd-partitioning", ".before_tpu-spmd-partitioning"),
+        partitioned=last(".after_spmd-partitioning", ".after_tpu-spmd-partitioning"),
+        stated=last("before_propagation.mlir"),
+        propagated=last("after_propagation.mlir"),
     )
 
 
-def _last(files: list[Path], *parts: str) -> str:
+def _last(files: Sequence[Path], *parts: str, most: int | None = None) -> str:
     found = [file for file in files if any(part in file.name for part in parts)]
-    return read_text(found[-1]) if found else ""
+    return read_text(found[-1], most) if found else ""
 
 
-def read_text(file: Path) -> str:
-    """Read a file of text; raises `InvalidInput` for what is not one, such as a FIFO."""
+def read_text(file: Path, most: int | None = None) -> str:
+    """Read a file of text; raises `InvalidInput` for what is not one, such as a FIFO.
+
+    One of more than `most` bytes is not read either.
+    """
     if not file.is_file():
         raise InvalidInput(f"{file.name}: expected a file")
     try:
+        if most is not None and file.stat().st_size > most:
+            raise InvalidInput(f"{file.name}: expected at most {most:,} bytes of text")
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise InvalidInput(

@@ -160,8 +160,12 @@ def _less(finding: Finding, counted: set[int]) -> Finding | None:
 
 
 def _values(evidence: Evidence) -> Explained:
-    """Return the values of the user's lines, or those whose sharding a text states."""
-    if evidence.lines is None or not evidence.own:
+    """Return the values of the user's lines, or those whose sharding a text states.
+
+    Shardy does not run on what comes from elsewhere: at a module that is not right it ends the
+    process.
+    """
+    if evidence.lines is None:
         return Explained(tuple(evidence.stated_values()))
     return values_of(
         evidence.dumps,
@@ -169,7 +173,7 @@ def _values(evidence: Evidence) -> Explained:
         evidence.lines,
         inputs=evidence.parameters,
         outputs=[value.name for value in evidence.outputs],
-        origins=evidence.origins,
+        origins=evidence.origins if evidence.own else False,
     )
 
 

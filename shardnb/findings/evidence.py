@@ -98,8 +98,8 @@ class Evidence:
         )
 
     def _user_names(self) -> UserNames | None:
-        """Return what the user's text calls values; for a foreign program no file is read."""
-        return WrittenNames(self.lines) if self.own and self.lines is not None else None
+        """Return what the user's text calls values, of the files that `sources` may read."""
+        return None if self.lines is None else WrittenNames(self.lines)
 
     @cached_property
     def lines(self) -> Lines | None:

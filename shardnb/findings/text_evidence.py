@@ -23,7 +23,9 @@ from shardnb.texts.shardings import Layout, LayoutReader
 
 _COUNT = re.compile(r"\b(?:num_partitions|replica_count)=(\d+)")
 # The meshes of Shardy, which a program names until it is imported for partitioning.
-_SHARDY_MESH = re.compile(r"#sdy\.mesh<\[([^\]]*)\]>")
+_SHARDY_MESH = re.compile(
+    r"#sdy\.mesh<\[([^\]]*)\]>|^  sdy\.mesh @\w+ = <\[([^\]]*)\]>", re.MULTILINE
+)
 _SHARDY_SIZE = re.compile(r'\\?"([^"\\]+)\\?"=(\d+)')
 _MESH = re.compile(r"mesh\[((?:'[^']+'=\d+,?)+)\](?!, device_ids)")
 _SIZE = re.compile(r"'([^']+)'=(\d+)")
@@ -71,8 +73,8 @@ def evidence_of_text(
     def read(text: str) -> hlo.Module:
         return hlo.parse(text) if own else hlo_check.check(hlo.parse(text))
 
-    program, texts = _Text(read(text), mesh), texts or SourceTexts(may_quote=quotable())
-    dumps = dumps or Dumps()
+    dumps, texts = dumps or Dumps(), texts or SourceTexts(may_quote=quotable())
+    program = _Text(read(text), mesh, dumps.stated)
     if not program.mesh.axes:
         dumps = replace(dumps, before="", partitioned="")  # they are about axes
     for module in () if own else (dumps.stated, dumps.propagated):
@@ -80,13 +82,14 @@ def evidence_of_text(
     before = read(dumps.before) if dumps.before else None
     if _ALL.search(text):
         program.check_devices()
-    edges = program if before is None else _Text(before, program.mesh)
+    mesh = replace(program.mesh, platform=dumps.platform or program.mesh.platform)
+    edges = program if before is None else _Text(before, mesh)
     sources = texts.located()
     return Evidence(
         title=texts.title or program.module.name,
         text=text,
         module=program.module,
-        mesh=program.mesh,
+        mesh=mesh,
         sources=sources,
         own=own,
         before=before,
@@ -105,10 +108,11 @@ def evidence_of_text(
 
 @dataclass(frozen=True)
 class _Text:
-    """A module, and the mesh that was given for it."""
+    """A module, the mesh that was given for it, and the text of Shardy's module of it."""
 
     module: hlo.Module
     given: Mesh | None
+    of_shardy: str = ""
 
     @cached_property
     def mesh(self) -> Mesh:
@@ -121,8 +125,8 @@ class _Text:
                     f"{self.given.size}: {', '.join(f'{a.name}={a.size}' for a in self.given.axes)}"
                 )
             return self.given
-        if of_shardy := self._of_shardy(stated):
-            return of_shardy
+        if declared := self._declared(stated):
+            return declared
         if named := self._named(stated):
             return named
         found = find_collectives(self.module, unnamed(stated), lambda _: ())
@@ -138,11 +142,12 @@ class _Text:
         if self.given is None and self.mesh.size == 1 and not _COUNT.search(self.module.header):
             raise InvalidInput(_ALL_DEVICES.format(self.module.name))
 
-    def _of_shardy(self, devices: int) -> Mesh | None:
-        """Return the one mesh that Shardy's attributes declare."""
+    def _declared(self, devices: int) -> Mesh | None:
+        """Return the one mesh that Shardy's attributes, or its module, declare."""
         meshes = {
-            tuple((name, int(size)) for name, size in _SHARDY_SIZE.findall(declared))
-            for declared in _SHARDY_MESH.findall(self.module.header)
+            tuple((name, int(size)) for name, size in _SHARDY_SIZE.findall("".join(declared)))
+            for text in (self.module.header, self.of_shardy)
+            for declared in _SHARDY_MESH.findall(text)
         }
         named = [of_axes([Axis(*axis) for axis in mesh]) for mesh in meshes if mesh]
         return named[0] if len(named) == 1 and devices in (1, named[0].size) else None

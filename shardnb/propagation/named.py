@@ -18,7 +18,7 @@ from functools import cache, cached_property
 import shardnb
 from shardnb.propagation.matching import Leaf
 from shardnb.report.model import Location
-from shardnb.sources.source_texts import Sources, whole_file
+from shardnb.sources.source_texts import Sources
 from shardnb.sources.statements import Statement, statement_at, statements
 from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import Frame, Module
@@ -127,7 +127,7 @@ class Lines:
     def _statements(self, source: int, file: str) -> dict[int, tuple[Statement, ...]]:
         if source not in self._texts:
             # Only a few lines of this file are known so far: read all of it.
-            parsed = statements(whole_file(file))
+            parsed = statements(self.sources.whole_file(file))
             known = self.sources.texts()[source]
             self._texts[source] = parsed or statements(known.text, known.first_line)
         return self._texts[source]

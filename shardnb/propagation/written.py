@@ -19,7 +19,6 @@ from shardnb.sources.expressions import (
     text_of,
     written_as,
 )
-from shardnb.sources.source_texts import whole_file
 from shardnb.texts.instruction import HloValue, Instruction, Key
 
 
@@ -95,7 +94,9 @@ class WrittenNames:
         for frame in frames:
             if self._lines.sources.locate((frame,)):
                 if frame.file not in self._expressions:
-                    self._expressions[frame.file] = expressions(whole_file(frame.file))
+                    self._expressions[frame.file] = expressions(
+                        self._lines.sources.whole_file(frame.file)
+                    )
                 return self._expressions[frame.file].get((frame.line, frame.column), ())
         return ()
 

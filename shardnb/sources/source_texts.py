@@ -82,25 +82,28 @@ class Sources:
         return self._chains[key]
 
     def _index(self, frame: Frame) -> int:
-        index = self._files.get(frame.file)
-        if index is not None and self._covers(self._known[index], frame.line):
-            return index
-        key = f"{frame.file}#rest" if index is not None else frame.file
+        key = frame.file
+        if self._is_given(frame):
+            return self._files[key]
+        if key in self._files and key not in self._lines:
+            key = f"{key}#rest"
         if key not in self._files:
             self._files[key] = len(self._known)
             self._known.append(Source(_short(frame.file)))
         self._lines.setdefault(key, set()).add(frame.line)
         return self._files[key]
 
-    @staticmethod
-    def _covers(source: Source, line: int) -> bool:
+    def _is_given(self, frame: Frame) -> bool:
+        """Whether a line is in one of the texts that were there from the start."""
+        if frame.file not in self._files or frame.file in self._lines:
+            return False
+        source = self._known[self._files[frame.file]]
         count = source.text.count("\n") + 1
-        return not source.text or source.first_line <= line < source.first_line + count
+        return not source.text or source.first_line <= frame.line < source.first_line + count
 
     def _rank(self, frame: Frame) -> int:
         """Say whose a line is."""
-        index = self._files.get(frame.file)
-        if index is not None and self._covers(self._known[index], frame.line):
+        if self._is_given(frame):
             return _USERS
         if frame.file not in self._ranks:
             path = _real(frame.file)
@@ -120,6 +123,10 @@ class Sources:
             self._own[file] = _real(file).startswith(_OWN)
         return self._own[file]
 
+    def whole_file(self, file: str) -> str:
+        """Return the text of a file or cell as Python knows it, "" where it may not be read."""
+        return "".join(linecache.getlines(file)) if self._may_quote(file) else ""
+
     def texts(self) -> tuple[Source, ...]:
         """Give every text, those of files that were met cut to the lines between the used ones."""
         return tuple(self._with_text(index, source) for index, source in enumerate(self._known))
@@ -135,11 +142,6 @@ class Sources:
         first, last = min(lines), min(max(lines), min(lines) + _EXCERPT)
         text = linecache.getlines(file)[first - 1 : last]
         return Source(source.name, "".join(text), first)
-
-
-def whole_file(file: str) -> str:
-    """Return the text of a file or cell as Python knows it, "" where it is gone."""
-    return "".join(linecache.getlines(file))
 
 
 def _real(file: str) -> str:

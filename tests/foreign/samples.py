@@ -17,7 +17,7 @@ from jax.sharding import PartitionSpec as P
 from matplotlib import pyplot as plt
 
 import shardnb as sn
-from shardnb.compiler.dumps import read_folder
+from shardnb.compiler.dump_folders import programs_of
 from shardnb.mesh import make_grid
 from shardnb.report import Fix, Location, Report
 from shardnb.views import html
@@ -191,6 +191,7 @@ def folder() -> dict[str, str]:
             for shape, spec in zip(shapes, specs, strict=True)
         ]
         jax.jit(step).lower(*args).compile(compiler_options=options)
-        (dumps,) = read_folder(Path(name)).values()
+        (program,) = programs_of(Path(name))
+        dumps = program.read()
     names = ("before", "partitioned", "stated", "propagated", "optimized", "buffers")
     return {name: getattr(dumps, name) for name in names}

@@ -13,7 +13,7 @@ import shardnb
 import shardnb.testing
 from shardnb import report
 from shardnb.magics.magics import ShardMagics
-from shardnb.report import plans, types
+from shardnb.report import plans, programs, types
 
 PATH = Path(__file__).parents[2] / "notebooks" / "reference.ipynb"
 
@@ -34,6 +34,8 @@ RESULTS = (
     types.Annotation,
     types.Comparison,
     types.ErrorReport,
+    programs.Programs,
+    programs.Dumped,
 )
 _SIGNATURE_WIDTH = 80
 
