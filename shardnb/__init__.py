@@ -41,6 +41,7 @@ __all__ = [
     "plan",
     "predict",
     "to_explicit",
+    "watch",
 ]
 
 _HOMES = {
@@ -53,6 +54,7 @@ _HOMES = {
     "plan": "shardnb.search.plans",
     "predict": "shardnb.widgets",
     "to_explicit": "shardnb.axis_types",
+    "watch": "shardnb.watching",
 }
 
 # The report imports none of its views: each is looked up by name when something is first shown.

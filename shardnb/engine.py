@@ -9,17 +9,16 @@ from typing import Any
 
 import jax
 
-from shardnb.compiler import Program, Request, SourceTexts, build
+from shardnb.compiler import Program, Request, build
 from shardnb.compiler.call import read_call
 from shardnb.compiler.program import finished
 from shardnb.compiler.stages import program_of_stage, stage_of
 from shardnb.cost import Given, check_hardware, on_hardware
 from shardnb.errors import failures
-from shardnb.findings import report_of_program, report_of_text
-from shardnb.jax_compat.xla import hlo_text
+from shardnb.findings import report_of_program
 from shardnb.mesh import Grid, make_grid
 from shardnb.progress import bar_on, line_on
-from shardnb.report import Mesh, Report
+from shardnb.report import Report
 from shardnb.tracebacks import with_users_frames
 from shardnb.views import activity
 
@@ -136,14 +135,6 @@ def compile_and_analyse(request: Request, *, origins: bool | None = None) -> tup
             program = build(request)
         say(activity.reading(program.request.texts.title))
         return program, report_of_program(program, origins=origins)
-
-
-def explain_watched(proto: bytes, mesh: Mesh | None, texts: SourceTexts) -> Report:
-    """Report on a program that the user's own code compiled, from its serialized HLO module.
-
-    Its inputs and outputs are unknown, and without a mesh so are the axes.
-    """
-    return report_of_text(hlo_text(proto), mesh, texts, own=True)
 
 
 def ran(program: Program, report: Report) -> tuple[Tree, Report]:

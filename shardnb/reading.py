@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from hashlib import sha256
+from dataclasses import dataclass
 from pathlib import Path
 
 import jax
@@ -17,14 +15,14 @@ from shardnb.compiler.dump_folders import DumpedProgram, names_a_program, progra
 from shardnb.compiler.dumps import Dumps, read_text
 from shardnb.compiler.stages import Stage, program_of_stage, stage_of
 from shardnb.findings import report_of_program, report_of_text
+from shardnb.findings.each import explain_each
 from shardnb.findings.stablehlo import is_stablehlo, report_of_stablehlo
 from shardnb.findings.text_evidence import of_axes
 from shardnb.mesh import Grid, parse_mesh
 from shardnb.report import InvalidInput, Mesh, Report
 from shardnb.report.invalid_input import place
-from shardnb.report.programs import Dumped, Programs
+from shardnb.report.programs import Programs
 from shardnb.sources.quotable import quotable
-from shardnb.terms.collectives import KINDS
 
 # What is neither: a text is given in place of a path. Linux opens no longer path.
 _IS_TEXT = re.compile(r"\n|HloModule|^\s*module\b")
@@ -32,11 +30,6 @@ _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _LONGEST_PATH = 4096
 _COUNT = re.compile(r"num_partitions=\d+")
 _DEVICES = re.compile(r"\b(?:num_partitions|replica_count)=(\d{1,7})\b")
-_SENDS = re.compile(rf"\b(?:{'|'.join(KINDS)}|send|recv)(?:-start)?\(")
-# Instructions of an optimized program. A sum or a reshard that is called outside of any jit has
-# fewer than 20 with its fusions, the smallest training step hundreds
-# (test_a_small_program_is_a_line).
-LARGE = 50
 
 
 def explain_hlo(
@@ -151,100 +144,31 @@ def read_programs(
 
     Of a folder that had dumps before, those whose compile ended `since` then are read.
     """
-    if first is not None and first < 1:
-        raise InvalidInput(f"expected at least 1 program, got {first}")
     with place(str(folder)):
         if not folder.is_dir():
             raise InvalidInput("expected the folder of an --xla_dump_to")
+        explain = _Explainer(_described(mesh), texts)
         every = [each for each in programs_of(folder) if each.ended >= since]
-        chosen = [each for each in every if only is None or is_named(each.title, only)]
-        if every and not chosen:
-            titles = ", ".join(dict.fromkeys(each.title for each in every))
-            raise InvalidInput(f"none of the programs is named {only}; there are {titles}")
-        return _Reader(_described(mesh), texts, by_name=only is not None, first=first).read(chosen)
-
-
-def is_named(title: str, pattern: str) -> bool:
-    """Whether a pattern is the name of a program, which JAX begins with `jit_`.
-
-    >>> is_named("jit_train_step", "train*"), is_named("jit_train_step", "step")
-    (True, False)
-    """
-    return fnmatchcase(title, pattern) or fnmatchcase(title.removeprefix("jit_"), pattern)
+        programs = explain_each(every, explain, only=only, first=first)
+        if explain.mesh is not None and programs.communicating and not explain.fits:
+            raise InvalidInput(f"none of its programs is for {explain.mesh.size} devices")
+        return programs
 
 
 @dataclass
-class _Reader:
-    """Explains programs one after another, until there are enough."""
+class _Explainer:
+    """Explains programs of dumps; the mesh names the axes of those that have as many devices."""
 
     mesh: Mesh | None
     texts: SourceTexts
-    by_name: bool
-    first: int | None
-    _large: list[Dumped] = field(default_factory=list)
-    _small: list[Dumped] = field(default_factory=list)
-    _silent: list[str] = field(default_factory=list)
-    _unread: list[tuple[str, str]] = field(default_factory=list)
-    _fits: bool = False
+    fits: bool = False
 
-    def read(self, programs: Sequence[DumpedProgram]) -> Programs:
-        """Explain programs; one of several with the same text, and none after the `first`."""
-        alike: dict[str, list[DumpedProgram]] = {}
-        for program in programs:
-            try:
-                alike.setdefault(sha256(program.text().encode()).hexdigest(), []).append(program)
-            except InvalidInput as error:
-                self._unread.append((program.name, str(error)))
-        left = list(alike.values())
-        while left and (self.first is None or len(self._large) < self.first):
-            program, *others = left.pop(0)
-            try:
-                self._explain(program, 1 + len(others))
-            except InvalidInput as error:
-                self._unread.append((program.name, str(error)))
-        if self.mesh is not None and (self._large or self._small) and not self._fits:
-            raise InvalidInput(f"none of its programs is for {self.mesh.size} devices")
-        if not self._large and not left:
-            self._large, self._small = self._small[: self.first], []
-        return Programs(
-            tuple(self._large),
-            tuple(self._small),
-            tuple(self._silent),
-            tuple(self._unread),
-            sum(map(len, left)),
-        )
-
-    def _explain(self, program: DumpedProgram, compiles: int) -> None:
-        text = program.text()
-        if not self.by_name and not _SENDS.search(text):
-            self._silent += [program.title] * compiles
-            return
-        fits = self.mesh is not None and self.mesh.size == _devices(text)
+    def __call__(self, program: DumpedProgram) -> Report:
+        """Return the report of a program; raises `InvalidInput`."""
         dumps = program.read()
-        report = report_of_text(
-            dumps.optimized, self.mesh if fits else None, self.texts, dumps=dumps
-        )
-        self._fits |= fits
-        explained = Dumped(report, program.name, compiles)
-        if self.by_name or (report.collectives and _is_large(text)):
-            self._large.append(explained)
-        elif report.collectives:
-            self._small.append(explained)
-        else:
-            self._silent += [program.title] * compiles
-
-
-def is_wanted(program: DumpedProgram, only: str | None) -> bool:
-    """Whether a program has the name that is asked for, or is large and may have collectives."""
-    if only is not None:
-        return is_named(program.title, only)
-    text = program.text()
-    return _SENDS.search(text) is not None and _is_large(text)
-
-
-def _is_large(text: str) -> bool:
-    """Whether an optimized program is more than one operation that was called by itself."""
-    return text.count(" = ") >= LARGE
+        fits = self.mesh is None or self.mesh.size == _devices(dumps.optimized)
+        self.fits |= fits
+        return report_of_text(dumps.optimized, self.mesh if fits else None, self.texts, dumps=dumps)
 
 
 def _devices(text: str) -> int:

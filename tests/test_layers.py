@@ -43,6 +43,7 @@ ROOMS = [
     "axis_types",
     "numerical_check",
     "reading",
+    "watching",
     "testing",
     "widgets",
     "magics",

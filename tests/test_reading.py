@@ -14,6 +14,7 @@ from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
 from shardnb.mesh import make_grid
+from tests.needs import needs_libtpu
 
 SPECS = {"x": P("data", "model"), "w": P("model")}
 
@@ -227,3 +228,18 @@ def test_what_is_not_the_folder_of_a_dump_is_refused(tmp_path):
         sn.explain_dumps(tmp_path)
     with pytest.raises(sn.InvalidInput, match="expected the folder"):
         sn.explain_dumps(tmp_path / "none")
+
+
+@needs_libtpu
+def test_a_tpus_memory_is_not_in_its_dump(tmp_path):
+    """The list of its buffers leaves out what the compiler adds: 16 KiB of 63 for this product."""
+    mesh = make_grid("data=4,model=2", on="v5e:2x4").mesh
+    options = {"xla_dump_to": str(tmp_path), "xla_dump_hlo_as_text": True}
+    options |= {"xla_dump_hlo_pass_re": "spmd|shardy"}
+    jax.jit(layer).lower(*shapes(mesh)).compile(compiler_options=options)
+    (report,) = sn.explain_dumps(tmp_path).reports
+    assert report.memory is None
+    assert report.mesh.platform == "tpu"
+    assert [(c.kind, c.axes, c.reason) for c in report.collectives] == [
+        ("all-reduce", ("model",), "partial-sum")
+    ]

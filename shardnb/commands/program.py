@@ -94,7 +94,7 @@ def _enough(given: RunOptions, folder: Path, since: float) -> Callable[[], bool]
     def enough() -> bool:
         nonlocal sizes
         from shardnb.compiler.dump_folders import programs_of
-        from shardnb.reading import is_wanted
+        from shardnb.findings.each import is_wanted
 
         with suppress(OSError, InvalidInput):  # of a file that is being written or was moved
             programs = [each for each in programs_of(folder) if each.ended >= since]

@@ -20,7 +20,7 @@ from shardnb.report.invalid_input import InvalidInput
 # several processes write into one folder.
 _MODULE = re.compile(r"(?:\d+\.)?(module_\d+\.([\w-]+))")
 _OPTIMIZED = re.compile(r"[._]after_optimizations\.txt$")
-_BUFFERS = "after_optimizations-buffer-assignment.txt"
+_BUFFERS = ".cpu_after_optimizations-buffer-assignment.txt"
 _PLATFORM = re.compile(r"[._](cpu|gpu|tpu)_(?:after_optimizations|comp_env)")
 _SHARDY = "shardy"
 # A job of a day on many hosts leaves some ten thousand; a whole disk is not the folder of a dump.
@@ -79,6 +79,7 @@ class DumpedProgram:
         """Read what XLA wrote of it; raises `InvalidInput` for what is not text."""
         dumps = of_files(self.files, _MOST_BYTES)
         dumps.optimized = self.text()
+        # Only CPU's list has everything that XLA counts (test_a_tpus_memory_is_not_in_its_dump).
         buffers = [file for file in self.files if file.name.endswith(_BUFFERS)]
         dumps.buffers = read_text(buffers[-1], _MOST_BYTES) if buffers else ""
         dumps.platform = self.platform

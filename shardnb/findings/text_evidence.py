@@ -125,7 +125,8 @@ class _Text:
                     f"{self.given.size}: {', '.join(f'{a.name}={a.size}' for a in self.given.axes)}"
                 )
             return self.given
-        if declared := self._declared(stated):
+        declared = declared_mesh(self.module.header, self.of_shardy)
+        if declared is not None and stated in (1, declared.size):
             return declared
         if named := self._named(stated):
             return named
@@ -141,16 +142,6 @@ class _Text:
         """Raise `InvalidInput` where collectives are over all of an unknown number of devices."""
         if self.given is None and self.mesh.size == 1 and not _COUNT.search(self.module.header):
             raise InvalidInput(_ALL_DEVICES.format(self.module.name))
-
-    def _declared(self, devices: int) -> Mesh | None:
-        """Return the one mesh that Shardy's attributes, or its module, declare."""
-        meshes = {
-            tuple((name, int(size)) for name, size in _SHARDY_SIZE.findall("".join(declared)))
-            for text in (self.module.header, self.of_shardy)
-            for declared in _SHARDY_MESH.findall(text)
-        }
-        named = [of_axes([Axis(*axis) for axis in mesh]) for mesh in meshes if mesh]
-        return named[0] if len(named) == 1 and devices in (1, named[0].size) else None
 
     def _named(self, devices: int) -> Mesh | None:
         """Return the mesh that shardings and groups name, where they all name the same."""
@@ -275,6 +266,17 @@ class _Text:
             location=next(iter(frames), None),
             op=one.opcode,
         )
+
+
+def declared_mesh(header: str, of_shardy: str) -> Mesh | None:
+    """Return the one mesh that the header of a program and Shardy's module of it declare."""
+    meshes = {
+        tuple((name, int(size)) for name, size in _SHARDY_SIZE.findall("".join(declared)))
+        for text in (header, of_shardy)
+        for declared in _SHARDY_MESH.findall(text)
+    }
+    named = [of_axes([Axis(*axis) for axis in mesh]) for mesh in meshes if mesh]
+    return named[0] if len(named) == 1 else None
 
 
 def unnamed(devices: int) -> Mesh:

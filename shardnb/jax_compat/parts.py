@@ -322,7 +322,7 @@ HLO_MODULE = Part(
     "jaxlib._hlo",
     "HloModule.from_serialized_hlo_module_proto",
     instead_of="nothing: compiled.as_text() is for programs that shardnb compiles",
-    lost="--watch, and searches compile each program to its end",
+    lost="--watch without dumps, and searches compile each program to its end",
 )
 HLO_FROM_TEXT = Part(
     "reading HLO text",
@@ -352,7 +352,15 @@ COMPILED_MODULES = Part(
     "jax._src.xla_transform",
     "register_hlo_module_transformation",
     instead_of="jax.extend.xla: importing jax.extend makes JAX compile again",
-    lost="--watch",
+    lost="--watch without dumps",
+)
+
+BACKEND_COMPILE = Part(
+    "XLA's dumps of what a cell compiles",
+    "jax._src.compiler",
+    "backend_compile_and_load",
+    instead_of="XLA_FLAGS, which XLA reads once, when its process starts",
+    lost="--watch and sn.watch do not say who asked for a collective",
 )
 
 # MLIR

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import inspect
 import re
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from shardnb.jax_compat import parts
 from shardnb.jax_compat.devices import emulated_devices
 
 _POST_SCHEDULER = 1
-
+_INSTALLING = threading.Lock()
+_given: list[Mapping[str, str | bool]] = []
 
 # XLA writes it for an asynchronous all-reduce of a GPU's, and refuses to read it there.
 _NOT_READ = re.compile(r"(to_apply=%?[\w.\-]+), output_to_operand_aliasing=\{[^=]*\}(?=, )")
@@ -69,3 +74,49 @@ def compiled_modules(name: str, callback: Callable[[bytes], None]) -> Iterator[N
         yield
     finally:
         module.clear_hlo_module_transformation(name=name, stage=stage)
+
+
+@contextmanager
+def compiled_with(options: Mapping[str, str | bool]) -> Iterator[None]:
+    """Give XLA these options, such as where to dump to, for each program compiled in this block.
+
+    A compile that dumps to a folder of its own keeps its options. JAX's persistent cache does not
+    see them. Of blocks in several threads the last that began counts. Raises `NotAvailable`.
+    """
+    original = parts.BACKEND_COMPILE.get()
+    if "options" not in inspect.signature(original).parameters:
+        raise parts.BACKEND_COMPILE.gone()
+    module: Any = importlib.import_module(parts.BACKEND_COMPILE.module)
+    name = parts.BACKEND_COMPILE.attribute
+    with _INSTALLING:
+        if not _given:
+            setattr(module, name, _with_options(original))
+        _given.append(options)
+    try:
+        yield
+    finally:
+        with _INSTALLING:
+            _given.remove(options)
+            current = getattr(module, name)
+            # What somebody else put around it meanwhile stays.
+            if not _given and hasattr(current, "shardnb_original"):
+                setattr(module, name, current.shardnb_original)
+
+
+def _with_options(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return JAX's call of XLA's compiler, which adds what is in `_given`."""
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def compile_with_options(*args: Any, **named: Any) -> Any:
+        options = signature.bind(*args, **named).arguments["options"]
+        before = list(options.env_option_overrides)
+        added = [] if not _given or "xla_dump_to" in dict(before) else [*_given[-1].items()]
+        options.env_option_overrides = [*before, *added]
+        try:
+            return original(*args, **named)
+        finally:
+            options.env_option_overrides = before
+
+    compile_with_options.shardnb_original = original  # type: ignore[attr-defined]
+    return compile_with_options

@@ -1,30 +1,27 @@
 """`--watch`: a cell that runs unchanged, and reports on the programs it compiles.
 
-XLA passes each program to a hook, which is always removed again. A program that JAX has compiled
-before is not compiled again, so it is not seen.
+A program that JAX has compiled before is not compiled again, so it is not seen.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import jax
 
-from shardnb import engine
+from shardnb.compiler.watched_programs import WatchedProgram, watched_programs
 from shardnb.jax_compat.parts import NotAvailable
-from shardnb.jax_compat.xla import compiled_modules
 from shardnb.magics import options, shown_errors, sources
 from shardnb.magics.cell import CellError
 from shardnb.magics.meshes import mesh_value
 from shardnb.magics.options import MagicLine
 from shardnb.magics.session import ProgramText, Session, show
 from shardnb.mesh import Grid, make_grid, mesh_of
-from shardnb.report import Mesh, Report
+from shardnb.report import Report
+from shardnb.watching import explain_watched
 
-_NUMBERS = itertools.count(1)
 _NOTHING = (
     "Nothing was compiled. A program that JAX has compiled before is not compiled again, so it "
     "is not seen: jax.clear_caches() forgets them."
@@ -40,11 +37,13 @@ def run_watched(session: Session, text: ProgramText, line: MagicLine) -> Any:
         raise CellError("--watch runs the cell unchanged and takes no name=SPEC")
     code = session.code(text)
     with session.errors(text.file):
-        with watching() as protos:
-            try:
+        programs: list[WatchedProgram] | None = None
+        try:
+            with watching() as programs:
                 value = code.run(session.namespace)
-            finally:
-                reports = [_explained(session, text, line, proto) for proto in protos]
+        finally:
+            if programs is not None:
+                reports = [_explained(session, text, line, program) for program in programs]
                 _show(session, line, reports)
         words = line.words(options.FORBID)
         broken = [c for report in reports for c in report.collectives if c.is_among(words)]
@@ -54,38 +53,24 @@ def run_watched(session: Session, text: ProgramText, line: MagicLine) -> Any:
 
 
 @contextmanager
-def watching() -> Iterator[list[bytes]]:
-    """Collect the serialized HLO module of each program that the block compiles.
+def watching() -> Iterator[list[WatchedProgram]]:
+    """Collect the programs that the block compiles.
 
     Raises `CellError`, before the block runs, if JAX cannot collect them.
     """
-    protos: list[bytes] = []
     with ExitStack() as stack:
         try:
-            # A separate name for each hook: a watched cell may run another one.
-            name = f"shardnb-watch-{next(_NUMBERS)}"
-            stack.enter_context(compiled_modules(name, lambda proto: protos.append(bytes(proto))))
+            programs = stack.enter_context(watched_programs())
         except NotAvailable as error:
             raise CellError(f"--watch is not available: {error}") from error
-        yield protos
+        yield programs
 
 
-def _explained(session: Session, text: ProgramText, line: MagicLine, proto: bytes) -> Report:
+def _explained(
+    session: Session, text: ProgramText, line: MagicLine, program: WatchedProgram
+) -> Report:
     texts = session.cells.texts(text.file)
-    report = engine.explain_watched(proto, None, texts)
-    if report.collectives:
-        # A module does not say how many devices it runs on: the highest number in a group does.
-        highest = max(n for c in report.collectives for group in c.groups for n in group)
-        mesh = _mesh_of_size(session, line, 1 + highest)
-        report = engine.explain_watched(proto, mesh, texts)
-    return sources.tidied(report)
-
-
-def _mesh_of_size(session: Session, line: MagicLine, size: int) -> Mesh:
-    for grid in _grids(session, line):
-        if grid.mesh.devices.size == size:
-            return grid.describe()
-    return Mesh((), tuple(range(size)), target="unknown", kind="unknown")
+    return sources.tidied(explain_watched(program, _grids(session, line), texts))
 
 
 def _grids(session: Session, line: MagicLine) -> Iterator[Grid]:

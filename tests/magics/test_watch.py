@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import jax
 import pytest
+from jax._src import compiler
 
+import shardnb as sn
 from shardnb.jax_compat import parts
 from shardnb.magics.watched import watching
 
@@ -39,6 +41,8 @@ def test_a_jitted_call_is_reported_with_axes_and_lines(ip, cell):
         ("model",),
         (16, 4),
     )
+    # Both operands are sharded over model on the dimension that is summed over.
+    assert (collective.asked_by, collective.reason) == ("inferred", "partial-sum")
     assert collective.line is None or collective.line <= 3
     assert ip.user_ns["n"] == 3
     assert float(ip.user_ns["y"][0, 0]) == 8
@@ -100,25 +104,67 @@ def test_an_error_shows_what_was_compiled_and_the_users_line(cell):
 
 
 def test_the_hook_is_always_removed():
+    before = compiler.backend_compile_and_load
     seen = []
 
     def interrupted():
-        with watching() as protos:
-            seen.append(protos)
+        with watching() as programs:
+            seen.append(programs)
             jax.jit(lambda v: v + 41)(1.0)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    count = len(seen[0])
-    jax.jit(lambda v: v + 42)(1.0)
-    assert (count, len(seen[0])) == (1, 1)
+    assert [program.title for program in seen[0]] == ["jit__lambda"]
+    assert compiler.backend_compile_and_load is before
 
 
-@pytest.mark.parametrize("part", [parts.COMPILED_MODULES, parts.HLO_MODULE])
-def test_where_jax_cannot_show_what_it_compiles_the_cell_does_not_run(ip, run, part, monkeypatch):
+def test_a_watched_cell_leaves_the_options_of_a_compile_as_they_were(cell):
+    options = []
+
+    def kept(*given, **named):
+        options.append(given[3] if len(given) > 3 else named["options"])
+        return original(*given, **named)
+
+    original = compiler.backend_compile_and_load
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiler, "backend_compile_and_load", kept)
+        cell("%%shard --watch\ny = f(a, b)")
+    assert [each.env_option_overrides for each in options] == [[]]
+
+
+def test_a_report_inside_a_watched_block_has_its_own_dumps():
+    shape = jax.ShapeDtypeStruct((8,), "float32")
+    with watching() as programs:
+        report = sn.explain(
+            lambda v: v.sum(), shape, mesh="data=4", in_specs=(jax.P("data"),), origins=False
+        )
+    assert [c.reason for c in report.collectives] == ["partial-sum"]
+    assert programs == []
+
+
+def test_without_dumps_a_program_is_reported_as_far_as_its_text_goes(cell, monkeypatch):
     monkeypatch.setattr(parts, "_gone", {})
-    monkeypatch.delattr(f"{part.module}.{part.attribute}")
+    monkeypatch.delattr("jax._src.compiler.backend_compile_and_load")
+    monkeypatch.setattr("jax._src.compiler.compile_or_get_cached", _without_cache)
+    (report,) = cell("%%shard --watch\ny = f(a, b)").reports
+    (collective,) = report["collectives"]
+    assert (collective["kind"], collective.get("reason")) == ("all-reduce", None)
+
+
+def _without_cache(backend, computation, devices, options, callbacks, executable_devices, *_):
+    """Compile as JAX does where its function for that has another name."""
+    return backend.compile_and_load(
+        computation, executable_devices=executable_devices, compile_options=options
+    )
+
+
+def test_where_jax_cannot_show_what_it_compiles_the_cell_does_not_run(ip, run, monkeypatch):
+    monkeypatch.setattr(parts, "_gone", {})
+    for part in (parts.BACKEND_COMPILE, parts.COMPILED_MODULES):
+        monkeypatch.delattr(f"{part.module}.{part.attribute}")
     shown = run("%%shard --watch\nran = True", fails=True)
-    assert f"--watch is not available: {part.what} is not available" in shown.err + shown.out
+    what = parts.COMPILED_MODULES.what
+    assert f"--watch is not available: {what} is not available" in shown.err + shown.out
+    assert "Nothing was compiled" not in shown.out
     assert "ran" not in ip.user_ns

@@ -11,6 +11,7 @@ import nbformat
 
 import shardnb
 import shardnb.testing
+import shardnb.watching
 from shardnb import report
 from shardnb.magics.magics import ShardMagics
 from shardnb.report import plans, programs, types
@@ -36,6 +37,7 @@ RESULTS = (
     types.ErrorReport,
     programs.Programs,
     programs.Dumped,
+    shardnb.watching.Watched,
 )
 _SIGNATURE_WIDTH = 80
 
