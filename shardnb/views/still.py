@@ -15,6 +15,7 @@ Table = Sequence[Sequence[str]]
 """Rows of cells, the heads first."""
 
 _GUESS = "What does each line send? Guess, then open this."
+_LEFT = "What does each line send?"
 _ANSWERED = ("question", "guess", "answer")
 
 
@@ -46,9 +47,12 @@ def pins_table(pins: Sequence[dict[str, object]]) -> list[list[str]]:
 
 
 def quiz_text(report: Report, questions: Sequence[Question], answers: Sequence[Answer]) -> str:
-    """Write the questions that were answered, and the report, which is the answer to all."""
+    """Write the questions: those that were answered with the answers, and the report after all."""
     table = "\n".join(columns(_answered(report, questions, answers))) if answers else ""
-    return "\n\n".join(filter(None, [table, report_text.render(report)]))
+    known = {answer.at for answer in answers}
+    left = [_asked(one) for at, one in enumerate(questions) if at not in known]
+    rest = "\n".join([_LEFT, *(f"  {one}" for one in left)])
+    return "\n\n".join(filter(None, [table, rest if left else report_text.render(report)]))
 
 
 def quiz_html(report: Report, questions: Sequence[Question], answers: Sequence[Answer]) -> str:
@@ -65,11 +69,14 @@ def _answered(
     for answer in answers:
         question = questions[answer.at]
         verdict = phrases.WIDGETS["right" if answer.right else "wrong"]
-        asked = f"{question.place}: {question.text}" if question.place else question.text
         rows.append(
-            [clean(asked), clean(answer.guess), f"{verdict} {truth(report, question, answer)}"]
+            [_asked(question), clean(answer.guess), f"{verdict} {truth(report, question, answer)}"]
         )
     return rows
+
+
+def _asked(question: Question) -> str:
+    return clean(f"{question.place}: {question.text}" if question.place else question.text)
 
 
 def _table(rows: Table) -> str:

@@ -132,6 +132,8 @@ def answer(widget, **content):
 def test_answers_are_kept_and_shown_where_no_widget_is_alive(report):
     widget = sn.predict(report)
     assert "guess" not in widget.text()
+    assert "h = x @ W" in widget.text()
+    assert "all-reduce[model]" not in widget.text()
     answer(widget, at=0, guess="all-gather", axes=["data"], right=False, sent=0)
     answer(widget, at=1, guess="nothing", axes=[], right=True, sent=None)
     for shown in (widget.text(), widget.html()):
@@ -139,6 +141,7 @@ def test_answers_are_kept_and_shown_where_no_widget_is_alive(report):
         assert "all-gather over data" in shown
         assert "Not quite. It sends all-reduce[model]: " in shown
         assert "Right. It sends nothing. No collective of the compiled program comes" in shown
+    assert "completes a partial sum" in widget.text()  # all are answered: the report
     # The first question again: a new round.
     answer(widget, at=0, guess="all-reduce", axes=["model"], right=True, sent=0)
     assert [each.right for each in widget.answers] == [True]
