@@ -97,6 +97,8 @@ class Roles:
             found = product if product.role is not None else found
         if found.role is None:
             found = self._softmax(collective, graph, graph.node(value))
+        if found.role is None:
+            found = self._picked(collective, graph, graph.node(value))
         return found if found.role is not None else self._scalar(graph, graph.node(value))
 
     # Sums
@@ -182,14 +184,39 @@ class Roles:
         taken = self.softmaxes.operand(node)
         if taken is None:
             return Purpose()
-        sums = self.training.flows.started(self.training.flows.reaching(graph, taken))
-        made = [
+        names = {purpose.of for purpose in self._made_by(collective, graph, taken)}
+        return Purpose("softmax", names.pop() if len(names) == 1 else "")
+
+    def _picked(self, collective: Collective, graph: Graph, node: Instruction) -> Purpose:
+        """What labels pick from the product with a sharded parameter, as in a cross entropy.
+
+        By their numbers, or by a sum that a mask leaves one element of (`with_one_hot_labels`).
+        """
+        if node.opcode == "gather":
+            taken = graph.operands[node.name][0]
+        else:
+            masked = graph.maker(graph.operands[node.name][0]) if node.opcode == "reduce" else None
+            if masked is None or masked.opcode != "multiply":
+                return Purpose()
+            masks = [self._is_mask(graph, one) for one in graph.operands[masked.name]]
+            if sum(masks) != 1:
+                return Purpose()
+            taken = graph.operands[masked.name][masks.index(False)]
+        made = {purpose for purpose in self._made_by(collective, graph, taken) if purpose.role}
+        return made.pop() if len(made) == 1 else Purpose()
+
+    @staticmethod
+    def _is_mask(graph: Graph, value: HloValue) -> bool:
+        node = graph.maker(graph.source(value, ONE_OPERAND_STEPS))
+        return node is not None and node.opcode == "compare"
+
+    def _made_by(self, collective: Collective, graph: Graph, value: HloValue) -> list[Purpose]:
+        """Return what the products are for that a value is made by, element by element."""
+        return [
             self._product(collective, self.program.module.graph_of(one), one)
-            for one in sums
+            for one in self.training.flows.started(self.training.flows.reaching(graph, value))
             if one.opcode in PRODUCTS
         ]
-        names = {purpose.of for purpose in made}
-        return Purpose("softmax", names.pop() if len(names) == 1 else "")
 
     def _scalar(self, graph: Graph, node: Instruction) -> Purpose:
         """A sum of all elements: of squared gradients, or one that the program returns."""

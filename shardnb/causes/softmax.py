@@ -18,6 +18,9 @@ from shardnb.texts.opcodes import ONE_OPERAND_STEPS
 _GUARDS = ("maximum", "select")
 """With these JAX keeps a maximum finite, or above a number that the user gives."""
 
+_THROUGH = ("convert", "copy")
+"""Where axes are Explicit, the sharding of each value is stated by a copy."""
+
 _STEPS = 12
 
 
@@ -55,8 +58,8 @@ class Softmaxes:
         maximum = _guarded(graph, subtracted)
         if maximum is None or reduction_of(self.module, maximum) != "maximum":
             return None
-        same = graph.source(graph.operands[maximum.name][0], ("convert",)) == graph.source(
-            taken, ("convert",)
+        same = graph.source(graph.operands[maximum.name][0], _THROUGH) == graph.source(
+            taken, _THROUGH
         )
         over = total.attribute("dimensions") == maximum.attribute("dimensions")
         return maximum if same and over else None
@@ -64,7 +67,7 @@ class Softmaxes:
 
 def _made(graph: Graph, value: HloValue, opcode: str) -> Instruction | None:
     """Return the operation of a kind that makes a value, perhaps in another element type."""
-    node = graph.maker(graph.source(value, ("convert",)))
+    node = graph.maker(graph.source(value, _THROUGH))
     return node if node is not None and node.opcode == opcode else None
 
 

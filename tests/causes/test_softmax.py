@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import jax
@@ -59,6 +60,10 @@ def test_a_cross_entropy_over_sharded_classes_has_a_maximum_and_a_sum(loss):
     assert {strategy_of(c, report) for c in found} == {"tensor parallelism"}
     roles = Counter(c.role for c in report.collectives)
     assert (roles["gradient"], roles["loss"]) == (1, 1)
+    # What the label picks of each row is with one device, as are its classes.
+    (picked,) = [c for c in report.collectives if c.role == "tensor-parallel-sum"]
+    assert (picked.role_of, picked.axes, math.prod(picked.shape)) == ("params['w']", ("model",), 4)
+    assert picked.consumer in ("gather", "reduce_sum")
 
 
 def attention(q, k):
@@ -98,3 +103,21 @@ def test_other_exponentials_and_maxima_are_no_softmax(reduced):
     )
     assert report.collectives
     assert "softmax" not in {c.role for c in report.collectives}
+
+
+def test_a_softmax_with_explicit_axes_has_copies_that_state_shardings():
+    def negative_log_sum(h, w):
+        logits = h @ w
+        shifted = logits - jnp.max(logits, -1, keepdims=True)
+        return jnp.log(jnp.sum(jnp.exp(shifted), -1))
+
+    report = sn.explain(
+        negative_log_sum,
+        f32(8, 16),
+        f32(16, 32),
+        mesh="data=2,model=4",
+        in_specs=(P("data", None), P(None, "model")),
+        axes="explicit",
+        origins=False,
+    )
+    assert [c.role for c in report.collectives] == ["softmax", "softmax"]
