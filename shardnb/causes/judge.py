@@ -96,7 +96,12 @@ class Judge:
 
     def _reshard(self, move: Movement, moved: AxisFactors) -> Verdict:
         if move.not_in_declared_layout:
-            return self._moved_result(move, moved)
+            verdict = self._moved_result(move, moved)
+            layout = self.program.layout(move.graph, move.value)
+            spec = layout.spec if layout is not None else None
+            # It has come to its declared layout by then (`blocks_beside_and_below`).
+            arrived = verdict is UNKNOWN and move.consumer and spec and self._is_sent(move, spec)
+            return self._operand(move, moved) if arrived else verdict
         if move.result is not None:
             verdict = self._arrived(move, moved) if self._arrives(move) else UNKNOWN
             return verdict if verdict is not UNKNOWN else self._result(move, moved)

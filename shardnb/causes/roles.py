@@ -221,6 +221,8 @@ class Roles:
     def _scalar(self, graph: Graph, node: Instruction) -> Purpose:
         """A sum of all elements: of squared gradients, or one that the program returns."""
         flows = self.training.flows
+        if node.opcode == "dot" and node.shapes == ((),) and not self._is_transposed(node):
+            return self._returned(graph, node.value)  # as `jnp.vdot` sums all elements
         if node.opcode != "reduce" or node.shapes != ((),):
             return Purpose()
         # The largest of all elements, or whether any is true, is not a sum.

@@ -199,7 +199,8 @@ class _Because:
     def _partial_sum(self) -> str:
         if self.verdict.asked_by == "called":
             combines = _COMBINES.get(self.facts.reduction, "combines")
-            return f"the program {combines} what each device along {self._over} holds"
+            who = "autodiff" if self.verdict.by_autodiff else "the program"
+            return f"{who} {combines} what each device along {self._over} holds"
         what = self.facts.consumer or "the operation"
         if not self.facts.own:
             return f"each device along {self._over} holds a part of the result"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -15,7 +16,7 @@ from shardnb.propagation.named import Lines
 from shardnb.report.bytes_sent import most_sent
 from shardnb.report.edits import NewSpec, ProposedEdit
 from shardnb.report.model import Collective, Finding
-from shardnb.report.spec import spec_text
+from shardnb.report.spec import axis_size, spec_text
 from shardnb.texts.instruction import HloValue
 from shardnb.views.formatting import count
 
@@ -158,6 +159,10 @@ def _edits(batch: BatchDimensions, loss: Loss, lines: Lines) -> Iterator[Propose
         ]
         for dim, axes_of in known.items():
             spec[dim] = [axis for axis in batch.order if axis in axes_of]
+        array, sizes = graph.array(maker.value), batch.factors.program.reader.mesh.shape
+        parts = [math.prod(axis_size(axis, sizes) for axis in held) for held in spec]
+        if array is None or any(size % by for size, by in zip(array[1], parts, strict=False)):
+            continue  # the batch may be a later dimension there (`minibatches_of_one_statement`)
         kept = NewSpec("value", value.name, tuple(map(tuple, spec)))
         yield ProposedEdit(constraint_text(kept.name, kept.spec), (kept,))
         return

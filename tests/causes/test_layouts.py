@@ -142,3 +142,16 @@ def test_permutes_of_padded_blocks_after_an_all_to_all_exchange_edges():
     because = "x is sharded over data, but jnp.cumsum(x, axis=0) reads elements that other devices"
     assert all(because in one.why for one in permutes)
     assert last.reason == "uneven"
+
+
+def blocks_beside_and_below(a):
+    row = jnp.concatenate([a, a * 2], 1)
+    return jnp.concatenate([row, row * 3], 0)
+
+
+def test_a_concatenation_in_another_layout_arrives_before_the_next():
+    x = jax.ShapeDtypeStruct((16, 16), "float32")
+    spec = P("r", "c")
+    report = sn.explain(blocks_beside_and_below, x, mesh="r=4,c=2", in_specs=spec, out_specs=spec)
+    assert report.collectives
+    assert {one.reason for one in report.collectives} == {"whole-axis"}

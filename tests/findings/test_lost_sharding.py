@@ -421,3 +421,21 @@ def test_a_batch_that_sharded_indices_shuffle_is_not_lost():
         shuffled_minibatches, *args, mesh="data=8", in_specs=specs, out_specs=P()
     )
     assert "lost sharding" not in findings
+
+
+def minibatches_of_one_statement(params, obs, order):
+    def step(params, batch):
+        grads = jax.grad(lambda p: jnp.mean((batch @ p["w"]) ** 2))(params)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), None
+
+    batches = obs[order].reshape(4, 16, 32)
+    return jax.lax.scan(step, params, batches)[0]
+
+
+def test_no_constraint_is_proposed_where_the_axes_do_not_divide_the_batch():
+    args = {"w": f32(32, 8)}, f32(64, 32), jax.ShapeDtypeStruct((64,), "int32")
+    specs = P(), P("data"), P()
+    _, findings = explained(
+        minibatches_of_one_statement, *args, mesh="data=8", in_specs=specs, out_specs=P()
+    )
+    assert findings["lost sharding"].edits == ()
