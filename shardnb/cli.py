@@ -36,6 +36,10 @@ RUN = (
     "each large program that it compiled is reported on standard error: its collectives, who asked "
     "for each, why, at which line, and memory. JAX's persistent compilation cache takes no part."
 )
+HARDWARE = (
+    "what the seconds are for, where it is not those devices: a chip, slice or cluster, or a JSON "
+    "or TOML file with figures in place of the table's"
+)
 COPY = Path("shardnb-quickstart.ipynb")
 PAGE = Path("shardnb-demo.html")
 
@@ -106,10 +110,13 @@ def _lab(given: argparse.Namespace) -> NoReturn:
 
 
 def _explain(given: argparse.Namespace) -> int:
+    from shardnb.commands import hardware
+
+    hardware.check(given.hardware)
     if given.target.endswith(".ipynb"):
         from shardnb.commands import notebook
 
-        return _give(notebook.run(Path(given.target)), given)
+        return _give(hardware.on(notebook.run(Path(given.target)), given.hardware), given)
     from shardnb.commands import function
 
     call = function.CallOptions(
@@ -121,7 +128,8 @@ def _explain(given: argparse.Namespace) -> int:
         in_specs=given.in_specs,
         out_specs=given.out_specs,
     )
-    return _give(function.explain(given.target, call), given)
+    report = function.explain(given.target, call)
+    return _give(hardware.on(report, given.hardware), given)
 
 
 def _run_program(given: argparse.Namespace) -> int:
@@ -143,10 +151,11 @@ def _run_program(given: argparse.Namespace) -> int:
 
 
 def _read(given: argparse.Namespace) -> int:
-    from shardnb.commands import saved
+    from shardnb.commands import hardware, saved
 
+    hardware.check(given.hardware)
     dump = saved.read(given.dump, given.mesh, given.sources, only=given.only, first=given.first)
-    return _give(dump, given)
+    return _give(hardware.on(dump, given.hardware), given)
 
 
 def _diff(given: argparse.Namespace) -> int:
@@ -269,6 +278,7 @@ def _add_explain(commands: Commands) -> None:
     explain.add_argument("--mesh", metavar="data=4,model=2", help="the mesh of devices")
     explain.add_argument("--axes", metavar="|".join(AXIS_TYPES), help="the type of the mesh axes")
     explain.add_argument("--on", metavar="cpu|attached|v5e:2x4|h100:4x8", help=ON)
+    explain.add_argument("--hardware", metavar="h100:4x8|FILE", help=HARDWARE)
     explain.add_argument(
         "--arg",
         action="append",
@@ -337,6 +347,7 @@ def _add_read(commands: Commands) -> None:
     read.add_argument("dump", metavar="DUMP", help=what)
     read.add_argument("--mesh", metavar="data=4,model=2", help="the mesh it was compiled for")
     _add_choice(read)
+    read.add_argument("--hardware", metavar="h100:4x8|FILE", help=HARDWARE)
     read.add_argument(
         "--sources",
         action="append",

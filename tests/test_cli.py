@@ -95,6 +95,17 @@ def test_explain_writes_a_page(layer, tmp_path, capsys):
     assert f"Wrote {page}" in capsys.readouterr().out
 
 
+def test_explain_prices_a_function_as_if_on_a_cluster_or_by_a_file(layer, tmp_path, capsys):
+    file = tmp_path / "cluster.toml"
+    file.write_text('chip = "h100:4x2"\nmemory = 1e9\n')
+    for given in ("h100:4x2", str(file)):
+        argv = ["explain", f"{layer}:layer", *MATMUL, "--json", "--hardware", given]
+        assert cli.main(argv) == 0
+        cost = Report.from_json(capsys.readouterr().out).cost
+        assert (cost.hardware, cost.assumed) == ("NVIDIA H100 SXM", True)
+    assert cost.memory_size == 10**9
+
+
 def test_explain_takes_literals_for_what_is_no_array(layer, capsys):
     assert cli.main(["explain", f"{layer}:layer", *MATMUL, "--arg", "scale=2", "--json"]) == 0
     names = [value.name for value in Report.from_json(capsys.readouterr().out).inputs]
@@ -165,6 +176,9 @@ def test_bad_input_is_answered_with_one_line(words, line, capsys, monkeypatch, t
             ["--arg", "x=f32[2,b]"],
             "'b' in 'x=f32[2,b]' is not a dimension: an argument is",
         ),
+        ("layer", ["--hardware", "mi300"], "--hardware: unknown hardware 'mi300'; known are v2"),
+        ("layer", [*MATMUL, "--hardware", "h100:16"], "--hardware: the mesh has 8 devices"),
+        ("layer", ["--hardware", "no.toml"], "--hardware: no.toml: [Errno 2] No such file"),
         ("layer", ["--arg", "x"], "cannot read the argument 'x': an argument is written as x=f32["),
         (
             "layer",

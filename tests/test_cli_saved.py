@@ -49,6 +49,12 @@ def test_read_prints_the_report_of_a_dump(dump, capsys):
     assert "all-reduce[model]" in capsys.readouterr().out
 
 
+def test_read_prices_a_dump(dump, capsys):
+    argv = ["read", str(dump), "--mesh", "data=4,model=2", "--json", "--hardware", "h100"]
+    assert cli.main(argv) == 0
+    assert Report.from_json(capsys.readouterr().out).cost.communication_seconds > 0
+
+
 def test_read_takes_standard_input(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO(DUMP))
     assert cli.main(["read", "-"]) == 0

@@ -33,6 +33,8 @@ def run_compared(session: Session, text: ProgramText, line: MagicLine, *, run: b
         targets = is_target(modes[0])
         if targets and line.has(options.ON):
             raise options.OptionError("--compare names the targets, so leave out --on")
+        if targets and line.has(options.HARDWARE):
+            raise options.OptionError("--compare prices each target as itself: no --hardware")
         tries = [_tried(session, text, line, mode, run=run and mode == modes[0]) for mode in modes]
         columns = tuple(attempt.column for attempt in tries)
         _show(session, line, Comparison(columns, targets=True) if targets else _comparison(tries))

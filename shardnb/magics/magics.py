@@ -17,7 +17,7 @@ from IPython.core.magic import (
 from shardnb.magics import options
 from shardnb.magics.cell import CellError
 from shardnb.magics.complete import matcher
-from shardnb.magics.meshes import NO_MESH, NotebookMesh, described, mesh_value
+from shardnb.magics.meshes import NO_MESH, NotebookMesh, described, hardware_value, mesh_value
 from shardnb.magics.preview_channel import UNKNOWN, Answer, PreviewChannel
 from shardnb.magics.shown_errors import usage_errors
 from shardnb.magics.sources import Cells
@@ -82,6 +82,12 @@ class ShardMagics(Magics):
                                 %mesh data=4,model=2 --on v5e:2x4
                                 %mesh data=8,model=4 --on h100:4x8     4 hosts of 8 GPUs
                                 %mesh data=8,model=4 --on 2*v5e:4x4    2 slices
+            --hardware FILE     what the seconds of reports are for, where it is not those devices:
+                                a chip, slice or cluster such as h100:4x8, or a JSON or TOML file,
+                                or the name of a dict, with figures in place of the table's:
+                                {"chip": "h100:4x8", "network": 25e9}; without `chip` they are
+                                those of the devices. A wrong key lists the others
+                                %mesh data=8,model=4 --on h100:4x8 --hardware cluster.toml
         """
         with usage_errors():
             read = options.parse(line, options.MESH_OPTIONS, specs=False)
@@ -89,17 +95,18 @@ class ShardMagics(Magics):
 
     def _mesh(self, line: options.MagicLine) -> None:
         mesh, axes, on = self.notebook_mesh, line.text(options.AXES), line.text(options.ON)
-        stated = mesh.stated
+        stated, priced = mesh.stated, line.text(options.HARDWARE)
         if line.first:
             stated = mesh_value(line.first, self.namespace)
-        elif axes or on:
-            axes, on = axes or mesh.axes, on or mesh.on
         else:
-            axes, on = mesh.axes, mesh.on
+            axes, on = axes or mesh.axes, on or mesh.on
         if stated is None:
             raise CellError(NO_MESH)
         grid = make_grid(stated, axes, on)
-        mesh.stated, mesh.axes, mesh.on = stated, axes, on
+        hardware = None if line.first or line.has(options.ON) else mesh.hardware
+        if priced is not None:
+            hardware = hardware_value(priced, self.namespace, grid.describe())
+        mesh.stated, mesh.axes, mesh.on, mesh.hardware = stated, axes, on, hardware
         print(described(grid))  # noqa: T201
 
     @no_var_expand
@@ -159,6 +166,10 @@ class ShardMagics(Magics):
             --on v5e:2x4           the devices: cpu (emulated, any number), attached, or a TPU
                                    topology or GPU cluster (h100:4x8, 2*v5e:4x4), for which
                                    the cell is compiled and does not run
+            --hardware FILE        what the seconds are for, where it is not the devices: a chip,
+                                   slice or cluster (v5e:2x4, h100:4x8), or figures in place of
+                                   the table's, in a JSON or TOML file or a dict (see %mesh).
+                                   Default: that of %mesh for its own mesh
             --isolate              compile in another process: an interrupt, or an error that ends
                                    the compiler, then leaves the kernel alive
             --no-run               only compile and explain: no name changes, and the cell prints

@@ -10,19 +10,26 @@ from typing import Any
 import jax
 import numpy as np
 
+from shardnb.cost import Given, on_hardware
+from shardnb.magics.options import OptionError
 from shardnb.magics.specs import Evaluate, NeedsRun, value_of
 from shardnb.mesh import Grid, make_grid, mesh_of, nearest_text, no_mesh
+from shardnb.report import Mesh, Report
 
 NO_MESH = "no mesh is set: run `%mesh data=4,model=2` first"
 
 
 @dataclass
 class NotebookMesh:
-    """The arguments of `%mesh`: a text or a `jax.sharding.Mesh`, the axis type, and the devices."""
+    """The arguments of `%mesh`: a text or a `jax.sharding.Mesh`, the axis type, the devices.
+
+    `hardware` is what the seconds of its cells are for, None for the devices themselves.
+    """
 
     stated: str | jax.sharding.Mesh | None = None
     axes: str | None = None
     on: str | None = None
+    hardware: Given | None = None
 
     def grid(self, axes: str | None = None, on: str | None = None) -> Grid | None:
         """Return the notebook's mesh with its devices, or None if `%mesh` was not run."""
@@ -46,6 +53,28 @@ class NotebookMesh:
         if placed is None and jax.sharding.get_mesh().empty:
             raise ValueError(f"{NO_MESH}, or add `--mesh data=4,model=2`")
         return make_grid(placed, axes, on)
+
+    def hardware_of(self, mesh: Mesh) -> Given | None:
+        """Return what the seconds are for on a mesh: known only of the notebook's own."""
+        grid = self.grid() if self.hardware is not None else None
+        if grid is None:
+            return None
+        own = grid.describe()
+        return self.hardware if (own.target, own.shape) == (mesh.target, mesh.shape) else None
+
+
+def hardware_value(text: str, namespace: Mapping[str, Any], mesh: Mesh) -> Given:
+    """Return the hardware that a text names: a chip or cluster, a file, or a dict by its name.
+
+    Raises `OptionError` if it is not known, if a figure is wrong, or if the mesh does not fit.
+    """
+    value = namespace.get(text)
+    given = dict(value) if isinstance(value, Mapping) else text
+    try:
+        on_hardware(Report("", mesh), given)
+    except ValueError as error:
+        raise OptionError(f"--hardware: {error}") from error
+    return given
 
 
 def _same(mesh: jax.sharding.Mesh, other: jax.sharding.Mesh) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import get_args
 
+from shardnb import cost
 from shardnb.mesh import TARGETS, axis_type, is_target, target_name
 from shardnb.terms.axis_types import AXIS_TYPES
 from shardnb.terms.causes import AskedBy
@@ -101,6 +102,8 @@ def _switch(value: str) -> str:
 MESH = Option("mesh", "data=4,model=2")
 AXES = Option("axes", "|".join(AXIS_TYPES), axis_type, tuple(AXIS_TYPES))
 ON = Option("on", "cpu|attached|v5e:2x4|h100:4x8", choices=TARGETS)
+_CHIPS = tuple(chip.short for chip in cost.HARDWARE)
+HARDWARE = Option("hardware", "h100:4x8|cluster.toml", choices=_CHIPS)
 NO_RUN = Option("no-run")
 WATCH = Option("watch")
 SAVE = Option("save", "NAME", _name)
@@ -116,12 +119,15 @@ VIEW = Option("view", "full|brief|none", _view, VIEWS)
 APART = (
     *((NO_RUN, WATCH), (FIX, WATCH), (CHECK, WATCH), (COMPARE, WATCH)),
     *((CHECK, NO_RUN), (FIX, COMPARE), (CHECK, COMPARE)),
-    *((option, ERRORS) for option in (MESH, AXES, ON, SAVE, FORBID, FIX, COMPARE, VIEW)),
+    *((option, ERRORS) for option in (MESH, AXES, ON, HARDWARE, SAVE, FORBID, FIX, COMPARE, VIEW)),
 )
 
-MESH_OPTIONS = (AXES, ON)
-CELL_OPTIONS = (MESH, AXES, ON, SAVE, FORBID, FIX, COMPARE, VIEW, NO_RUN, CHECK, ISOLATE, WATCH)
-CALL_OPTIONS = (MESH, AXES, ON, SAVE, FORBID, FIX, COMPARE, ISOLATE, VIEW, ERRORS)
+MESH_OPTIONS = (AXES, ON, HARDWARE)
+CELL_OPTIONS = (
+    *(MESH, AXES, ON, HARDWARE, SAVE, FORBID, FIX, COMPARE, VIEW),
+    *(NO_RUN, CHECK, ISOLATE, WATCH),
+)
+CALL_OPTIONS = (MESH, AXES, ON, HARDWARE, SAVE, FORBID, FIX, COMPARE, ISOLATE, VIEW, ERRORS)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from jax.sharding import NamedSharding
 
 from shardnb import engine
 from shardnb.compiler import Program, Request, placement
+from shardnb.cost import Given, on_hardware
 from shardnb.magics import sources
 from shardnb.magics.cell_function import CellFunction
 from shardnb.report import Report, Source
@@ -23,16 +24,18 @@ Tree = Any
 
 @dataclass(frozen=True)
 class Prepared:
-    """A cell on a mesh: its function, and the request to compile it."""
+    """A cell on a mesh: its function, the request to compile it, and what its seconds are for."""
 
     function: CellFunction
     request: Request
+    hardware: Given | None = None
 
     def compiled(self) -> tuple[Program, Report]:
         """Compile and explain the cell; raises what JAX raises, explained if the cause is known."""
         program, report = engine.compile_and_analyse(self.request)
         self.function.refuse_leaks()
-        return program, sources.tidied(report)
+        report = sources.tidied(report)
+        return program, report if self.hardware is None else on_hardware(report, self.hardware)
 
     def to_explicit(self) -> ExplicitPlan:
         """Find the annotations with which Explicit axes accept the cell."""

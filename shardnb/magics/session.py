@@ -15,6 +15,7 @@ from IPython.display import display
 
 from shardnb import engine, numerical_check
 from shardnb.compiler import Program, Request
+from shardnb.cost import Given
 from shardnb.errors import explain_error, failures
 from shardnb.jax_compat.process_lock import names_traced
 from shardnb.magics import options, shown_errors, shown_explanations, sources, traced_values
@@ -24,7 +25,7 @@ from shardnb.magics.cell import CellError, CheckedCell, cell_of, parted
 from shardnb.magics.cell_function import HELD, CellCode, CellFunction, inputs_of
 from shardnb.magics.inputs import refuse_two_specs, refuse_what_does_not_fit
 from shardnb.magics.line_previews import LinePreviews
-from shardnb.magics.meshes import NotebookMesh, mesh_value
+from shardnb.magics.meshes import NotebookMesh, hardware_value, mesh_value
 from shardnb.magics.options import MagicLine
 from shardnb.magics.parts import with_parts
 from shardnb.magics.prepared import Prepared, out_specs_of
@@ -35,7 +36,7 @@ from shardnb.magics.specs import evaluated, not_an_input
 from shardnb.magics.trees import leaves_of
 from shardnb.mesh import Grid, retyped
 from shardnb.progress import line_on
-from shardnb.report import Report
+from shardnb.report import Mesh, Report
 from shardnb.report.changes import Outcome
 from shardnb.report.types import ErrorReport
 from shardnb.rewrite.retrace import silenced
@@ -205,6 +206,7 @@ class Session:
         refuse_what_does_not_fit({name: inputs[name] for name in specs})
         refuse_two_specs(inputs, specs)
         grid = retyped(self.grid(line, (inputs, specs)), axes)
+        hardware = self.hardware(line, grid.describe())
         runs = run and not grid.compile_only and not _shapes_only(inputs)
         function = CellFunction(
             code=self._compiled_code(cell, text.file, text.python),
@@ -234,7 +236,7 @@ class Session:
             apart=line.has(options.ISOLATE),
             texts=replace(self.cells.texts(text.explained), title=text.title, names=array_names),
         )
-        return Prepared(function, request)
+        return Prepared(function, request, hardware)
 
     def code(self, text: ProgramText) -> CellCode:
         """Compile a text as Python alone."""
@@ -250,6 +252,17 @@ class Session:
         text = line.text(options.MESH)
         stated = None if text is None else mesh_value(text, self.namespace)
         return self.mesh.choose(stated, line.text(options.AXES), line.text(options.ON), values)
+
+    def hardware(self, line: MagicLine, mesh: Mesh) -> Given | None:
+        """Return what the seconds are for: what a line names, else what `%mesh` does for its own.
+
+        None for the devices of the mesh. A line that names other devices has no default.
+        """
+        text = line.text(options.HARDWARE)
+        if text is not None:
+            return hardware_value(text, self.namespace, mesh)
+        own = not line.has(options.MESH) and not line.has(options.ON)
+        return self.mesh.hardware_of(mesh) if own else None
 
     def _results(
         self, line: MagicLine, program: Program, report: Report

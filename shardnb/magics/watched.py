@@ -12,6 +12,7 @@ from typing import Any
 import jax
 
 from shardnb.compiler.watched_programs import WatchedProgram, watched_programs
+from shardnb.cost import on_hardware
 from shardnb.jax_compat.parts import NotAvailable
 from shardnb.magics import options, shown_errors, sources
 from shardnb.magics.cell import CellError
@@ -70,7 +71,10 @@ def _explained(
     session: Session, text: ProgramText, line: MagicLine, program: WatchedProgram
 ) -> Report:
     texts = session.cells.texts(text.file)
-    return sources.tidied(explain_watched(program, _grids(session, line), texts))
+    report = explain_watched(program, _grids(session, line), texts)
+    hardware = session.hardware(line, report.mesh) if report.collectives else None
+    report = report if hardware is None else on_hardware(report, hardware)
+    return sources.tidied(report)
 
 
 def _grids(session: Session, line: MagicLine) -> Iterator[Grid]:

@@ -437,14 +437,15 @@ class Report:
 
         return diff(self, other)
 
-    def on_hardware(self, name: str) -> Report:
+    def on_hardware(self, hardware: str | Path | Mapping[str, Any]) -> Report:
         """Return a copy with the seconds that the program would take on other hardware.
 
-        `name` is a chip such as `v5e` or `h100`, or a TPU slice such as `v5e:2x4`. The seconds
-        follow from formulas listed in `cost.assumptions`. Raises `ValueError` that lists the known
-        names.
+        `hardware` is a chip such as `v5e` or `h100`, a TPU slice such as `v5e:2x4`, a GPU cluster
+        such as `h100:4x8`, or figures of your own: a dict such as `{"chip": "h100", "network":
+        25e9}`, or a JSON or TOML file with one. The seconds follow from formulas listed in
+        `cost.assumptions`. Raises `ValueError` that lists the known names and figures.
         """
-        report: Report = shown.by("on_hardware", self, name)
+        report: Report = shown.by("on_hardware", self, hardware)
         return report
 
     def roofline(self) -> Figure:

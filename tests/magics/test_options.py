@@ -135,7 +135,7 @@ def test_parts_of_a_name_have_specs_of_their_own():
     ("line", "says"),
     [
         ("--vieww full", "there is no option --vieww; did you mean --view?"),
-        ("--zzz", "there is no option --zzz; the options are --mesh, --axes, --on, --save"),
+        ("--zzz", "there is no option --zzz; the options are --mesh, --axes, --on, --hardware"),
         ("--mesh", "--mesh needs a value: --mesh data=4,model=2"),
         ("--mesh --no-run", "--mesh needs a value"),
         (
