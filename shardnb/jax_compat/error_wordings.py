@@ -224,6 +224,12 @@ MEMORY_NEEDED = Wording(
 )
 INTERRUPTED = Wording("KeyboardInterrupt", "INTERNAL: KeyboardInterrupt: <EMPTY MESSAGE>")
 NO_LIBTPU = Wording("not installed", "JAX TPU support not installed; cannot generate TPU topology.")
+# libtpu's, of a slice whose sizes are not multiples of those of a host.
+HOSTS_DO_NOT_DIVIDE = Wording(
+    r'not divisible by .*chips_per_host_bounds "([\dx]+)"',
+    'Topology layout "v5e:3x3" is not divisible by the given (or default) chips_per_host_bounds '
+    '"2x2x1"',
+)
 DONATED = Wording("deleted", "Array has been deleted with shape=float32[8].")
 
 WORDINGS = tuple(value for value in dict(globals()).values() if isinstance(value, Wording))

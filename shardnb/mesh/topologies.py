@@ -17,8 +17,9 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from shardnb.cost import find_hardware
 from shardnb.jax_compat.devices import QUIET_LIBTPU, laid_on_torus, topology_devices
-from shardnb.jax_compat.error_wordings import NO_LIBTPU, compilers_words
+from shardnb.jax_compat.error_wordings import HOSTS_DO_NOT_DIVIDE, NO_LIBTPU, compilers_words
 from shardnb.jax_compat.parts import NotAvailable
 from shardnb.jax_compat.process_lock import PROCESS_LOCK
 from shardnb.mesh import compilers
@@ -164,6 +165,15 @@ def _of_one_slice(text: str) -> tuple[str, int]:
             f"expected a TPU topology of 1 to {_MOST_CHIPS:,} chips, got {text!r} with {chips:,}; "
             f"{FORM}"
         )
+    # libtpu ends its process at a slice that is larger than a pod.
+    hardware = find_hardware(kind.name)
+    pod = sorted(hardware.pod, reverse=True) if hardware is not None else []
+    if any(size > most for size, most in zip(sorted(sizes, reverse=True), pod, strict=False)):
+        raise InvalidInput(
+            f"expected a slice of a {kind.name} pod, which has {'x'.join(map(str, pod))} chips, "
+            f"got {text!r}; several slices are written as 2*{kind.name}:"
+            f"{'x'.join(['4'] * kind.dimensions)}"
+        )
     return f"{kind.name}:{'x'.join(map(str, sizes))}", chips
 
 
@@ -282,7 +292,22 @@ def topology(name: str) -> tuple[Any, ...]:
                 f"{name} needs the TPU compiler: run `shardnb targets add tpu`, or pip install "
                 "'shardnb[tpu]' (no TPU is needed)"
             ) from error
-        raise InvalidInput(f"the TPU compiler rejects {name}: {compilers_words(error)}") from error
+        raise InvalidInput(_rejected(name, compilers_words(error))) from error
+
+
+def _rejected(name: str, words: str) -> str:
+    """Say that there is no such slice, and shapes of about as many chips that there are."""
+    _, slice_name = in_slices(name)
+    kind, _, chips = slice_name.partition(":")
+    known = [one for one in NAMES if one.startswith(f"{kind}:")]
+    wanted = math.prod(_sizes(chips))
+    known.sort(key=lambda one: abs(math.prod(_sizes(one.partition(":")[2])) - wanted))
+    expected = f"expected a shape such as {' or '.join(known[:2])}, got {name!r}"
+    hosts = HOSTS_DO_NOT_DIVIDE.search(words)
+    if hosts is None:
+        return f"{expected}, which the TPU compiler rejects: {words}"
+    host = re.sub(r"(x1)+$", "", hosts[1])
+    return f"{expected}: {chips} chips cannot be divided among hosts of {host} chips"
 
 
 @contextmanager

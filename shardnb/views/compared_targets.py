@@ -20,14 +20,53 @@ Key = tuple[str, tuple[str, ...]]
 
 
 def page(columns: Sequence[Column]) -> Iterator[Block]:
-    """Say what each compiler makes of a program: totals, what is sent for what, and differences."""
-    yield Lead(" | ".join(clean(column.name) for column in columns))
+    """Say what each compiler makes of a program: the verdict, totals, what is sent for what."""
+    reports = {column.name: column.report for column in columns if column.report is not None}
+    yield Lead(" | ".join(clean(column.name) for column in columns), verdict(reports))
     head = ("", "sends", "messages", "time", "memory per device")
     yield Table(head, tuple(_totals(column) for column in columns))
-    reports = {column.name: column.report for column in columns if column.report is not None}
     if len(reports) > 1:
         yield from _sent(reports)
         yield from (Say(said) for name, report in reports.items() for said in choices(name, report))
+
+
+def verdict(reports: Mapping[str, Report]) -> str:
+    """Say in a sentence how much each sends, and where they differ most; "" of a single one."""
+    if len(reports) < 2:
+        return ""
+    amounts = {name: _amount(report) for name, report in reports.items()}
+    sent = ", ".join(f"{amount} on {where}" for amount, where in _alike(amounts))
+    held = {name: _by_purpose(report) for name, report in reports.items()}
+    found = {
+        key: {name: _as_sent(groups.get(key, ())) for name, groups in held.items()}
+        for key in dict.fromkeys(key for groups in held.values() for key in groups)
+    }
+    differ = [key for key, ways in found.items() if len(set(ways.values())) > 1]
+    if not found:
+        return "no compiler sends anything between devices"
+    if not differ:
+        amount = next(iter(amounts.values()))
+        return f"the compilers send the same for everything, {amount} per device and run"
+    most = max(differ, key=lambda key: _range([groups.get(key, ()) for groups in held.values()]))
+    ways = ", ".join(f"{way} on {where}" for way, where in _alike(found[most]))
+    return (
+        f"each device sends {sent} per run; the largest difference is for {_purpose(most)}: {ways}"
+    )
+
+
+def _alike(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield each text once, with the names that have it: `v5e:2x4 and h100:8`."""
+    for text in dict.fromkeys(texts.values()):
+        yield text, clean(" and ".join(name for name, other in texts.items() if other == text))
+
+
+def _range(groups: Sequence[Sequence[Collective]]) -> int:
+    weights = [weight(group) for group in groups]
+    return max(weights) - min(weights)
+
+
+def _amount(report: Report) -> str:
+    return words.sent(report.collectives) if report.collectives else "nothing"
 
 
 def _totals(column: Column) -> tuple[str, ...]:
@@ -38,10 +77,11 @@ def _totals(column: Column) -> tuple[str, ...]:
         return clean(column.name), f"refused: {error}", "", "", ""
     cost = report.cost
     took = "not known" if cost is None else f"about {seconds(cost.communication_seconds)}"
+    if not report.collectives:
+        took = "none"
     took += f", without {cost.unpriced}" if cost is not None and cost.unpriced else ""
-    sent = words.sent(report.collectives) if report.collectives else "nothing"
     messages = f"{_messages(report.collectives):,}"
-    return clean(column.name), sent, messages, took, _memory(report)
+    return clean(column.name), _amount(report), messages, took, _memory(report)
 
 
 def _memory(report: Report) -> str:
@@ -65,6 +105,8 @@ def _sent(reports: Mapping[str, Report]) -> Iterator[Block]:
     held = {name: _by_purpose(report) for name, report in reports.items()}
     keys = dict.fromkeys(key for groups in held.values() for key in groups)
     heaviest = {key: max(weight(groups.get(key, ())) for groups in held.values()) for key in keys}
+    if not keys:
+        return
     ordered = sorted(keys, key=lambda key: -heaviest[key])
     rows = tuple(
         (_purpose(key), *(_cell(groups.get(key, ())) for groups in held.values()))
@@ -92,7 +134,14 @@ def _purpose(key: Key) -> str:
 
 
 def _cell(group: Sequence[Collective]) -> str:
-    """Say how it is sent: `8 x reduce-scatter bf16, 3.5 MiB, 86.2 us`."""
+    """Say how it is sent, and in what time: `8 x reduce-scatter bf16, 3.5 MiB, 86.2 us`."""
+    took = [one.seconds * one.trips for one in group if one.seconds is not None and one.trips]
+    priced = f", {seconds(sum(took))}" if took and len(took) == len(group) else ""
+    return _as_sent(group) + priced
+
+
+def _as_sent(group: Sequence[Collective]) -> str:
+    """Say how it is sent: `8 x reduce-scatter bf16, 3.5 MiB`."""
     if not group:
         return "nothing"
     kinds: dict[str, int] = {}
@@ -100,22 +149,22 @@ def _cell(group: Sequence[Collective]) -> str:
         name = f"{one.kind} {one.dtype}"
         kinds[name] = kinds.get(name, 0) + (one.least_trips if one.trips is None else one.trips)
     sent = ", ".join(f"{runs:,} x {clean(name)}" for name, runs in kinds.items())
-    took = [one.seconds * one.trips for one in group if one.seconds is not None and one.trips]
-    priced = f", {seconds(sum(took))}" if took and len(took) == len(group) else ""
-    return f"{sent}, {size(most_sent(group))}{priced}"
+    return f"{sent}, {size(most_sent(group))}"
 
 
 def choices(name: str, report: Report) -> Iterator[str]:
     """Say what this compiler does with what it got, where others may do otherwise."""
     ones = report.collectives
     other = [(one, one.on_accelerators) for one in ones if one.on_accelerators is not None]
-    widened = sum(accelerators.dtype != one.dtype for one, accelerators in other)
+    narrow = [own.dtype for one, own in other if own.dtype != one.dtype]
+    types = " and ".join(dict.fromkeys(narrow))
     whole = sum(accelerators.kind != one.kind for one, accelerators in other)
     scattered = sum(one.made_as == "all-reduce" != one.kind for one in ones)
     combined, messages = sum(bool(one.combined_with) for one in ones), _messages(ones)
     beside = sum(one.overlap is not None for one in ones)
+    computed = f"because XLA for CPU computes {types} in f32 and sends what it computed"
     said = (
-        (widened, "in f32 what the program has in a narrower type: the CPU compiler widens it"),
+        (len(narrow), f"in f32 what the program has in {types}, {computed}"),
         (whole, "as an all-reduce and then slices it, where others may use a reduce-scatter"),
         (scattered, "as a reduce-scatter, which the partitioner made as an all-reduce"),
         (combined, f"together with others: {count(messages, 'message')} in all"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
 from shardnb.mesh import make_grid, topologies
+from shardnb.report import InvalidInput
 from tests.needs import needs_libtpu
 
 
@@ -179,9 +181,23 @@ def test_chips_with_two_devices_are_said_to_have_them():
 
 
 @needs_libtpu
-def test_a_topology_that_the_compiler_does_not_know():
-    with pytest.raises(ValueError, match="the TPU compiler rejects v5e:3x5"):
-        make_grid("data=15", on="v5e:3x5")
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("v5e:3x3", "expected a shape such as v5e:2x4 or v5e:2x2, got 'v5e:3x3': 3x3 chips cannot"),
+        ("v5e:3x5", "such as v5e:4x4 or v5e:2x4, got 'v5e:3x5': .* among hosts of 2x2 chips"),
+        ("2*v5e:1x3", "got '2.v5e:1x3': 1x3 chips cannot be divided among hosts of 1x2 chips"),
+    ],
+)
+def test_a_slice_that_does_not_exist_is_refused_with_shapes_that_do(name, says):
+    size = 2 * 3 if name.startswith("2*") else math.prod(map(int, name[4:].split("x")))
+    with pytest.raises(InvalidInput, match=says):
+        make_grid(f"data={size}", on=name)
+
+
+def test_a_slice_larger_than_a_pod_is_refused_before_the_compiler_ends_its_process():
+    with pytest.raises(InvalidInput, match="a v5e pod, which has 16x16 chips, got 'v5e:32x32'"):
+        topologies.canonical("v5e:32x32")
 
 
 @needs_libtpu
