@@ -63,9 +63,24 @@ class Roles:
         else:
             found = self._moved(collective, move, producer)
         requested = verdict.reason == "output-spec" and verdict.asked_by == "requested"
-        if found.role is None and requested:
+        axes = {mesh_axis(axis) for axis in collective.axes or ()}
+        kept = found.role is not None and not (
+            found.role == "parameter-gather" and not axes & self._axes_of_data
+        )
+        if requested and not kept:
             return Purpose("requested-reshard", self._name(flows.part_of(graph, producer)))
         return found
+
+    @cached_property
+    def _axes_of_data(self) -> set[str]:
+        """The axes that shard what is not trained, as the batch is.
+
+        A parameter that the user gathers over others is not gathered for that, as FSDP does
+        (`columns_gathered_by_a_constraint`).
+        """
+        known = self.training.parameters | set(self.training.owners)
+        others = self.training.flows.entry.parameters.keys() - known
+        return {axis for number in others for axis in self._axes_of_argument(number)}
 
     def sent(
         self, collective: Collective, graph: Graph, operand: HloValue, node: Instruction
@@ -94,6 +109,8 @@ class Roles:
         if found.role in (None, "gradient"):
             # The gradient of what a layer takes is a sum over the shards of that layer.
             product = self._product(collective, graph, graph.node(value))
+            if not self._sums_over_shards(collective, graph, graph.node(value)):
+                product = Purpose()
             found = product if product.role is not None else found
         if found.role is None:
             found = self._softmax(collective, graph, graph.node(value))
@@ -178,6 +195,24 @@ class Roles:
         if not known:
             return Purpose()
         return Purpose("tensor-parallel-sum", self._name(known[0] if len(known) == 1 else None))
+
+    def _sums_over_shards(self, collective: Collective, graph: Graph, node: Instruction) -> bool:
+        """Whether its axes shard what a product sums over in a parameter, as far as is known.
+
+        A parameter that was made whole is no longer a sum's (`columns_gathered_by_a_constraint`).
+        """
+        axes = {mesh_axis(axis) for axis in collective.axes or ()}
+        for operand, side in zip(graph.operands[node.name], ("lhs", "rhs"), strict=False):
+            layout = self.program.layout(graph, operand)
+            if node.opcode != "dot" or self.training.flows.part_of(graph, operand) is None:
+                continue
+            if layout is None or layout.spec is None:
+                return True
+            dims = map(int, _NUMBERS.findall(node.attribute(f"{side}_contracting_dims") or ""))
+            summed = axes_in(tuple(layout.spec[dim] for dim in dims if dim < len(layout.spec)))
+            if axes <= {mesh_axis(axis) for axis in summed}:
+                return True
+        return node.opcode != "dot"
 
     def _softmax(self, collective: Collective, graph: Graph, node: Instruction) -> Purpose:
         """The maximum or the sum of a softmax, perhaps of what a sharded parameter makes."""

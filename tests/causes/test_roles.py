@@ -524,3 +524,26 @@ def test_the_size_of_an_update_is_not_the_norm_of_a_gradient():
     found = roles(trainer(tx, mean), *args, mesh="data=8", in_specs=placed)
     assert found["gradient-scatter", "params['w1']", "data"] == 1
     assert not any(role == "gradient-norm" for role, *_ in found)
+
+
+def columns_gathered_by_a_constraint(params, x):
+    h = jnp.tanh(x @ params["a"])
+    whole = jax.lax.with_sharding_constraint(params["b"], P())
+    return h @ whole
+
+
+def test_a_parameter_that_is_gathered_over_no_axis_of_the_batch_is_not_fsdps():
+    # h is sharded over model by the columns of a, so h @ whole sums over these, and not over the
+    # columns of b that were gathered.
+    specs = {"a": P(None, "model"), "b": P(None, "model")}
+    report = sn.explain(
+        columns_gathered_by_a_constraint,
+        {"a": f32(32, 64), "b": f32(64, 32)},
+        f32(16, 32),
+        mesh="data=4,model=2",
+        in_specs=(specs, P("data")),
+    )
+    assert [(one.kind, one.role, one.role_of) for one in report.collectives] == [
+        ("all-gather", "requested-reshard", "params['b']"),
+        ("all-reduce", None, ""),
+    ]
