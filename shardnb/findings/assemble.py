@@ -36,7 +36,6 @@ from shardnb.findings import (
     unchanging_in_loop,
 )
 from shardnb.findings.evidence import Evidence
-from shardnb.findings.memory import memory_of, memory_of_compiled, read_allocations, with_host
 from shardnb.findings.program_evidence import evidence_of_program
 from shardnb.findings.text_evidence import evidence_of_text
 from shardnb.findings.work import work_of
@@ -45,7 +44,7 @@ from shardnb.jax_compat.parts import lost
 from shardnb.propagation import Explained, values_of
 from shardnb.propagation.typed_view import typed_program, with_varying
 from shardnb.report import valid
-from shardnb.report.model import Finding, Memory, Mesh, Report
+from shardnb.report.model import Finding, Mesh, Report
 from shardnb.report.typed import TypedLine
 from shardnb.views.formatting import count, size
 
@@ -122,7 +121,7 @@ def assemble(evidence: Evidence) -> Report:
         values=with_varying(explained.values, typed),
         collectives=causes.collectives,
         findings=_counted_once(finding for find in FINDINGS for finding in find(evidence)),
-        memory=_memory(evidence),
+        memory=evidence.memory,
         typed=typed,
         work=work_of(evidence.text, evidence.module, evidence.compiled) if evidence.own else None,
         sources=evidence.sources.texts(),
@@ -175,20 +174,6 @@ def _values(evidence: Evidence) -> Explained:
         outputs=[value.name for value in evidence.outputs],
         origins=evidence.origins if evidence.own else False,
     )
-
-
-def _memory(evidence: Evidence) -> Memory | None:
-    """Give what one device holds; XLA's list of allocations is read sooner than analysed again."""
-    memory, buffers = None, evidence.dumps.buffers
-    if buffers:
-        memory = memory_of(read_allocations(buffers))
-    elif evidence.compiled is not None:
-        memory = memory_of_compiled(evidence.compiled)
-    if memory is None or evidence.compiled is None:
-        return memory
-    constants = (v.shard_bytes for v in evidence.inputs if v.name in evidence.constants)
-    memory = with_host(memory, evidence.inputs, evidence.outputs)
-    return replace(memory, constants=sum(constants))
 
 
 def _typed(evidence: Evidence) -> tuple[TypedLine, ...]:

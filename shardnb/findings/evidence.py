@@ -14,9 +14,10 @@ from shardnb.causes.text_roles import with_roles
 from shardnb.causes.training import Training
 from shardnb.collectives.find import find_collectives
 from shardnb.compiler.dumps import Dumps
+from shardnb.findings.memory import memory_of, memory_of_compiled, read_allocations, with_host
 from shardnb.propagation.named import Lines
 from shardnb.propagation.written import WrittenNames
-from shardnb.report.model import Collective, Location, Mesh, Run, Value
+from shardnb.report.model import Collective, Location, Memory, Mesh, Run, Value
 from shardnb.report.types import SpecProblem
 from shardnb.sources.source_texts import Sources
 from shardnb.terms.primitives import PRIMITIVES
@@ -73,6 +74,20 @@ class Evidence:
     constants: frozenset[str] = frozenset()
     run: Run = field(default_factory=Run)
     texts: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def memory(self) -> Memory | None:
+        """What one device holds; XLA's list of allocations is read sooner than analysed again."""
+        memory = None
+        if self.dumps.buffers:
+            memory = memory_of(read_allocations(self.dumps.buffers))
+        elif self.compiled is not None:
+            memory = memory_of_compiled(self.compiled)
+        if memory is None or self.compiled is None:
+            return memory
+        constants = (value.shard_bytes for value in self.inputs if value.name in self.constants)
+        memory = with_host(memory, self.inputs, self.outputs)
+        return replace(memory, constants=sum(constants))
 
     @cached_property
     def causes(self) -> Causes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from shardnb.cost import find_hardware
 from shardnb.findings.evidence import Evidence
 from shardnb.findings.memory import Buffer, read_allocations
 from shardnb.jax_compat.error_wordings import MEMORY_NEEDED
@@ -16,7 +17,8 @@ _LISTED, _SAID = 10, 3
 
 def find(evidence: Evidence) -> Iterator[Finding]:
     """Say that a program does not fit into a device: needed, available, the largest buffers."""
-    if not evidence.failure:
+    message = _message(evidence.failure) if evidence.failure else _on_gpu(evidence)
+    if not message:
         return
     module, locate = evidence.module, evidence.sources.locate_anywhere
     known = {one.name: one for one in module.instructions()}
@@ -32,8 +34,25 @@ def find(evidence: Evidence) -> Iterator[Finding]:
         name = _named(buffer, instruction)
         told.append(f"{_size(buffer.bytes)} {dtype}{list(shape)} of {name}{where}")
     listed = f"; the largest buffers: {'; '.join(told[:_SAID])}" if told else ""
-    yield Finding(
-        "out-of-memory", _message(evidence.failure) + listed, first, details="\n".join(told)
+    yield Finding("out-of-memory", message + listed, first, details="\n".join(told))
+
+
+def _on_gpu(evidence: Evidence) -> str:
+    """Say what a GPU needs and has, where it is too little: the compiler for GPUs refuses nothing.
+
+    "" where the program fits, or where that is not known.
+    """
+    mesh, memory = evidence.mesh, evidence.memory
+    hardware = None if mesh.emulated or memory is None else find_hardware(mesh.kind)
+    if memory is None or hardware is None or hardware.dims or not hardware.memory:
+        return ""
+    return _sentence(memory.total, hardware.memory) if memory.total > hardware.memory else ""
+
+
+def _sentence(needed: int, available: int) -> str:
+    return (
+        "the program does not fit: a device needs "
+        f"{_size(needed)} of memory and has {_size(available)}"
     )
 
 
@@ -42,10 +61,7 @@ def _message(failure: str) -> str:
     if found is None or "hbm" not in failure.lower():
         return failure.partition("\n")[0]
     needed, unit, available, other = (part for part in found.groups() if part is not None)
-    return (
-        "the program does not fit: a device needs "
-        f"{_size(_bytes(needed, unit))} of memory and has {_size(_bytes(available, other))}"
-    )
+    return _sentence(_bytes(needed, unit), _bytes(available, other))
 
 
 def _named(buffer: Buffer, instruction: Instruction | None) -> str:
