@@ -37,6 +37,7 @@ __all__ = [
     "explain_dumps",
     "explain_hlo",
     "explore",
+    "guard",
     "numeric_check",
     "plan",
     "predict",
@@ -45,11 +46,14 @@ __all__ = [
 ]
 
 _HOMES = {
+    "GuardError": "shardnb.guards",
+    "GuardWarning": "shardnb.guards",
     "check_shard_map": "shardnb.axis_types",
     "explain": "shardnb.engine",
     "explain_dumps": "shardnb.reading",
     "explain_hlo": "shardnb.reading",
     "explore": "shardnb.widgets",
+    "guard": "shardnb.guards",
     "numeric_check": "shardnb.numerical_check",
     "plan": "shardnb.search.plans",
     "predict": "shardnb.widgets",

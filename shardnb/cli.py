@@ -162,10 +162,11 @@ def _diff(given: argparse.Namespace) -> int:
     from shardnb.commands import output, saved
 
     before, after = saved.load(given.before), saved.load(given.after)
-    _print(output.diff_as_json(before, after) if given.json else before.diff(after))
+    pairs = saved.paired(before, after)
+    _print(output.diff_text(pairs, json=given.json, markdown=given.markdown))
     if given.html is not None:
-        output.write_page([before, after], given.html, diff=before.diff(after))
-    return _judged([after], output.not_explained([after], given.forbid), given)
+        output.write_diff_page(pairs, given.html)
+    return _judged(after, output.not_explained(after, given.forbid), given)
 
 
 def _targets(given: argparse.Namespace) -> int:
@@ -359,11 +360,16 @@ def _add_read(commands: Commands) -> None:
 
 
 def _add_diff(commands: Commands) -> None:
-    text = "compare two reports saved as JSON; --forbid checks the second"
+    text = "compare reports saved as JSON; --forbid checks the second ones"
     diff = commands.add_parser("diff", help=text, description=text, **_statuses())
     diff.set_defaults(command=_diff)
     diff.add_argument("before", type=Path, metavar="A.json")
     diff.add_argument("after", type=Path, metavar="B.json")
+    diff.add_argument(
+        "--markdown",
+        action="store_true",
+        help="write what changed, where and why, for a pull request",
+    )
     _add_output(diff, None)
 
 

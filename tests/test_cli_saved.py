@@ -120,3 +120,29 @@ def test_bad_reports_are_answered_with_one_line(saved, tmp_path, capsys):
     assert "cannot be read" in complaint(capsys, "diff", saved[0], tmp_path / "none.json")
     broken.write_text('{"version": 99}')
     assert "update shardnb" in complaint(capsys, "diff", broken, saved[0])
+
+
+def test_diff_writes_markdown_for_a_pull_request(saved, capsys):
+    assert cli.main(["diff", *map(str, saved), "--markdown"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("### `step` on data=4,model=2\n")
+    assert "- **-1 all-reduce\\[model\\]** 256 KiB per run" in text
+    assert "- **+1 all-gather\\[model\\]**" in text
+
+
+def test_diff_pairs_the_programs_of_two_runs(saved, tmp_path, capsys):
+    first, second = (path.read_text() for path in saved)
+    both = tmp_path / "both.json"
+    both.write_text(f"[{first}, {first.replace('"step"', '"other"')}]")
+    one = tmp_path / "one.json"
+    one.write_text(f"[{second}]")
+    assert cli.main(["diff", str(both), str(one)]) == 0
+    text = capsys.readouterr().out
+    assert "all-gather" in text
+    assert "other: only in the first file" in text
+    assert cli.main(["diff", str(both), str(one), "--markdown"]) == 0
+    text = capsys.readouterr().out
+    assert text.count("### ") == 2
+    assert "This program is gone." in text
+    assert cli.main(["diff", str(both), str(one), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 1

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from html import escape
+from json import dumps
 from pathlib import Path
 from typing import get_args
 
@@ -14,6 +14,9 @@ from shardnb.report import Collective, Report
 from shardnb.report.changes import Diff
 from shardnb.report.programs import Programs
 from shardnb.views.words import asked
+
+Pair = tuple[Report | None, Report | None]
+"""A program before and after; None where it is not there."""
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -55,9 +58,38 @@ def as_text_or_json(result: Report | Sequence[Report] | Programs, *, json: bool)
     return as_text([result] if isinstance(result, Report) else result)
 
 
-def diff_as_json(before: Report, after: Report) -> str:
-    """Return the changes between two reports as JSON: names, and figures before and after."""
-    return json.dumps(asdict(before.diff(after)), indent=2)
+def diff_text(pairs: Sequence[Pair], *, json: bool, markdown: bool) -> str:
+    """Return what changed in each program, as text, Markdown or JSON.
+
+    As JSON it is an object with names and figures before and after, of several programs an array.
+    """
+    from shardnb.views import markdown as as_markdown
+
+    if markdown:
+        return as_markdown.render(pairs).rstrip()
+    both = [(before, after) for before, after in pairs if before and after]
+    diffs = [before.diff(after) for before, after in both]
+    if json:
+        data = [asdict(diff) for diff in diffs]
+        return dumps(data[0] if len(pairs) == 1 else data, indent=2)
+    if len(pairs) == 1:
+        return str(diffs[0])
+    named = [f"{after.title}\n\n{diff}" for (_, after), diff in zip(both, diffs, strict=True)]
+    alone = [_alone(before, after) for before, after in pairs if not (before and after)]
+    return _RULED.join([*named, *alone])
+
+
+def _alone(before: Report | None, after: Report | None) -> str:
+    report = before or after
+    title = report.title if report else ""
+    return f"{title}: only in the {'first' if before else 'second'} file"
+
+
+def write_diff_page(pairs: Sequence[Pair], path: Path) -> None:
+    """Write the reports as one HTML file, with what changed between two first."""
+    reports = [report for pair in pairs for report in pair if report]
+    before, after = pairs[0] if len(pairs) == 1 else (None, None)
+    write_page(reports, path, diff=before.diff(after) if before and after else None)
 
 
 def write_page(reports: Sequence[Report], path: Path, diff: Diff | None = None) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from shardnb.commands.command_error import CommandError
 from shardnb.report import InvalidInput, Report
+from shardnb.report.json import reports_from_json
 from shardnb.report.programs import Programs
 
 
@@ -42,14 +44,33 @@ def read(
         raise CommandError(f"{target}: {error}") from error
 
 
-def load(path: Path) -> Report:
-    """Return a report that was saved as JSON.
+def load(path: Path) -> list[Report]:
+    """Return the report that was saved as JSON, or the reports of an array of them.
 
     Raises `CommandError` for a file without a report, or one that a newer shardnb wrote.
     """
     try:
-        return Report.from_json(path.read_bytes())
+        return reports_from_json(path.read_bytes())
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:  # also of a path with a NUL
         raise CommandError(f"{path}: {error}") from error
+
+
+def paired(
+    before: Sequence[Report], after: Sequence[Report]
+) -> list[tuple[Report | None, Report | None]]:
+    """Pair the programs of two runs: by their titles, the first of a title with the first."""
+    if len(before) == len(after) == 1:
+        return [(before[0], after[0])]
+    old, new = _numbered(before), _numbered(after)
+    return [(old.get(key), new.get(key)) for key in dict.fromkeys((*new, *old))]
+
+
+def _numbered(reports: Sequence[Report]) -> dict[tuple[str, int], Report]:
+    counts: Counter[str] = Counter()
+    numbered = {}
+    for report in reports:
+        numbered[report.title, counts[report.title]] = report
+        counts[report.title] += 1
+    return numbered

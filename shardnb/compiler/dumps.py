@@ -15,6 +15,7 @@ from shardnb.interrupts import held
 from shardnb.jax_compat import mlir
 from shardnb.jax_compat.parts import NotAvailable
 from shardnb.jax_compat.process_lock import PROCESS_LOCK
+from shardnb.jax_compat.xla import OWN_FOLDER
 from shardnb.report.invalid_input import InvalidInput
 from shardnb.terms.xla_dumps import PASSES
 from shardnb.texts import shardy
@@ -145,7 +146,7 @@ def read_text(file: Path, most: int | None = None) -> str:
 @contextmanager
 def recording() -> Iterator[Recorder]:
     """Yield a recorder; on exit its dumps are read and the files are removed."""
-    folder = held(lambda: TemporaryDirectory(prefix="shardnb-"), TemporaryDirectory[str].cleanup)
+    folder = held(lambda: TemporaryDirectory(prefix=OWN_FOLDER), TemporaryDirectory[str].cleanup)
     with folder as made:
         recorder = Recorder(Path(made.name))
         yield recorder

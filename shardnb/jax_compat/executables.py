@@ -219,7 +219,7 @@ def compiled(compilation: Compilation, *, load: bool) -> Description:
 def optimized(compilation: Compilation) -> Description:
     """Compile as far as the optimized program's text: no machine code is made for CPU."""
     if compilation.topology:
-        return Description(_text(_executable(compilation)))
+        return Description(text_of(_executable(compilation)))
     protos: list[bytes] = []
 
     def catch(proto: bytes) -> bytes | None:
@@ -230,7 +230,7 @@ def optimized(compilation: Compilation) -> Description:
         with suppress(NotAvailable):  # else the compile goes on to its end
             stack.enter_context(optimized_modules("shardnb: the optimized program", catch))
         try:
-            return Description(_text(_executable(compilation)))
+            return Description(text_of(_executable(compilation)))
         # XLA raises an error of its own for `_Captured`; the program was made by then.
         except Exception:
             if not protos:
@@ -258,7 +258,7 @@ def _devices(topology: Topology | None, count: int) -> Sequence[Any]:
 
 def _described(executable: Any, serialized: bytes) -> Description:
     return Description(
-        text=_text(executable),
+        text=text_of(executable),
         memory=_known(lambda: _memory(executable.get_compiled_memory_stats())),
         cost=_known(lambda: dict(executable.cost_analysis())),
         inputs=_known(executable.get_parameter_shardings),
@@ -268,7 +268,8 @@ def _described(executable: Any, serialized: bytes) -> Description:
     )
 
 
-def _text(executable: Any) -> str:
+def text_of(executable: Any) -> str:
+    """Return the optimized program of XLA's executable as text."""
     return "\n\n".join(module.to_string() for module in executable.hlo_modules())
 
 

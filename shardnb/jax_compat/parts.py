@@ -362,6 +362,13 @@ BACKEND_COMPILE = Part(
     instead_of="XLA_FLAGS, which XLA reads once, when its process starts",
     lost="--watch and sn.watch do not say who asked for a collective",
 )
+CACHED_COMPILE = Part(
+    "what a call compiles, before it runs",
+    "jax._src.compiler",
+    "compile_or_get_cached",
+    instead_of="the hook for HLO modules, which cannot stop a program and does not see cached ones",
+    lost="sn.guard",
+)
 
 # MLIR
 

@@ -9,12 +9,16 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from shardnb.jax_compat import parts
 from shardnb.jax_compat.devices import emulated_devices
 
 _POST_SCHEDULER = 1
+OWN_FOLDER = "shardnb-"
+"""How the names of the folders begin that shardnb has XLA dump to."""
+
 _INSTALLING = threading.Lock()
 _given: list[Mapping[str, str | bool]] = []
 
@@ -101,6 +105,36 @@ def compiled_with(options: Mapping[str, str | bool]) -> Iterator[None]:
             # What somebody else put around it meanwhile stays.
             if not _given and hasattr(current, "shardnb_original"):
                 setattr(module, name, current.shardnb_original)
+
+
+Around = Callable[[str, Callable[[], Any]], Any]
+"""Compiles a program: it is given its name and JAX's function that does so."""
+
+
+def surround_compiles(around: Around) -> None:
+    """Have each compile of the user's done by `around`, from now on; twice is once.
+
+    Those of shardnb's own reports are left out. Raises `NotAvailable`.
+    """
+    original = parts.CACHED_COMPILE.get()
+    signature = inspect.signature(original)
+    if not {"computation", "compile_options"} <= set(signature.parameters):
+        raise parts.CACHED_COMPILE.gone()
+
+    @functools.wraps(original)
+    def compiled(*args: Any, **named: Any) -> Any:
+        given = signature.bind(*args, **named).arguments
+        dumps_to = dict(given["compile_options"].env_option_overrides).get("xla_dump_to", "")
+        if Path(dumps_to).name.startswith(OWN_FOLDER):
+            return original(*args, **named)
+        name = given["computation"].operation.attributes["sym_name"].value
+        return around(name, lambda: original(*args, **named))
+
+    compiled.shardnb_around = around  # type: ignore[attr-defined]
+    with _INSTALLING:
+        if getattr(original, "shardnb_around", None) is not around:
+            module: Any = importlib.import_module(parts.CACHED_COMPILE.module)
+            setattr(module, parts.CACHED_COMPILE.attribute, compiled)
 
 
 def _with_options(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -90,6 +90,17 @@ def decode(text: str | bytes) -> Report:
         return valid.check(_from_data(data))
 
 
+def reports_from_json(text: str | bytes) -> list[Report]:
+    """Read one report, or the reports of an array."""
+    try:
+        data = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise InvalidInput(f"this is not the JSON of a report: {error}") from error
+    if not isinstance(data, list):
+        return [decode(text)]
+    return [decode(msgspec.json.encode(each)) for each in data]
+
+
 def _versioned(text: str | bytes) -> dict[str, Any]:
     """Read the data of a report of a version that is known."""
     try:

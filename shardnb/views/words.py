@@ -191,14 +191,24 @@ def because(collective: Collective) -> str:
 
 def reason(collective: Collective) -> str:
     """Say why it is there without naming it, for what stands under its name."""
-    said, name = because(collective), f"{clean(collective.kind)}{over(collective)}"
+    return sentence(_unnamed(because(collective), collective), names_of(collective))
+
+
+def clause(collective: Collective) -> str:
+    """Say why it is there as a part of a sentence, such as `because ...`; "" if that is unknown."""
+    return _unnamed(clean(collective.why.strip()), collective).rstrip(".")
+
+
+def _unnamed(said: str, collective: Collective) -> str:
+    """Leave out what a sentence on a collective begins with: which one it is, and at which line."""
+    name = f"{clean(collective.kind)}{over(collective)}"
     if not said.lower().startswith(name):
         return said
     depth = 0
     for i, char in enumerate(said):
         depth += (char in "([{") - (char in ")]}")
         if not depth and said.startswith(": ", i):
-            return sentence(said[i + 2 :], names_of(collective))
+            return said[i + 2 :]
     return said
 
 

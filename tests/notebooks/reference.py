@@ -61,10 +61,9 @@ def _cells() -> Iterator[tuple[str, str]]:
     yield "functions", "## Functions\n\nAfter `import shardnb as sn`."
     for name in sorted(set(shardnb.__all__) - {"Report"}):
         yield f"function-{_id(name)}", _entry(f"sn.{name}", getattr(shardnb, name))
-    yield (
-        "function-assert-collectives",
-        _entry("shardnb.testing.assert_collectives", shardnb.testing.assert_collectives),
-    )
+    for name in ("assert_collectives", "assert_no_inferred", "assert_fits", "assert_golden"):
+        function = getattr(shardnb.testing, name)
+        yield f"function-{_id(name)}", _entry(f"shardnb.testing.{name}", function)
     yield "report", "## The report\n\nPlain data: each of these is a frozen dataclass."
     for part in _parts():
         yield f"class-{_id(part.__name__)}", _class(part)
