@@ -13,17 +13,23 @@ from shardnb.compiler import Program, Request, build
 from shardnb.compiler.call import read_call
 from shardnb.compiler.program import finished
 from shardnb.compiler.stages import program_of_stage, stage_of
+from shardnb.compiler.torch_call import grid_of, is_torch_call, torch_request
+from shardnb.compiler.torch_program import torch_types
 from shardnb.cost import Given, check_hardware, on_hardware
 from shardnb.errors import failures
 from shardnb.findings import report_of_program
 from shardnb.mesh import Grid, make_grid
 from shardnb.progress import bar_on, line_on
 from shardnb.report import Report
+from shardnb.torch.spmd import SpmdMesh
 from shardnb.tracebacks import with_users_frames
 from shardnb.views import activity
 
 Tree = Any
 
+_NOT_OF_TORCH = (
+    "a call with torch tensors takes no {}: mark the tensors with shardnb.torch.mark_sharding"
+)
 _ONLY_A_MESH = "a program that is already {} is explained as it is: pass only a mesh with it"
 
 
@@ -31,7 +37,7 @@ _ONLY_A_MESH = "a program that is already {} is explained as it is: pass only a 
 def explain(
     fn: Callable[..., Tree],
     *args: Tree,
-    mesh: str | jax.sharding.Mesh | Grid | None = None,
+    mesh: str | jax.sharding.Mesh | Grid | SpmdMesh | None = None,
     axes: str | None = None,
     on: str | None = None,
     in_specs: Tree = None,
@@ -48,13 +54,15 @@ def explain(
     Nothing is allocated or run unless `run=True`.
 
     Args:
-        fn: a function of pytrees of arrays, or a JAX stage (traced, lowered or compiled), which
-            takes only a mesh with it. A function that was jitted by `jax.jit`, `nnx.jit` or
+        fn: a function of pytrees of arrays, an `nn.Module` or a function of torch tensors (see
+            `shardnb.torch`), or a JAX stage (traced, lowered or compiled), which takes only a mesh
+            with it. A function that was jitted by `jax.jit`, `nnx.jit` or
             `eqx.filter_jit` keeps its shardings, donation, static arguments and compiler options.
         args: arrays, `jax.ShapeDtypeStruct`, or pytrees of them; strings, flags and other values
             that are not arrays are passed through.
-        mesh: a string such as `data=4,model=2`, or a `jax.sharding.Mesh`. None: the mesh of the
-            arguments' shardings, else the one of `%mesh`, else the one of `jax.set_mesh`.
+        mesh: a string such as `data=4,model=2`, a `jax.sharding.Mesh` or a
+            `shardnb.torch.SpmdMesh`. None: the mesh of the arguments' shardings, else the one of
+            `%mesh`, else the one of `jax.set_mesh`.
         axes: the type of the mesh axes: auto, explicit or manual.
         on: the devices: `cpu` emulates up to 2,048, `attached` uses `jax.devices()`, and
             a TPU topology such as `v5e:2x4`, a GPU cluster such as `h100:4x8` or slices of them
@@ -78,6 +86,9 @@ def explain(
     Returns:
         The report; its bytes are per device.
 
+    The tensors of an `nn.Module`, and of modules that a function closes over, are inputs, sharded
+    as they are marked; the report says what each annotation does.
+
     Raises:
         ValueError: a spec does not fit its argument or the mesh, or contradicts the shardings that
         the function was jitted with. Errors that JAX raises are passed on, with a note that
@@ -97,23 +108,52 @@ def explain(
         raise TypeError("expected a function, got a string; sn.explain_hlo reads HLO text")
     if hardware is not None:
         check_hardware(hardware)
+    if isinstance(mesh, SpmdMesh):
+        mesh = grid_of(mesh, on)
     if stage := stage_of(fn):
         if args or options or axes or on or fixes or in_specs is not None or out_specs is not None:
             raise ValueError(_ONLY_A_MESH.format(type(stage).__name__.lower()))
         report = report_of_program(program_of_stage(stage, mesh, apart=isolate), origins=origins)
         return report if hardware is None else on_hardware(report, hardware)
+    if is_torch_call(fn, (args, options)):
+        stated = {"axes": axes, "out_specs": out_specs, "fixes": fixes or None}
+        if unknown := [name for name, value in stated.items() if value is not None]:
+            raise TypeError(_NOT_OF_TORCH.format(", ".join(unknown)))
+        with torch_types():
+            request = torch_request(fn, args, options, mesh, on, in_specs)
+            return _explained(replace(request, apart=isolate), hardware, origins=origins, run=run)
     call = read_call(fn, args, options)
     grid = make_grid(mesh, axes, on, call.placed)
     request = replace(call.request(grid, in_specs, out_specs), apart=isolate)
+    return _explained(request, hardware, origins=origins, run=run, fixes=fixes)
+
+
+def _explained(
+    request: Request,
+    hardware: Given | None,
+    *,
+    origins: bool | None,
+    run: bool,
+    fixes: bool | float = False,
+) -> Report:
     try:
         program, report = compile_and_analyse(request, origins=origins)
     except Exception as error:  # of any class: it is raised again
         failures.add_note(error)
         raise
+    if request.placed_in_trace:
+        report = with_annotations(request, request.function, report)
     if fixes:
         report = with_fixes(program, report, None if fixes is True else float(fixes))
     report = report if hardware is None else on_hardware(report, hardware)
     return ran(program, report)[1] if run else report
+
+
+def with_annotations(request: Request, function: Any, report: Report) -> Report:
+    """Say in a report what each annotation of torch code does."""
+    from shardnb.search import annotations
+
+    return annotations.with_annotations(request, function, report)
 
 
 def with_fixes(program: Program, report: Report, seconds: float | None = None) -> Report:

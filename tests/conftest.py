@@ -13,7 +13,13 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["SHARDNB_STRICT"] = "1"
 
 # What .ci/run cannot install, or has in its other run. A skip says "needs" and one of these.
-NOT_INSTALLABLE = ("an accelerator", r"jax 0\.\d+", r"Python 3\.14", "XLA's GPU compiler")
+NOT_INSTALLABLE = (
+    "an accelerator",
+    r"jax 0\.\d+",
+    r"Python 3\.14",
+    "XLA's GPU compiler",
+    "torch and torchax",
+)
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ from jax.sharding import AxisType
 
 from shardnb.causes.stated_shardings import UserShardings
 from shardnb.jax_compat.frames import is_jaxs_own, lines
+from shardnb.sources.source_texts import is_of_torch
 from shardnb.terms.primitives import primitive_of
 
 _PARAMETERS = ("out_sharding", "sharding")
@@ -90,7 +91,8 @@ def _types(variables: Any) -> list[tuple[Any, ...]]:
 
 def _frame(equation: Any) -> _Frame | None:
     """Return where an operation is called, outside of JAX."""
-    return next((line for line in lines(equation) if not is_jaxs_own(line[0])), None)
+    outside = (line for line in lines(equation) if not is_jaxs_own(line[0]))
+    return next((line for line in outside if not is_of_torch(line[0])), None)
 
 
 def _lines(equation: Any, call: Any) -> Iterator[tuple[str, str, int]]:

@@ -199,6 +199,7 @@ def build(request: Request, trace: Callable[[], Any] | None = None) -> Program:
             traced = (trace or request.trace)()
         if not request.in_jit:
             request, traced = with_jitted_calls(request, traced)
+        request, traced = request.as_placed(traced)
         traced_at = time.perf_counter()
         number = sum(1 for _ in equations(traced.jaxpr))
         say(activity.lowering(title, number))

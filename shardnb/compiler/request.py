@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -14,7 +15,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from shardnb.compiler import placement
 from shardnb.jax_compat.jaxprs import as_function, only_in_jitted
 from shardnb.jax_compat.lowering import lower
-from shardnb.jax_compat.tracing import constants_kept_apart
+from shardnb.jax_compat.tracing import constants_kept_apart, deep_stacks
 from shardnb.mesh import Grid
 from shardnb.report.model import Source
 from shardnb.sources.quotable import Quotable, any_file
@@ -54,6 +55,9 @@ class Request:
     other options of `jax.jit`, such as `donate_argnums`. `in_jit` says that the user's own
     `jax.jit` is around the function: a cell has none, and the jitted functions that it calls run
     separately. `apart` has it compiled by another process, whatever its size (see `compiling`).
+    `placed_in_trace` gives specs that the function states while it is traced, as torch's
+    `mark_sharding` does. With `deep_stacks` the program keeps more of each stack of frames than JAX
+    does by default: between a line of torch code and JAX there are many.
     """
 
     function: Callable[..., Tree]
@@ -65,6 +69,8 @@ class Request:
     texts: SourceTexts = field(default_factory=SourceTexts)
     in_jit: bool = True
     apart: bool = False
+    placed_in_trace: Callable[[], dict[str, Tree]] | None = None
+    deep_stacks: bool = False
 
     @property
     def mesh(self) -> jax.sharding.Mesh:
@@ -102,6 +108,16 @@ class Request:
         call.__name__ = getattr(self.function, "__name__", "program")
         return replace(self, function=call)
 
+    def as_placed(self, traced: Any) -> tuple[Request, Any]:
+        """Place arrays as the function said while it was traced; no Python of the user's runs."""
+        stated = self.placed_in_trace() if self.placed_in_trace else {}
+        specs = {**self.in_specs, **stated}
+        if specs == self.in_specs:
+            return self, traced
+        result = jax.tree_util.tree_structure(traced.out_info)
+        changed = replace(self, in_specs=specs).replayed(traced.jaxpr, result)
+        return changed, changed.trace()
+
     def lower(self, traced: Any) -> Any:
         """Return JAX's lowered stage of a traced stage.
 
@@ -110,7 +126,7 @@ class Request:
         use, each inside itself.
         """
         constants = None if self.in_jit else only_in_jitted(traced.jaxpr)
-        with jax.set_mesh(self.mesh):
+        with jax.set_mesh(self.mesh), deep_stacks() if self.deep_stacks else nullcontext():
             return lower(traced, NamedSharding(self.mesh, PartitionSpec()), constants)
 
 

@@ -180,6 +180,13 @@ SIMPLIFIED_CONSTANTS = Part(
     lost=_CONSTANTS_LOST,
     told_in="report",
 )
+LOCATIONS_LIMIT = Part(
+    "the number of frames that a program keeps of each stack",
+    "jax._src.config",
+    "traceback_in_locations_limit",
+    instead_of="jax_traceback_in_locations_limit, which holds for the whole process",
+    lost="lines of torch code are not found below those of torch and torchax",
+)
 LOWERING_PARAMETERS = Part(
     "lifting closed-over arrays to arguments",
     "jax._src.interpreters.mlir",

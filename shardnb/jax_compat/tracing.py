@@ -17,6 +17,8 @@ from shardnb.jax_compat.parts import NotAvailable
 from shardnb.jax_compat.process_lock import PROCESS_LOCK
 
 _TRACES_APART = itertools.count(1)
+# A module inside five others has about 60 frames of torch, torchax and shardnb above the user's.
+_FRAMES = 200
 
 
 def constants_kept_apart() -> AbstractContextManager[Any]:
@@ -27,6 +29,11 @@ def constants_kept_apart() -> AbstractContextManager[Any]:
 def full_tracebacks() -> AbstractContextManager[Any]:
     """Leave JAX's own frames in tracebacks."""
     return _setting(parts.TRACEBACK_FILTERING, value="off")
+
+
+def deep_stacks() -> AbstractContextManager[Any]:
+    """Keep up to this many frames of each operation's stack in what is lowered: JAX keeps ten."""
+    return _setting(parts.LOCATIONS_LIMIT, value=_FRAMES)
 
 
 def _setting(part: parts.Part, value: Any) -> AbstractContextManager[Any]:

@@ -12,14 +12,16 @@ from shardnb.magics.reachable import Reachable
 from shardnb.magics.scope import Names
 
 
-def names_through(names: Names, namespace: Mapping[str, Any]) -> tuple[Names, Reachable]:
+def names_through(
+    names: Names, namespace: Mapping[str, Any], *, of_torch: bool = False
+) -> tuple[Names, Reachable]:
     """Add to a cell's names those that the notebook functions it reaches use.
 
     A function belongs to the notebook if its globals are `namespace`. Gives all that the names
     lead to as well.
     """
     read, assigned = dict.fromkeys(names.read), dict.fromkeys(names.assigned)
-    waiting, reachable = list(names.read), Reachable()
+    waiting, reachable = list(names.read), Reachable(of_torch=of_torch)
     while waiting:
         name = waiting.pop()
         roots = [(name, namespace[name])] if name in namespace else []

@@ -39,13 +39,14 @@ from shardnb.magics.recording import (
 from shardnb.magics.traced_values import noting_print
 from shardnb.magics.trees import holds, is_array, is_jax_array, is_tracer, leaves_of, only
 from shardnb.rewrite.syntax_trees import copied
+from shardnb.torch.traced import tracer_of
 
 Tree = Any
 
 HELD = ""
 """The name of what objects hold among the outputs: a dictionary by the paths that lead there."""
 
-_HISTORY = frozenset({"In", "Out", "_ih", "_oh", "_dh"})
+HISTORY = frozenset({"In", "Out", "_ih", "_oh", "_dh"})
 _THROWN_AWAY = "_"
 
 
@@ -183,6 +184,14 @@ class CellFunction:
             return {name: outputs.get(name) for name in self.possible}
         return outputs
 
+    def _body(self) -> Any:
+        """Run the body; returns the value of the last expression."""
+        return self.code.run(self.namespace)
+
+    def results(self, outputs: Mapping[str, Tree]) -> Mapping[str, Tree]:
+        """Return a program's results as the notebook gets them."""
+        return outputs
+
     def _run(
         self, pairs: Pairs, own: Namespace, *, counts: bool
     ) -> tuple[dict[str, Tree], Recording]:
@@ -197,7 +206,7 @@ class CellFunction:
             body.enter([*pairs, *again], self.names, own, self.outer)
             self.namespace.setdefault("print", noting)
             context = copy_context()
-            last = context.run(self.code.run, self.namespace)
+            last = context.run(self._body)
             if self.namespace.get("print") is noting:
                 body.forget("print")
             if self.manual and _THROWN_AWAY not in self.stated:
@@ -215,7 +224,8 @@ class CellFunction:
             raise
         finally:
             body.leave()
-        leaf = next((leaf for _, leaf in after.reached.leaves if is_tracer(leaf)), None)
+        traced = (tracer_of(leaf) for _, leaf in after.reached.leaves)
+        leaf = next((value for value in traced if isinstance(value, jax.core.Tracer)), None)
         if leaf is not None and not self.traced:
             self.traced = _traced_values(trace_of(leaf))
         self.printed = self.printed or (printed if counts else [])
@@ -314,7 +324,7 @@ def inputs_of(names: Iterable[str], namespace: Namespace, placed: Iterable[str])
 
     These have arrays of JAX's; NumPy's are inputs under a name that is `placed` by a spec.
     """
-    found = {name: namespace[name] for name in names if name in namespace and name not in _HISTORY}
+    found = {name: namespace[name] for name in names if name in namespace and name not in HISTORY}
     return {
         name: value
         for name, value in found.items()

@@ -170,6 +170,10 @@ class ShardMagics(Magics):
                                    slice or cluster (v5e:2x4, h100:4x8), or figures in place of
                                    the table's, in a JSON or TOML file or a dict (see %mesh).
                                    Default: that of %mesh for its own mesh
+            --from torch           the cell is torch code: the tensors that it reads, and those of
+                                   its modules and optimizers, are the inputs, sharded as
+                                   shardnb.torch.mark_sharding says (needs pip install
+                                   'shardnb[torch]'); it leaves CPU tensors, as without %%shard
             --isolate              compile in another process: an interrupt, or an error that ends
                                    the compiler, then leaves the kernel alive
             --no-run               only compile and explain: no name changes, and the cell prints

@@ -22,6 +22,7 @@ from shardnb.terms.collectives import KINDS
 
 ASKED_BY = get_args(AskedBy)
 SWITCH = ("on", "off")
+FRONTENDS = ("torch",)
 VIEWS = ("full", "brief", "none")
 
 _CELL = re.compile(r"%%shard(?:\s+(.*))?\s*")
@@ -99,6 +100,12 @@ def _switch(value: str) -> str:
     return value
 
 
+def _frontend(value: str) -> str:
+    if value not in FRONTENDS:
+        raise ValueError(f"{value!r} is not a library that cells are read from; torch is")
+    return value
+
+
 MESH = Option("mesh", "data=4,model=2")
 AXES = Option("axes", "|".join(AXIS_TYPES), axis_type, tuple(AXIS_TYPES))
 ON = Option("on", "cpu|attached|v5e:2x4|h100:4x8", choices=TARGETS)
@@ -112,6 +119,7 @@ FIX = Option("fix")
 CHECK = Option("check")
 ISOLATE = Option("isolate")
 COMPARE = Option("compare", f"{','.join(AXIS_TYPES)}|cpu,h100:8", _modes, (*AXIS_TYPES, *TARGETS))
+FROM = Option("from", "torch", _frontend, FRONTENDS)
 ERRORS = Option("errors", "on|off", _switch, SWITCH)
 VIEW = Option("view", "full|brief|none", _view, VIEWS)
 
@@ -119,15 +127,20 @@ VIEW = Option("view", "full|brief|none", _view, VIEWS)
 APART = (
     *((NO_RUN, WATCH), (FIX, WATCH), (CHECK, WATCH), (COMPARE, WATCH)),
     *((CHECK, NO_RUN), (FIX, COMPARE), (CHECK, COMPARE)),
+    # They edit the program, or look at it, as one that is written with JAX.
+    *((FROM, option) for option in (AXES, FIX, COMPARE, CHECK, WATCH, ERRORS)),
     *((option, ERRORS) for option in (MESH, AXES, ON, HARDWARE, SAVE, FORBID, FIX, COMPARE, VIEW)),
 )
 
 MESH_OPTIONS = (AXES, ON, HARDWARE)
 CELL_OPTIONS = (
     *(MESH, AXES, ON, HARDWARE, SAVE, FORBID, FIX, COMPARE, VIEW),
-    *(NO_RUN, CHECK, ISOLATE, WATCH),
+    *(NO_RUN, CHECK, ISOLATE, WATCH, FROM),
 )
-CALL_OPTIONS = (MESH, AXES, ON, HARDWARE, SAVE, FORBID, FIX, COMPARE, ISOLATE, VIEW, ERRORS)
+CALL_OPTIONS = (
+    *(MESH, AXES, ON, HARDWARE, SAVE, FORBID, FIX, COMPARE),
+    *(ISOLATE, VIEW, ERRORS, FROM),
+)
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,12 @@ class Prepared:
         """Compile and explain the cell; raises what JAX raises, explained if the cause is known."""
         program, report = engine.compile_and_analyse(self.request)
         self.function.refuse_leaks()
-        report = sources.tidied(report)
+        report = sources.tidied(self.completed(report))
         return program, report if self.hardware is None else on_hardware(report, self.hardware)
+
+    def completed(self, report: Report) -> Report:
+        """Return the report with what other programs show of this one."""
+        return report
 
     def to_explicit(self) -> ExplicitPlan:
         """Find the annotations with which Explicit axes accept the cell."""

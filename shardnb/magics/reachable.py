@@ -21,6 +21,7 @@ import numpy as np
 
 from shardnb.jax_compat.tracing import is_of_jax, trace_state
 from shardnb.magics.contents import SIMPLE, attributes_of, content_of, module_of
+from shardnb.torch.traced import Traced, is_torch_tensor
 
 # The kernel's own objects, and those that every module shares, lead to all of the process.
 _APART = ("IPython.", "ipykernel.", "traitlets.", "ipywidgets.", "zmq.", "logging", "shardnb.")
@@ -63,6 +64,15 @@ def _find_kind(cls: type) -> str:
     return "apart" if module.startswith(_APART) else "held"
 
 
+def _torch_kind(value: Any) -> str:
+    """Say how a tensor of torch's is treated: traced, data, or around another; "" for the rest."""
+    if isinstance(value, Traced):
+        return "leaf"
+    if not is_torch_tensor(value):
+        return ""
+    return "held" if hasattr(value, "global_tensor") else "array"
+
+
 def _holds_objects(array: Any) -> bool:
     return isinstance(array, np.ndarray) and array.dtype.hasobject
 
@@ -81,8 +91,12 @@ class Reachable:
     what remembers a trace, each with the path to it, in the order in which they were found.
     """
 
-    def __init__(self, before: Reachable | None = None) -> None:
-        """Begin with nothing, or beyond what was reached before."""
+    def __init__(self, before: Reachable | None = None, *, of_torch: bool = False) -> None:
+        """Begin with nothing, or beyond what was reached before.
+
+        With `of_torch` the tensors of torch are the arrays.
+        """
+        self.of_torch: bool = of_torch or (before is not None and before.of_torch)
         self._before: Mapping[int, Any] = {} if before is None else before.seen
         self.seen: dict[int, Any] = {}
         self.held: list[tuple[Path, Any]] = []
@@ -97,7 +111,7 @@ class Reachable:
             if id(value) in seen or id(value) in before or type(value) in SIMPLE:
                 continue
             seen[id(value)] = value
-            kind = _kind(type(value))
+            kind = (self.of_torch and _torch_kind(value)) or _kind(type(value))
             if kind == "leaf":
                 self.leaves.append((path, value))
             elif kind == "array" and not _holds_objects(value):

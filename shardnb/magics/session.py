@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from IPython.display import display
 
 from shardnb import engine, numerical_check
 from shardnb.compiler import Program, Request
+from shardnb.compiler.torch_program import torch_types
 from shardnb.cost import Given
 from shardnb.errors import explain_error, failures
 from shardnb.jax_compat.process_lock import names_traced
@@ -139,10 +140,12 @@ class Session:
         are bound to shapes. Returns the value of the last expression.
         """
         self.previews.forget(self.cells.cell_id)
-        with self.errors(text.file), line_on():
+        of_torch = line.has(options.FROM)
+        with self.errors(text.file), line_on(), torch_types() if of_torch else nullcontext():
             prepared = self.prepared(text, line, run=run)
             program, report = prepared.compiled()
-            self.previews.keep(self.cells.cell_id, text.lines, line, prepared, program, report)
+            if not of_torch:
+                self.previews.keep(self.cells.cell_id, text.lines, line, prepared, program, report)
             report = self.forbidding(line, self._since_last_run(text, report))
             report = self.keep(line, report, prepared.function.printed)
             self.forbid(line, report)
@@ -167,14 +170,14 @@ class Session:
             raise RuntimeError("the cell was not traced")
         binding = Binding(self.namespace, recording)
         if program.abstract:
-            return binding.finish(_shapes(program)), report
+            return binding.finish(prepared.function.results(_shapes(program))), report
         if program.hindrance:
             return None, self.keep(line, report, [_NOT_RUN + program.hindrance])
         unsharded = numerical_check.unsharded(program) if line.has(options.CHECK) else None
         with binding.begun():
             outputs, report = self._results(line, program, report)
             checked = numerical_check.against(unsharded, outputs) if unsharded else None
-            value = binding.finish(outputs)
+            value = binding.finish(prepared.function.results(outputs))
         if checked is not None:
             lines = tuple(line.strip() for line in str(checked).splitlines())
             report = with_outcome(report, Outcome("check", checked.ok, lines))
@@ -191,6 +194,16 @@ class Session:
     def _prepared(
         self, text: ProgramText, cell: CheckedCell, line: MagicLine, *, run: bool, axes: str | None
     ) -> Prepared:
+        if line.has(options.FROM):
+            from shardnb.magics import torch_cell
+
+            self._refuse_save(line, cell.names)
+            code = self._compiled_code(cell, text.file, text.python)
+            texts = replace(self.cells.texts(text.explained), title=text.title)
+            read = torch_cell.read(cell.names, code, self.namespace, line)
+            grid = read.grid(line, self.mesh) or self.grid(line, ())
+            prepared = read.prepared(grid, texts, run=run)
+            return replace(prepared, hardware=self.hardware(line, grid.describe()))
         names, reachable = names_through(cell.names, self.namespace)
         # Python's and NumPy's own random numbers, which any function may draw.
         drawing: tuple[Any, ...] = (random.random, np.random.get_state)

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from shardnb.magics.contents import SIMPLE
+from shardnb.torch.traced import Traced
 
 Tree = Any
 Leaf = Any
@@ -32,7 +33,7 @@ def is_array(value: Any) -> bool:
 
 def is_tracer(value: Any) -> bool:
     """Whether a value stands for an array of a program that is being traced."""
-    return isinstance(value, jax.core.Tracer)
+    return isinstance(value, jax.core.Tracer | Traced)
 
 
 def leaves_of(tree: Tree) -> list[Leaf]:

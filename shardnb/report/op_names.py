@@ -17,6 +17,10 @@ _CONTROL = re.compile(
 )
 
 
+# With which the scope begins that says in which module of torch's an operation is.
+_TORCH = "torch="
+
+
 @lru_cache(maxsize=4096)
 def module_path(op_name: str) -> str:
     """Return the modules and named scopes around an operation; "" if there are none.
@@ -32,15 +36,26 @@ def module_path(op_name: str) -> str:
     'Net'
     >>> module_path("jit(f)/while/body/eval_jaxpr/Attention/bqd,bkd->bqk/dot_general")
     'Attention'
+
+    Of torch code the module is in a scope of its own, before the names of torch's functions.
+
+    >>> module_path("jit(cell)/transpose(jvp(torch=model.fc1))/linear/dot_general")
+    'model.fc1'
     """
     paths: list[list[str]] = []
     for name in op_name.split(";"):
         members = joined_names(name)
         before = name[: -len(":".join(members)) - 2] if members else ""
         wholes = [f"{before}{member}" for member in members] or [name]
-        paths += [list(_modules(whole.rpartition("/")[0])) for whole in wholes]
+        paths += [_of_torch(list(_modules(whole.rpartition("/")[0]))) for whole in wholes]
     common = itertools.takewhile(lambda level: len(set(level)) == 1, zip(*paths, strict=False))
     return "/".join(level[0] for level in common)
+
+
+def _of_torch(path: list[str]) -> list[str]:
+    """Return of a path in torch code only the innermost module."""
+    named = [part for part in path if part.startswith(_TORCH)]
+    return list(filter(None, [named[-1].removeprefix(_TORCH)])) if named else path
 
 
 def _modules(scopes: str) -> Iterator[str]:
@@ -78,7 +93,12 @@ def _split(text: str, separator: str) -> list[str]:
     parts, depth, start = [], 0, 0
     for at, char in enumerate(text):
         depth += (char == "(") - (char == ")")
-        if char == separator and depth == 0:
+        # A name of torch's has two colons: aten::mm.
+        if (
+            char == separator
+            and depth == 0
+            and "::" not in (text[at - 1 : at + 1], text[at : at + 2])
+        ):
             parts.append(text[start:at])
             start = at + 1
     return [*parts, text[start:]]

@@ -24,14 +24,21 @@ _LIBRARIES = tuple(
     if path
 )
 _OWN = tuple(os.path.realpath(path) + os.sep for path in shardnb.__path__)
+# Torch code is traced from within its own calls: these frames are between JAX and the user's line.
+_TORCH = tuple(f"{path}torch{os.sep}" for path in _OWN)
 # Whose a line is, those first that say most: a framework's line is the same for all layers of a
 # kind, so the library that uses it says more. What runs every program says nothing.
 _USERS, _LIBRARYS, _FRAMEWORKS, _HIDDEN = range(4)
-_OF_MODELS = re.compile(r"-packages[/\\](flax|haiku|equinox|penzai|optax|chex|einops|jaxtyping)\b")
+_OF_MODELS = re.compile(
+    r"-packages[/\\](flax|haiku|equinox|penzai|optax|chex|einops|jaxtyping|torch)\b"
+)
 _MACHINERY = re.compile(
     r"-packages[/\\](jax|jaxlib|IPython|ipykernel|traitlets|tornado|absl|pytest|_pytest|pluggy)\b"
+    # Of torch only the layers say something: a call of torch's, and torchax's of JAX, none.
+    r"|-packages[/\\](torchax|torch_xla|torch(?![/\\]nn[/\\]modules[/\\](?!module\.py)))\b"
     r"|lib[/\\]python3\.\d+[/\\](?!(site|dist)-packages)"
 )
+_OF_TORCH = re.compile(r"-packages[/\\](torch|torchax)[/\\]")
 # Lines of a file that a report keeps: the used ones of a training script may be far apart.
 _EXCERPT = 200
 
@@ -108,7 +115,8 @@ class Sources:
         if frame.file not in self._ranks:
             path = _real(frame.file)
             inside = any(path.startswith(root + os.sep) for root in _LIBRARIES)
-            if not frame.file or is_jaxs_own(frame.file) or _MACHINERY.search(path):
+            hidden = is_jaxs_own(frame.file) or path.startswith(_TORCH) or _MACHINERY.search(path)
+            if not frame.file or hidden:
                 rank = _HIDDEN
             elif not (inside or "-packages" + os.sep in path):
                 rank = _USERS
@@ -120,7 +128,8 @@ class Sources:
     def is_own(self, file: str) -> bool:
         """Whether a file is one of shardnb's."""
         if file not in self._own:
-            self._own[file] = _real(file).startswith(_OWN)
+            path = _real(file)
+            self._own[file] = path.startswith(_OWN) and not path.startswith(_TORCH)
         return self._own[file]
 
     def whole_file(self, file: str) -> str:
@@ -142,6 +151,11 @@ class Sources:
         first, last = min(lines), min(max(lines), min(lines) + _EXCERPT)
         text = linecache.getlines(file)[first - 1 : last]
         return Source(source.name, "".join(text), first)
+
+
+def is_of_torch(file: str) -> bool:
+    """Whether a file is between torch code and JAX: one of torch, of torchax or of shardnb."""
+    return bool(_OF_TORCH.search(file)) or _real(file).startswith(_TORCH)
 
 
 def _real(file: str) -> str:

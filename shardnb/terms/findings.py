@@ -24,6 +24,7 @@ FindingKind = Literal[
     "loop condition",
     "accumulation",
     "loop",
+    "annotation",
     "out-of-memory",
 ]
 
@@ -47,6 +48,7 @@ FINDINGS: Mapping[FindingKind, Term[FindingKind]] = terms(
         "loop condition": "collective in a loop condition",
         "accumulation": "summed in each iteration of a loop",
         "loop": "same collective in each iteration of a loop",
+        "annotation": "sharding annotation",
         "out-of-memory": "out of memory",
     },
 )

@@ -1,7 +1,13 @@
-"""PyTorch/XLA's shardings in JAX's terms: what `mark_sharding(tensor, mesh, spec)` means.
+"""PyTorch/XLA's shardings, and its annotations of tensors, in JAX's terms.
 
-Nothing here imports torch.
+`SpmdMesh` and its shardings need no torch. The annotations, such as `mark_sharding`, need the extra
+`shardnb[torch]`, and are imported where they are first used.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from shardnb.torch.spmd import (
     SpmdMesh,
@@ -10,4 +16,45 @@ from shardnb.torch.spmd import (
     from_named_sharding,
 )
 
-__all__ = ["SpmdMesh", "SpmdSharding", "TensorShard", "from_named_sharding"]
+if TYPE_CHECKING:
+    from shardnb.torch.annotations import (
+        clear_sharding,
+        disable_manual_sharding,
+        enable_manual_sharding,
+        get_global_mesh,
+        mark_sharding,
+        mark_sharding_with_gradients,
+        set_global_mesh,
+    )
+    from shardnb.torch.sharded_tensor import XLAShardedTensor
+
+__all__ = [
+    "SpmdMesh",
+    "SpmdSharding",
+    "TensorShard",
+    "XLAShardedTensor",
+    "clear_sharding",
+    "disable_manual_sharding",
+    "enable_manual_sharding",
+    "from_named_sharding",
+    "get_global_mesh",
+    "mark_sharding",
+    "mark_sharding_with_gradients",
+    "set_global_mesh",
+]
+
+_NEEDS_TORCH = set(__all__) - {"SpmdMesh", "SpmdSharding", "TensorShard", "from_named_sharding"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NEEDS_TORCH:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from shardnb.torch.extra import torchax
+
+    torchax()
+    module = "sharded_tensor" if name == "XLAShardedTensor" else "annotations"
+    return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

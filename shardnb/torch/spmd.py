@@ -270,13 +270,13 @@ class SpmdSharding:
         """
         if self.requested_kind != "PARTIAL":
             return (), ()
-        numbers = np.arange(math.prod(self._tiles)).reshape(self._tiles)
+        numbers = np.arange(math.prod(self.tiles)).reshape(self.tiles)
         rows = self.tile_assignment.reshape(numbers.size, -1)
         groups = tuple(tuple(int(device) for device in row) for row in rows)
         return groups, cast("tuple[Any, ...]", _tuples(numbers.tolist()))
 
     @property
-    def _tiles(self) -> tuple[int, ...]:
+    def tiles(self) -> tuple[int, ...]:
         """The number of blocks along each dimension of the tensor."""
         return tuple(self._size(entry or ()) for entry in self.axes)
 
@@ -294,11 +294,11 @@ class SpmdSharding:
             case "PARTIAL":
                 groups, _ = self.group_assignment
                 ids = [device for group in groups for device in sorted(group)]
-                dims = (*self._tiles, len(groups[0]))
+                dims = (*self.tiles, len(groups[0]))
                 last = " last_tile_dim_replicate"
             case "TILED":
                 is_tiled = self.requested_kind == "TILED"
-                dims = self.tile_assignment.shape if is_tiled else self._tiles
+                dims = self.tile_assignment.shape if is_tiled else self.tiles
                 ids, last = self.tile_assignment.ravel().tolist(), ""
             case _:
                 return "{replicated}"
@@ -313,7 +313,7 @@ class SpmdSharding:
         >>> SpmdMesh(range(8), (2, 4)).sharding((None, 1)).hlo_iota
         '{devices=[1,4,2]<=[2,4]T(1,0) last_tile_dim_replicate}'
         """
-        tiles, copies = self._tiles, self._size(self.unused)
+        tiles, copies = self.tiles, self._size(self.unused)
         if math.prod(tiles) == 1:
             return "{replicated}"
         order = [axis for entry in self.axes for axis in entry or ()] + list(self.unused)
@@ -331,12 +331,7 @@ class SpmdSharding:
         0 (slice(3, 5, None),)
         1 (slice(0, 3, None),)
         """
-        if len(shape) != self.rank:
-            message = (
-                f"the spec has {self.rank} entries, but the tensor has {len(shape)} dimensions: "
-                f"{tuple(shape)}; PyTorch/XLA wants one entry for each"
-            )
-            raise ValueError(message)
+        self.check_rank(tuple(shape))
         if self.kind == "REPLICATED":
             everything = tuple(slice(0, size) for size in shape)
             return tuple(
@@ -344,17 +339,26 @@ class SpmdSharding:
             )
         holders = self._holders()
         shards = []
-        for block, devices in zip(product(*map(range, self._tiles)), holders, strict=True):
+        for block, devices in zip(product(*map(range, self.tiles)), holders, strict=True):
             index = tuple(
                 _clipped(number, -(-size // count), size)
-                for number, count, size in zip(block, self._tiles, shape, strict=True)
+                for number, count, size in zip(block, self.tiles, shape, strict=True)
             )
             shards += [TensorShard(device, index, copy) for copy, device in enumerate(devices)]
         return tuple(sorted(shards, key=lambda shard: shard.device))
 
+    def check_rank(self, shape: tuple[int, ...]) -> None:
+        """Raise ValueError for a tensor that has another number of dimensions than the spec."""
+        if len(shape) != self.rank:
+            message = (
+                f"the spec has {self.rank} entries, but the tensor has {len(shape)} dimensions: "
+                f"{shape}; PyTorch/XLA wants one entry for each"
+            )
+            raise ValueError(message)
+
     def _holders(self) -> list[list[int]]:
         """The devices that hold each block, row-major over the blocks, in replica order."""
-        rows = self.tile_assignment.reshape(math.prod(self._tiles), -1).tolist()
+        rows = self.tile_assignment.reshape(math.prod(self.tiles), -1).tolist()
         return [sorted(row) for row in rows]
 
     def named_sharding(self, devices: Sequence[jax.Device] | None = None) -> NamedSharding:

@@ -234,7 +234,7 @@ def test_each_device_holds_what_jax_gives_it(case):
     # Equal shards are numbered from 0 without gaps.
     for index in set(expected.values()):
         copies = sorted(s.replica_id for s in shards if s.index == index)
-        if math.prod(sharding._tiles) > 1:
+        if math.prod(sharding.tiles) > 1:
             assert copies == list(range(len(copies)))
 
 
