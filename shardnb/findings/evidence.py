@@ -24,6 +24,12 @@ from shardnb.terms.primitives import PRIMITIVES
 from shardnb.texts import hlo
 
 _OF_JAX = re.compile(r'op_name="(jit|pjit|pmap|xmap)\(')
+# PyTorch/XLA names an operation by the function of torch's, or by its own: the calls of collectives.
+_OF_TORCH_XLA = re.compile(r'op_name="[^"]*\b(aten|xla)__')
+_CALLED_IN_TORCH = re.compile(
+    r"\bxla__(cross_replica_sum|all_reduce|all_gather|all_to_all|collective_permute|reduce_scatter)"
+    r"[\w.]*$"
+)
 _CALLED = re.compile(
     rf"({'|'.join(name for name, row in PRIMITIVES.items() if row.kind is not None)})\w*\)*$"
 )
@@ -95,8 +101,8 @@ class Evidence:
         locate = self.sources.locate_anywhere
         found = find_collectives(self.module, self.mesh, locate, self.partitioned)
         if self.before is None or self.partitioned is None:
-            of_jax = bool(_OF_JAX.search(self.text))
-            found = tuple(replace(c, generated=_is_made(c, of_jax=of_jax)) for c in found)
+            named = bool(_OF_JAX.search(self.text) or _OF_TORCH_XLA.search(self.text))
+            found = tuple(replace(c, generated=_is_made(c, named=named)) for c in found)
             found = with_roles(found, self.module, self.mesh)
         return explain_causes(
             found,
@@ -133,16 +139,17 @@ class Evidence:
         return None if dataflow is None else dataflow.training
 
 
-def _is_made(collective: Collective, *, of_jax: bool) -> bool | None:
+def _is_made(collective: Collective, *, named: bool) -> bool | None:
     """Whether the compiler made a collective, as far as the text tells; else None.
 
-    The partitioner's mark tells; else the operation of JAX's that it was compiled from.
+    The partitioner's mark tells; else, in a program whose operations are `named` by JAX or by
+    PyTorch/XLA, the operation that it was compiled from.
     """
     if collective.generated:
         return True
-    if _CALLED.search(collective.op_name):
+    if _CALLED.search(collective.op_name) or _CALLED_IN_TORCH.search(collective.op_name):
         return False
-    return True if of_jax and collective.op_name else None
+    return True if named and collective.op_name else None
 
 
 def location_of(collective: Collective) -> Location | None:

@@ -13,6 +13,8 @@ _OF_FUNCTIONS = frozenset({"jit", "pjit", "pmap", "xmap", "xla_call", "custom_pa
 # Written by JAX itself for loops, branches and calls; an einsum is named by its subscripts.
 _CONTROL = re.compile(
     r"while|body|cond|scan|branch_\d+_fun|closed_call|core_call|eval_jaxpr|checkpoint|remat\d?"
+    # PyTorch/XLA's operations, of which it joins several names.
+    r"|(aten|prims|xla)__[\w.]+"
     r"|shard_map|pjit|rematted_computation|custom_[jv]+p_call(_jaxpr)?|~|.*->.*|"
 )
 
@@ -41,6 +43,8 @@ def module_path(op_name: str) -> str:
 
     >>> module_path("jit(cell)/transpose(jvp(torch=model.fc1))/linear/dot_general")
     'model.fc1'
+    >>> module_path("aten__mul.2/aten__mul")
+    ''
     """
     paths: list[list[str]] = []
     for name in op_name.split(";"):

@@ -177,7 +177,7 @@ class LayoutReader:
         """Find the axes, major first, that assign each device its block along a dimension."""
         if tiles == 1:
             return ()
-        if index.size != self.mesh.size:
+        if index.size != self.mesh.size or not self._pieces:
             return None
         grid = index.reshape(self._grid)
         strides = []
