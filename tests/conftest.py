@@ -19,6 +19,7 @@ NOT_INSTALLABLE = (
     r"Python 3\.14",
     "XLA's GPU compiler",
     "torch and torchax",
+    "torch_xla",
 )
 
 

@@ -15,6 +15,7 @@ from shardnb.torch.spmd import (
     TensorShard,
     from_named_sharding,
 )
+from shardnb.torch.torch_xla import from_text, sharding_of
 
 if TYPE_CHECKING:
     from shardnb.torch.annotations import (
@@ -37,13 +38,15 @@ __all__ = [
     "disable_manual_sharding",
     "enable_manual_sharding",
     "from_named_sharding",
+    "from_text",
     "get_global_mesh",
     "mark_sharding",
     "mark_sharding_with_gradients",
     "set_global_mesh",
+    "sharding_of",
 ]
 
-_NEEDS_TORCH = set(__all__) - {"SpmdMesh", "SpmdSharding", "TensorShard", "from_named_sharding"}
+_NEEDS_TORCH = {name for name in __all__ if name not in globals()}
 
 
 def __getattr__(name: str) -> Any:
