@@ -56,9 +56,9 @@ class Input:
 class TorchInputs:
     """The tensors of torch code by argument, and the arrays that hold their values.
 
-    The arrays are pytrees in which each tensor has the path that the user has for it. `scalars` are
-    no inputs: tensors of one number on the host, which torch mixes with those of any device, and
-    which code such as an optimizer's step counts with.
+    The arrays are pytrees in which each tensor has the path that the user has for it. `scalars` stay
+    on the host: tensors of one number, which torch mixes with those of any device, and which code
+    such as an optimizer's step counts with.
     """
 
     tensors: Mapping[str, Sequence[Input]]
@@ -236,7 +236,7 @@ class TorchProgram:
             if standin.is_changed:
                 changed[name] = standin.traced
                 self.changed.append((name, standin.tensor, False))
-            if standin.traced.grad is not standin.gradient:
+            if standin.has_new_gradient:
                 self.changed.append((f"{name}.grad", standin.tensor, True))
                 if standin.traced.grad is not None:
                     changed[f"{name}.grad"] = standin.traced.grad
@@ -274,10 +274,10 @@ class TorchProgram:
 
         shardings: list[NamedSharding | None] = []
         for name, one in self.inputs.every:
-            stated = self.placed.get(id(one.tensor))
-            left_out = id(one.tensor) in self.cleared or name == self.variant.without
-            if stated is None and not one.of_gradient and not left_out:
-                stated = placement_of(one.tensor)
+            of_tensor = not one.of_gradient and id(one.tensor) in (*self.placed, *self.cleared)
+            stated = self.placed.get(id(one.tensor)) if of_tensor else None
+            if not of_tensor and name != self.variant.without:
+                stated = placement_of(_value(one))
             if stated is not None and uneven(stated, tuple(one.tensor.shape)):
                 stated = None  # padded by a constraint in the program
             shardings.append(None if stated is None else named_on(self.mesh, stated))

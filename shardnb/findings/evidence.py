@@ -24,7 +24,7 @@ from shardnb.terms.primitives import PRIMITIVES
 from shardnb.texts import hlo
 
 _OF_JAX = re.compile(r'op_name="(jit|pjit|pmap|xmap)\(')
-# PyTorch/XLA names an operation by the function of torch's, or by its own: the calls of collectives.
+# PyTorch/XLA names an operation by the function of torch's, and calls of collectives by its own.
 _OF_TORCH_XLA = re.compile(r'op_name="[^"]*\b(aten|xla)__')
 _CALLED_IN_TORCH = re.compile(
     r"\bxla__(cross_replica_sum|all_reduce|all_gather|all_to_all|collective_permute|reduce_scatter)"

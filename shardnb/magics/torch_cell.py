@@ -283,5 +283,10 @@ class TorchPrepared(Prepared):
     function: TorchCell
 
     def completed(self, report: Report) -> Report:
-        """Return the report with what each annotation does."""
+        """Return the report with what each annotation does; it proposes nothing after `--out`."""
+        findings = tuple(
+            replace(f, edits=tuple(edit for edit in f.edits if "--out" not in edit.text))
+            for f in report.findings
+        )
+        report = replace(report, findings=findings)
         return with_annotations(self.request, self.function, report)

@@ -73,6 +73,12 @@ class StandIn:
     used: Any = None
 
     @property
+    def has_new_gradient(self) -> bool:
+        """Whether the code gave the tensor another gradient, or added to the one it had."""
+        now = self.traced.grad
+        return (None if now is None else now._elem) is not self.gradient
+
+    @property
     def is_changed(self) -> bool:
         """Whether the code changed the tensor in place."""
         return self.traced._elem is not self.value
@@ -106,7 +112,7 @@ class Trace:
         traced = TracedTensor(value, self.env, wanted)
         standin = StandIn(tensor, traced, value, name=name)
         if gradient is not None:
-            standin.gradient = traced.grad = TracedTensor(gradient, self.env)
+            standin.gradient, traced.grad = gradient, TracedTensor(gradient, self.env)
         self.standins[id(tensor)] = standin
         self._by_traced[id(traced)] = tensor
 

@@ -72,6 +72,16 @@ def test_a_training_step_leaves_what_a_plain_cell_leaves(run, names, optimizer):
     assert {"model.fc1.weight", "x", "t", "model.norm.running_mean"} <= names_of
 
 
+def test_gradients_add_up_until_they_are_taken_away(run, names):
+    for _ in range(2):
+        run(NONE + "loss = model.fc1(x).pow(2).mean()\nloss.backward()")
+        run("same.fc1(x).pow(2).mean().backward()")
+        assert close(names["model"].fc1.weight.grad, names["same"].fc1.weight.grad)
+    assert "model.fc1.weight.grad" in {value.name for value in names["report"].outputs}
+    run(NONE + "model.zero_grad()\nz = x + 1")
+    assert names["model"].fc1.weight.grad is None
+
+
 def test_the_report_is_at_the_lines_of_the_cell(run, names):
     run(NONE + MARK.strip() + "\ny = model.eval()(x)")
     (sent,) = [c for c in names["report"].collectives if c.axes == ("model",)]
@@ -141,7 +151,7 @@ def test_meta_tensors_are_compiled_and_give_meta_tensors(run, names):
 
 
 def test_manual_sharding_sends_nothing_on_the_way(run, names):
-    """Each device works on its rows; the way in and the way out are no communication."""
+    """Each device works on its rows; the ways in and out send nothing."""
     run(
         NONE + 'w = xs.enable_manual_sharding(x, ("data", None), mesh)\n'
         "shape, kind = tuple(w.shape), w.sharding_spec\n"
