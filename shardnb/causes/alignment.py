@@ -118,13 +118,22 @@ class _Aligner:
 
     def _set(self, name: str, values: Values, *, exact: bool, taken: Sequence[Values] = ()) -> None:
         self.found.carries[name] = values
-        if exact and taken and self.after.nodes[name].opcode == "slice":
-            # A slice that is also a step to another one was merged with it.
+        sliced = self.after.nodes[name].opcode == "slice"
+        if exact and taken and (sliced or self._is_unnamed_copy(values[0])):
+            # A slice that is also a step to another one was merged with it, and so was the part of
+            # a parameter that a loop takes and its update too (`features_over_the_batch_axis`).
             self.found.carries[name] += taken[0]
         self.found.stands_for[name] = values[0].name
         self.claimed.add(values[0].name)
         if exact:
             self.found.exact.add(name)
+
+    def _is_unnamed_copy(self, value: HloValue) -> bool:
+        """Whether a value is a copy that the compiler made, with the name of what it copies."""
+        node = self.before.node(value)
+        if node.opcode != "copy":
+            return False
+        return self.before.node(self.before.operands[node.name][0]).op_name == node.op_name
 
     def _constant(self, new: Instruction) -> None:
         """A constant keeps its name, followed by `.clone`."""

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from shardnb.causes.copies import Copies
+from shardnb.causes.dataflow_order import in_order
 from shardnb.causes.entry_parameters import EntryParameters
+from shardnb.causes.made_otherwise import is_made_otherwise
 from shardnb.causes.member_matching import (
+    Evidence,
     FlowMatching,
     StepMatching,
-    likeliest,
     may_become,
-    operand_keys,
+    sent_together,
 )
+from shardnb.causes.merged_sums import Place, merged_sums
+from shardnb.causes.sent_operands import SentOperands
 from shardnb.causes.slice_matching import between_slices, is_within_slices
 from shardnb.collectives.fused import Fused, fused_collectives
 from shardnb.collectives.transfers import BETWEEN_SLICES
 from shardnb.report.model import Collective, Groups
-from shardnb.report.op_names import joined_names
 from shardnb.terms.collectives import kind_of
-from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import Module
-from shardnb.texts.instruction import NO_KEY, HloValue, Instruction
-from shardnb.texts.opcodes import PARTS, VIEWS
+from shardnb.texts.instruction import Instruction
+from shardnb.texts.opcodes import PARTS
 from shardnb.texts.replica_groups import AxisFinder
 
 _PAIRS = "source_target_pairs"
@@ -37,7 +39,7 @@ class Matcher:
     """Finds members by channel, and those of combined collectives by shape, name and order.
 
     TPU gives some a new channel: these are found by what they move, up to the program's parameter.
-    `likely` are those that a collective may have been, where the evidence is the same for several.
+    `likely` are those that a collective may have been, as the evidence is the same, or was all of.
     """
 
     optimized: Module
@@ -47,6 +49,7 @@ class Matcher:
     _by_channel: dict[int, list[Instruction]] = field(init=False)
     _final: dict[int, list[Instruction]] = field(init=False)
     _combined: set[int] = field(default_factory=set)
+    _merged: Mapping[Place, tuple[Instruction, ...]] = field(default_factory=dict)
     _taken: set[tuple[str, str]] = field(default_factory=set)
     _homes: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     _groups_read: dict[tuple[str, str], Groups] = field(default_factory=dict)
@@ -74,9 +77,10 @@ class Matcher:
 
     def match(self, collectives: Sequence[Collective]) -> dict[int, Instruction]:
         """Return for each id the instruction right after partitioning, where it is known."""
+        self._merged = merged_sums(self.partitioned, collectives, self._groups_of)
         sliced = [one for one in collectives if one.algorithm == BETWEEN_SLICES]
         here = [one for one in collectives if one.algorithm != BETWEEN_SLICES]
-        groups = [group for group in _groups(here) if group[0].channel is not None]
+        groups = [group for group in sent_together(here) if group[0].channel is not None]
         self._combined = {group[0].channel or 0 for group in groups if len(group) > 1}
         alone = [group[0] for group in groups if len(group) == 1]
         found = {one.id: made for one in alone if (made := self._single(one)) is not None}
@@ -91,8 +95,16 @@ class Matcher:
                 likely = self._copies.match(final, group, found)
                 self.likely |= {number: ones for number, ones in likely.items() if len(ones) > 1}
                 found |= {number: ones[0] for number, ones in likely.items()}
+        for number, made in found.items():
+            if ones := self._merged.get((made.computation, made.name), ()):
+                self.likely[number] = made, *(one for one in ones if one != made)
         whole = {one.id: between_slices(one, self.made, self.finder) for one in sliced}
         return found | {number: made for number, made in whole.items() if made is not None}
+
+    def _take(self, made: Instruction) -> None:
+        """Leave one to no other collective, nor what is sent as one with it."""
+        place = made.computation, made.name
+        self._taken |= {(one.computation, one.name) for one in self._merged.get(place, (made,))}
 
     @cached_property
     def _copies(self) -> Copies:
@@ -106,7 +118,7 @@ class Matcher:
         made = self._of_channel(collective, final, self._by_channel[collective.channel or 0])
         if made is None or (final is not None and not self._agree(collective, final, made)):
             return None
-        self._taken.add((made.computation, made.name))
+        self._take(made)
         if final is not None:
             self._steps.add(final, 0, made)
             self._homes[self._place(final)].add(self._inlined_into(made.computation))
@@ -163,8 +175,19 @@ class Matcher:
         for test in tests:
             ones = [one for one in ones if test(one)] or ones
         if len(ones) > 1:
-            ones = [one for one in ones if self._move_alike(one, final)]
-        return ones[0] if len(ones) == 1 else None
+            moved = [one for one in ones if self._move_alike(one, final)]
+            return moved[0] if len(moved) == 1 else self._following(final, ones)
+        return ones[0] if ones else None
+
+    def _following(self, final: Instruction, ones: Sequence[Instruction]) -> Instruction | None:
+        """Tell apart what follows from each other by the order (`stages_one_after_the_other`)."""
+        finals = [
+            one
+            for one in self._final[final.channel or 0]
+            if (one.op_name, one.shapes) == (final.op_name, final.shapes)
+        ]
+        made, left = in_order(self.partitioned, ones), in_order(self.optimized, finals)
+        return made[left.index(final)] if made and len(made) == len(left) else None
 
     def _agree(self, collective: Collective, final: Instruction, made: Instruction) -> bool:
         """Whether what has a channel can be what had it: TPU may give it to another collective.
@@ -193,7 +216,9 @@ class Matcher:
         parameter = self._left_from.entering(final)
         if parameter is not None:
             return self.made_from.entering(made) == parameter
-        return self._steps.follows(made, final)
+        started = self._left_from.starting(final)
+        alike = started is not None and started == self.made_from.starting(made)
+        return alike or self._steps.follows(made, final)
 
     def _instruction(self, collective: Collective) -> Instruction | None:
         name = collective.instruction.partition(" = ")[0].lstrip("%")
@@ -233,7 +258,7 @@ class Matcher:
         Of several that are alike it is what moves a part of the same input of the program, and of
         those what moves the same part (`scan_unrolled_over_sharded_layers`).
         """
-        among_zeros = self._is_among_zeros(final)
+        among_zeros = self._sent.is_among_zeros(final)
         alike = [
             one
             for one in self.made
@@ -289,20 +314,23 @@ class Matcher:
         return EntryParameters(self.optimized)
 
     @cached_property
+    def _sent(self) -> SentOperands:
+        return SentOperands(self.optimized, self._left_from, self._fused)
+
+    @cached_property
     def _fused(self) -> dict[str, Fused]:
         return fused_collectives(self.optimized)
 
     def _members(self, group: list[Collective]) -> dict[int, Instruction]:
         channel = group[0].channel or 0
         final = self._instruction(group[0]) or self._final[channel][0]
-        names = self._member_names(final, len(group))
-        pool = self._pool(group[0], final, frozenset(names))
-        keys = operand_keys(self.optimized.graph_of(final), final)
+        wanted = self._sent.evidence(final, len(group))
+        pool = self._pool(group[0], final, frozenset(one.name for one in wanted))
         found: dict[int, Instruction] = {}
-        inputs = [self._input(final, at) for at in range(len(group))]
+        inputs = [self._sent.input(final, at) for at in range(len(group))]
         # What moves a part of an input is known best, so it leaves less to the others.
         for at in sorted(range(len(group)), key=lambda at: inputs[at] is None):
-            member, key = group[at], keys[at] if at < len(keys) else NO_KEY
+            member = group[at]
             whole = final.arrays[at] if member.made_as else (member.dtype, member.shape)
             alike = [one for one in pool[_longer(whole[1])] if may_become(one, whole[0])]
             if inputs[at] is not None:
@@ -310,50 +338,34 @@ class Matcher:
             alike = [one for one in alike if self._groups_of(one) == member.groups] or alike
             alike = list(self._steps.alike(alike, final, at))
             if alike:
-                likely = likeliest(alike, names[at], key, whole[0])
-                best = self._flow.alike(likely, final, at)[0]
+                best = self._flow.likeliest(alike, final, at, wanted[at])[0]
                 found[member.id] = best
                 self._steps.add(final, at, best)
-                self._taken.add((best.computation, best.name))
+                self._take(best)
                 self._homes[self._place(final)].add(self._inlined_into(best.computation))
                 pool[_longer(whole[1])].remove(best)
+        for at, member in enumerate(group[: len(final.operands)]):
+            if member.id not in found and (ones := self._otherwise(member, final, at, wanted[at])):
+                found[member.id], self.likely[member.id] = ones[0], tuple(ones)
         return found
 
-    def _member_names(self, final: Instruction, count: int) -> list[str]:
-        """Return the op_name of each member: of the joined name, or of what takes each result."""
-        joined = joined_names(final.op_name)
-        if len(joined) == count:
-            return joined
-        part = self._fused.get(final.computation)
-        sent = part.fusion if part is not None else final
-        graph = self.optimized.graph_of(sent)
-        done = (node for node in graph.body if node.opcode == f"{sent.opcode[:-6]}-done")
-        ends = {sent.name, *(node.name for node in done if node.operands[0].name == sent.name)}
-        names = [""] * count
-        for node in graph.body:
-            if node.opcode == "get-tuple-element" and node.operands[0].name in ends:
-                at = node.integer("index")
-                if at is not None and at < count:
-                    names[at] = node.op_name
-        return names
-
-    def _input(self, final: Instruction, at: int) -> int | None:
-        """Return the number of the input that a member moves a part of, where that is known."""
-        if at >= len(final.operands):
-            return None
-        operand, graph = final.operands[at], self.optimized.graph_of(final)
-        block = _block_among_zeros(graph, graph.resolve(operand)) or operand
-        return self._left_from.of(final.computation, block)
-
-    def _is_among_zeros(self, final: Instruction, at: int = 0) -> bool:
-        """Whether TPU put a block into a whole before it adds it up, perhaps within a fusion."""
-        graph = self.optimized.graph_of(final)
-        value = graph.source(graph.operands[final.name][at], VIEWS)
-        node = graph.maker(value)
-        while node is not None and node.opcode == "fusion":
-            inner = self.optimized.computations[node.calls("calls")]
-            node = inner.maker(inner.source(inner.root.value, VIEWS))
-        return node is not None and node.opcode == "dynamic-update-slice"
+    def _otherwise(
+        self, member: Collective, final: Instruction, at: int, wanted: Evidence
+    ) -> Sequence[Instruction]:
+        """Return what a member may be that was made in another shape or as another kind."""
+        among_zeros = self._sent.is_among_zeros(final, at)
+        ones = [
+            one
+            for one in self.made
+            if (one.computation, one.name) not in self._taken
+            and self._groups_of(one) == member.groups
+            and may_become(one, member.dtype)
+            and is_made_otherwise(self.partitioned, one, member, among_zeros=among_zeros)
+        ]
+        found = self._flow.likeliest(ones, final, at, wanted)
+        if len(found) == 1:
+            self._take(found[0])
+        return found
 
     def _pool(
         self, first: Collective, final: Instruction, names: frozenset[str]
@@ -368,7 +380,9 @@ class Matcher:
         pool: dict[tuple[int, ...], list[Instruction]] = defaultdict(list)
         kind, channel = first.made_as or first.kind, first.channel or 0
         count = len(final.operands)
-        if kind == "all-reduce" and all(self._is_among_zeros(final, at) for at in range(count)):
+        if kind == "all-reduce" and all(
+            self._sent.is_among_zeros(final, at) for at in range(count)
+        ):
             kind = "all-gather"
         home = self._home(first, kind)
         for number, ones in self._by_channel.items():
@@ -434,17 +448,3 @@ def _channels(module: Module) -> dict[int, list[Instruction]]:
 
 def _size(instruction: Instruction) -> int:
     return sum(math.prod(shape) for _, shape in instruction.arrays)
-
-
-def _groups(collectives: Sequence[Collective]) -> list[list[Collective]]:
-    groups: dict[tuple[int, ...], list[Collective]] = defaultdict(list)
-    for collective in collectives:
-        groups[tuple(sorted((collective.id, *collective.combined_with)))].append(collective)
-    return list(groups.values())
-
-
-def _block_among_zeros(graph: Graph, operand: HloValue) -> HloValue | None:
-    """Return the block of a value that TPU adds up in place of a gather, None for another."""
-    node = graph.maker(operand)
-    known = node is not None and node.opcode == "dynamic-update-slice"
-    return graph.operands[node.name][1] if known and node is not None else None

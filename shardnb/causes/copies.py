@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from shardnb.causes.entry_parameters import EntryParameters
+from shardnb.causes.origin_lines import Origin, origins_of
 from shardnb.collectives.flattened import pieces
 from shardnb.report.model import Collective, Groups
 from shardnb.report.op_names import joined_names
@@ -26,9 +27,6 @@ from shardnb.texts.hlo import GraphValue, Module
 from shardnb.texts.instruction import HloValue, Instruction
 from shardnb.texts.opcodes import VIEWS
 from shardnb.texts.replica_groups import AxisFinder
-
-Origin = tuple[str, tuple[tuple[str, int, int], ...]]
-"""The name of an operation, and its file, line and column in each call: two modules agree on it."""
 
 # How much each piece of evidence weighs: which input is moved says more than which operation made
 # it, and that more than a name, which all gathers of a loop share
@@ -154,7 +152,7 @@ class Copies:
             graph = module.graph_of(made)
             origins = set(_origins(module, (graph, graph.operands[made.name][0])))
             name = module.path(made)
-            origins |= set(_origin(module, made))
+            origins |= set(origins_of(module, made))
             parameter = self.made_from.entering(made)
             self._described[place] = _Sent(name, frozenset(origins), parameter)
         return self._described[place]
@@ -172,7 +170,7 @@ class Copies:
             of = values[at]
             origins = set(_origins(module, of))
             if count == 1:
-                origins.update(_origin(module, final))
+                origins.update(origins_of(module, final))
             name = names[at] if len(names) == count else "" if names else final.op_name
             parameter = self._left_from.of(of[0].name, of[1])
             yield _Sent(name, frozenset(origins), parameter)
@@ -208,7 +206,7 @@ def _origins(module: Module, place: GraphValue) -> Iterator[Origin]:
         joined = _member(graph, chain[-1])
         for value in chain if joined is None else chain[:-1]:
             for node in _makers(module, graph, value):
-                yield from _origin(module, node)
+                yield from origins_of(module, node)
         before = _step_before(module, graph, chain[-1]) if joined is None else (graph, joined)
 
 
@@ -275,27 +273,3 @@ def _step_before(module: Module, graph: Graph, value: HloValue) -> GraphValue | 
     if body is None or not value.element:
         return None
     return body, body.resolve(body.root.value.at(*value.element))
-
-
-def _origin(module: Module, node: Instruction) -> Iterator[Origin]:
-    """Yield the name and the lines of an operation, if it has a name.
-
-    XLA adds the lines of the call when it inlines the body of a `shard_map`
-    (`test_what_is_sent_twice_with_ragged_sizes_keeps_its_lines`).
-    """
-    if not node.op_name:
-        return
-    name, lines = module.path(node), _lines(module, node)
-    yield name, lines
-    callers, seen = module.callers.get(node.computation, ()), set[str]()
-    while callers and callers[-1].computation not in seen:
-        caller = callers[-1]
-        seen.add(caller.computation)  # foreign text may call in a circle
-        if caller.opcode == "call":
-            lines += _lines(module, caller)
-            yield name, lines
-        callers = module.callers.get(caller.computation, ())
-
-
-def _lines(module: Module, node: Instruction) -> tuple[tuple[str, int, int], ...]:
-    return tuple((frame.file, frame.line, frame.column) for frame in module.frames(node))

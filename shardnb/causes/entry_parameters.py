@@ -43,6 +43,22 @@ class EntryParameters:
         part = self.part_entering(instruction)
         return part.number if part is not None else None
 
+    def starting(self, instruction: Instruction) -> int | None:
+        """Return the number of the parameter that the carry of a loop starts as, or None.
+
+        It is what an instruction of the loop takes first (`keys_and_values_around_a_ring`).
+        """
+        if not instruction.operands:
+            return None
+        graph = self.module.graph_of(instruction)
+        value = graph.source(instruction.operands[0], PARTS)
+        node, callers = graph.maker(value), self.module.callers.get(graph.name, ())
+        if node is None or node.opcode != "parameter" or [c.opcode for c in callers] != ["while"]:
+            return None
+        outer = self.module.outside(graph, value)
+        part = self._part(outer[0].name, outer[1]) if outer is not None else None
+        return part.number if part is not None else None
+
     def part_entering(self, instruction: Instruction) -> Part | None:
         """Return the part of a parameter that an instruction takes first, or None."""
         if not instruction.operands:

@@ -17,6 +17,7 @@ from shardnb.causes.entry_parameters import EntryParameters
 from shardnb.causes.expanded import Expanded
 from shardnb.causes.flows import Flows
 from shardnb.causes.judge import Judge
+from shardnb.causes.merged_sums import of_all_norms
 from shardnb.causes.names import UserNames, ValueNames
 from shardnb.causes.phase import phase_of
 from shardnb.causes.rematerialisation import read_warnings
@@ -116,7 +117,7 @@ def explain_causes(
             for one in collectives
         )
         counts = counted(matcher, collectives, matched)
-        found = _of_all_norms(found, matcher, matched)
+        found = of_all_norms(found, matcher.made, matched)
         return Causes(found, counts, warnings.left, explainer.roles.dataflow, matched)
     return unexplained
 
@@ -321,6 +322,7 @@ class _Explainer:
         name = told.op_name if told is not None else ""
         if verdict.stated is not None and verdict.stated.node is not None:
             told = verdict.stated.node  # the line that asks for it (`constraint_after_an_einsum`)
+            facts = replace(facts, asked_elsewhere=told is not node)
         return self._written(
             collective,
             verdict,
@@ -338,6 +340,10 @@ class _Explainer:
         gathers = move.collective.opcode == "all-gather" and verdict.reason != "partial-sum"
         return gathers and move.sliced and value is not None and value.key in self.remat
 
+    def _of_windows(self, operation: str | None) -> tuple[Location, ...]:
+        """Return the lines of a running sum, of which TPU drops them (`cumsum_rows`)."""
+        return self.locate(self.judge.stated.user.windows.get(operation or "", ()))
+
     def _written(
         self,
         collective: Collective,
@@ -351,7 +357,7 @@ class _Explainer:
     ) -> Collective:
         """Fill in what was found; `told` is the instruction whose line is meant."""
         frames = self.locate(self.program.module.frames(told)) if told is not None else ()
-        frames = frames or collective.frames
+        frames = frames or collective.frames or self._of_windows(facts.consumer)
         line = next((frame.line for frame in frames if frame.source == 0), None)
         module = module_path(op_name)
         return replace(
@@ -384,19 +390,3 @@ def _shaped_as(collective: Collective, made: Instruction) -> Collective:
 
 def _shape(value: Instruction | None) -> tuple[int, ...] | None:
     return None if value is None or value.is_tuple or not value.arrays else value.arrays[0][1]
-
-
-def _of_all_norms(
-    collectives: tuple[Collective, ...], matcher: Matcher, matched: Mapping[int, Instruction]
-) -> tuple[Collective, ...]:
-    """Leave out whose gradient a norm is of, where XLA merged sums of scalars.
-
-    It adds the local norms of several gradients first, and sends the sum in the name of one.
-    """
-    kept = {(one.computation, one.name) for one in matched.values()}
-    lost = [one for one in matcher.made if (one.computation, one.name) not in kept]
-    if not any(one.shapes == ((),) for one in lost):
-        return collectives
-    return tuple(
-        replace(one, role_of="") if one.role == "gradient-norm" else one for one in collectives
-    )

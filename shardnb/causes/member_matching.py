@@ -8,6 +8,7 @@ numbers in the partitioned and in the optimized program.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,10 +16,10 @@ from typing import NamedTuple
 
 from shardnb.causes.entry_parameters import EntryParameters
 from shardnb.causes.flows import Flows
-from shardnb.texts.graph import Graph
+from shardnb.causes.origin_lines import Origin, origin_of
+from shardnb.report.model import Collective
 from shardnb.texts.hlo import Module
-from shardnb.texts.instruction import NO_KEY, HloValue, Instruction, Key
-from shardnb.texts.opcodes import VIEWS
+from shardnb.texts.instruction import Instruction
 
 _NARROW = ("bf16", "f16")
 
@@ -63,12 +64,37 @@ class _Signatures:
         return Signature(frozenset(taken), frozenset(at for at, end in enumerate(ends) if end))
 
 
+class Evidence(NamedTuple):
+    """What is known of a member: its name, the origin of its operand, its element type."""
+
+    name: str
+    origin: Origin
+    dtype: str
+
+
 class FlowMatching:
     """Tells by their signatures which collective right after partitioning one of the end was."""
 
     def __init__(self, partitioned: Module, optimized: Module) -> None:
         """Take the program right after partitioning, and the optimized one."""
         self._partitioned, self._optimized = _Signatures(partitioned), _Signatures(optimized)
+
+    def likeliest(
+        self, ones: Sequence[Instruction], final: Instruction, at: int, wanted: Evidence
+    ) -> Sequence[Instruction]:
+        """Return those that the evidence tells least from operand `at` of a collective.
+
+        What it takes and reaches says more than a name and lines: a fusion has those of only one of
+        its results (`norm_and_bias_of_a_convolution`).
+        """
+        if len(ones) < 2:
+            return ones
+        known = at < len(final.operands) and any(self._optimized.of(final, at))
+        told = self.alike(ones, final, at) if known else ones
+        module = self._partitioned.module
+        scores = [_score(module, one, wanted) for one in told]
+        most = [one for one, score in zip(told, scores, strict=True) if score == max(scores)]
+        return most if known else self.alike(most, final, at)
 
     def alike(
         self, ones: Sequence[Instruction], final: Instruction, at: int
@@ -114,15 +140,12 @@ class StepMatching:
         return [one for one in ones if self.follows(one, final, at)] or ones
 
 
-def operand_keys(graph: Graph, final: Instruction) -> list[Key]:
-    """Return the keys of what a collective's operands were made by."""
-    return [_source_key(graph, operand) for operand in graph.operands[final.name]]
-
-
-def _source_key(graph: Graph, operand: HloValue) -> Key:
-    """Return the key of what a value was made by; of a view without one that of its operand."""
-    made = (graph.maker(value) for value in graph.upward(operand, VIEWS))
-    return next((node.key for node in made if node is not None and node.key[0]), NO_KEY)
+def sent_together(collectives: Sequence[Collective]) -> list[list[Collective]]:
+    """Return the members of each collective, in their order; alone what is sent alone."""
+    groups: dict[tuple[int, ...], list[Collective]] = defaultdict(list)
+    for collective in collectives:
+        groups[tuple(sorted((collective.id, *collective.combined_with)))].append(collective)
+    return list(groups.values())
 
 
 def may_become(made: Instruction, dtype: str) -> bool:
@@ -134,15 +157,10 @@ def may_become(made: Instruction, dtype: str) -> bool:
     return own == dtype or (own in _NARROW and dtype == "f32") or (own, dtype) == ("f32", "bf16")
 
 
-def likeliest(alike: Sequence[Instruction], name: str, key: Key, dtype: str) -> list[Instruction]:
-    """Return the candidates that names, lines and the element type tell least from a member."""
-    scores = [_score(one, name, key, dtype) for one in alike]
-    return [one for one, score in zip(alike, scores, strict=True) if score == max(scores)]
-
-
-def _score(made: Instruction, name: str, key: Key, dtype: str) -> int:
+def _score(module: Module, made: Instruction, wanted: Evidence) -> int:
     """Weigh a candidate of the right shape: names, lines and the element type tell the rest."""
-    mine = made.key
-    named = bool(name) and mine[0].endswith(name)
-    alike = bool(mine[0]) and mine[0] == key[0]
-    return 4 * named + 8 * (mine == key) + 2 * alike + (made.arrays[0][0] == dtype)
+    mine = origin_of(module, made)
+    named = bool(wanted.name) and made.op_name.endswith(wanted.name)
+    alike = bool(mine[0]) and mine[0] == wanted.origin[0]
+    same = alike and mine == wanted.origin
+    return 4 * named + 8 * same + 2 * alike + (made.arrays[0][0] == wanted.dtype)

@@ -136,6 +136,8 @@ class ValueNames:
             what = "result" if whole is made or whole.opcode == made.opcode else "a step"
             return f"{what} of {self.operation(whole)}"
         here, one = at
+        if carried and self.program.is_constant(here, one):
+            return LOOP_CARRY
         result = f"result of {self.operation(here.node(one))}"
         return f"carried {result}" if carried else result
 

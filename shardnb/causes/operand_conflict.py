@@ -188,7 +188,7 @@ class MovedOperand:
                 return self._conflict("two dimensions", other)
         unlike = [other for other in self._others if self._differs(other)]
         for other in unlike:
-            if any(self._splits[other].get(factor) for factor in self._here):
+            if self._has_its_own(other):
                 return self._conflict("operands disagree", other)
         if self._result_differs() or (self._result_wants() and not unlike):
             verdict = declared(self._declared_at(), self._needed())
@@ -237,6 +237,19 @@ class MovedOperand:
             self.origins.grounded(self.graph, self._operands[other], dim, self._lost)
             for dim, names in enumerate(self.rule.operands[other])
             if self._here.isdisjoint(names)
+        )
+
+    def _has_its_own(self, other: int) -> bool:
+        """Whether another operand is sharded along the factors by itself.
+
+        What is repeated along them has it from what takes it (`scaled_for_a_constraint`).
+        """
+        dims = self.rule.operands[other]
+        parts = frozenset(p for f in self._here for p in self._splits[other].get(f, ()))
+        return any(
+            self.origins.grounded(self.graph, self._operands[other], dim, parts)
+            for dim, names in enumerate(dims)
+            if not self._here.isdisjoint(names)
         )
 
     def _differs(self, other: int) -> bool:

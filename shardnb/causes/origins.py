@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shardnb.causes.rule_factors import Factors
-from shardnb.causes.stated_shardings import StatedShardings
+from shardnb.causes.stated_shardings import StatedShardings, is_of_the_compiler, primitive
 from shardnb.causes.verdict import RETURNED, Statement
 from shardnb.terms.causes import AskedBy, Detail
 from shardnb.texts.axis_factors import Piece
@@ -63,7 +63,8 @@ class Origins:
             seen.add(place)
             if graph.name == self.factors.program.module.entry and value in self.stated.results:
                 statement = self.stated.result_statement(self.stated.results[value])
-                return Demand(graph, value, self.stated.result_asked_by, statement)
+                if self._states(statement, dim, parts) in (split, None):
+                    return Demand(graph, value, self.stated.result_asked_by, statement)
             for node in graph.users.get(value, ()):
                 if self.stated.states_sharding(graph, node):
                     if self._is_split((graph, node.value, dim), parts) == split:
@@ -111,12 +112,16 @@ class Origins:
         return False
 
     def is_reshaped(self, graph: Graph, value: HloValue, dim: int) -> bool:
-        """Whether a dimension comes out of a reshape that splits or joins others."""
+        """Whether a dimension comes out of a reshape that splits or joins others.
+
+        One of the compiler's own, as of a running sum in steps, is not the program's
+        (`drawdown_of_a_running_sum`).
+        """
         stack, seen = [(graph, value, dim)], set[Place]()
         while stack and len(seen) < _LIMIT:
             place = stack.pop()
             node = place[0].node(place[1])
-            rule = self.factors.known(place[0], node) if node.opcode == "reshape" else None
+            rule = self.factors.known(place[0], node) if _is_written(node) else None
             arrays = (*rule.operands, *rule.results) if rule is not None else ()
             if any(len(names) > 1 for dims in arrays for names in dims):
                 return True
@@ -137,6 +142,16 @@ class Origins:
         if layout is None or layout.spec is None or dim >= len(layout.spec):
             return False
         return not parts.isdisjoint(self.factors.split_by(layout.spec)[dim])
+
+    def _states(self, statement: Statement, dim: int, parts: AxisFactors) -> bool | None:
+        """Whether a stated result is sharded so: its value may be gathered for it first.
+
+        The compiler may then have sharded the value as suits it (`experts_by_a_constraint`).
+        """
+        spec = statement.spec
+        if spec is None:
+            return None
+        return dim < len(spec) and not parts.isdisjoint(self.factors.split_by(spec)[dim])
 
     def _above(self, graph: Graph, value: HloValue, dim: int) -> Iterator[Place]:
         """Yield the dimensions of operands that a dimension of a result comes from."""
@@ -204,6 +219,12 @@ class Origins:
         if inner is not None:
             yield *inner, dim
         yield graph, node.value.at(at), dim
+
+
+def _is_written(node: Instruction) -> bool:
+    """Whether a reshape is the program's, and no step of another operation."""
+    named = primitive(node.op_name) == "reshape" and not is_of_the_compiler(node)
+    return node.opcode == "reshape" and named
 
 
 def _places(operands: Sequence[HloValue], value: HloValue) -> list[int]:

@@ -40,9 +40,10 @@ class Facts:
     `spec` is the producer's sharding, `own` says that the consumer's own result is meant, and
     `other` is the operand that disagrees, which is sharded as `other_spec`. Where the consumer does
     not take that, `met_by` is the operation that takes it and the consumer's result. `stated` is
-    the value whose sharding the user wrote, `reduction` the opcode that combines two devices'
-    values. `operation` is how the user writes the consumer, and `gradient_of` the parameter whose
-    gradient is moved, "" where neither is known.
+    the value whose sharding the user wrote, `asked_elsewhere` says that `line` is of what states it
+    and not of the consumer, `reduction` is the opcode that combines two devices' values,
+    `operation` how the user writes the consumer, and `gradient_of` the parameter whose gradient is
+    moved, "" where neither is known.
     """
 
     producer: str | None = None
@@ -54,6 +55,7 @@ class Facts:
     other: str | None = None
     other_spec: Spec | None = None
     stated: str | None = None
+    asked_elsewhere: bool = False
     reduction: str = ""
     met_by: str | None = None
     operation: str = ""
@@ -102,12 +104,13 @@ def _bytes(count: int) -> str:
 
 
 def _target(facts: Facts) -> str:
-    place = f" at line {facts.line}" if facts.line is not None else ""
+    line = f" at line {facts.line}" if facts.line is not None else ""
+    place = "" if facts.asked_elsewhere else line
     place += f" in {facts.module}" if facts.module else ""
-    if facts.own or facts.takes is None:
-        return place
-    word = "for" if facts.takes.startswith("the ") else "before"
-    return f" {word} {facts.takes}{place}"
+    if not facts.own and facts.takes is not None:
+        word = "for" if facts.takes.startswith("the ") else "before"
+        place = f" {word} {facts.takes}{place}"
+    return f"{place}, requested{line}" if facts.asked_elsewhere and line else place
 
 
 def detail_of(verdict: Verdict, facts: Facts) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,6 +13,7 @@ from shardnb.report.model import Spec
 from shardnb.terms.causes import AskedBy
 from shardnb.terms.primitives import primitive_of
 from shardnb.texts.graph import Graph
+from shardnb.texts.hlo import Frame
 from shardnb.texts.instruction import HloValue, Instruction
 from shardnb.texts.shardy_results import Result, Stated
 
@@ -55,13 +57,14 @@ class UserShardings:
     `results`: the user stated shardings of the results. `operations` are those whose
     `out_sharding` the user gave, each as the end of its op_name and its line. `transposable` are
     the lines, as file and number, at which the forward pass has what autodiff transposes to a
-    collective.
+    collective. `windows` are the places of operations over windows that have only one.
     """
 
     explicit: bool = False
     results: bool = True
     operations: frozenset[tuple[str, str, int]] = frozenset()
     transposable: frozenset[tuple[str, int]] = frozenset()
+    windows: Mapping[str, tuple[Frame, ...]] = field(default_factory=dict)
 
 
 @dataclass

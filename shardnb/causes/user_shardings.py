@@ -9,19 +9,55 @@ from jax.sharding import AxisType
 
 from shardnb.causes.stated_shardings import UserShardings
 from shardnb.jax_compat.frames import is_jaxs_own, lines
+from shardnb.jax_compat.jaxprs import bare
 from shardnb.sources.source_texts import is_of_torch
 from shardnb.terms.primitives import primitive_of
+from shardnb.texts.hlo import Frame
 
 _PARAMETERS = ("out_sharding", "sharding")
 
 _Frame = tuple[str, str, int]
 """A file, a function, a line."""
 
+_IN_WINDOWS = {
+    "cumsum": "reduce_window_sum",
+    "cummax": "reduce_window_max",
+    "cummin": "reduce_window_min",
+    "cumprod": "reduce_window",
+    "cumlogsumexp": "reduce_window",
+}
+"""What JAX makes of running sums for TPU, whose lines are not in the compiler's texts."""
+
 
 def read_user_shardings(jaxpr: Any, *, explicit: bool, results: bool) -> UserShardings:
     """Find the operations whose `out_sharding` was given, and keep whether results were stated."""
     operations = frozenset(_operations(jaxpr)) if explicit else frozenset()
-    return UserShardings(explicit, results, operations, frozenset(_transposable(jaxpr)))
+    transposable = frozenset(_transposable(jaxpr))
+    return UserShardings(explicit, results, operations, transposable, _placed(jaxpr))
+
+
+def _placed(jaxpr: Any) -> dict[str, tuple[Frame, ...]]:
+    """Return the lines of windows by their names, where all of a name are in one place."""
+    places: dict[str, set[tuple[Frame, ...]]] = {}
+    for equation, call in _with_calls(jaxpr, None):
+        name = _IN_WINDOWS.get(equation.primitive.name, equation.primitive.name)
+        if name.startswith("reduce_window"):
+            found = (Frame(file, line, function) for file, function, line in lines(call))
+            frames = tuple(frame for frame in found if not is_jaxs_own(frame.file))
+            places.setdefault(name, set()).add(frames)
+    return {name: frames.pop() for name, frames in places.items() if len(frames) == 1}
+
+
+def _with_calls(jaxpr: Any, call: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield every equation with the outermost call that it stands in, else itself.
+
+    JAX traces what is jitted once, and keeps the stack of the first call.
+    """
+    for equation in bare(jaxpr).eqns:
+        around = call or (equation if equation.primitive.name in ("jit", "pjit") else None)
+        yield equation, around or equation
+        for inner in _inner(equation):
+            yield from _with_calls(inner, around)
 
 
 def _transposable(jaxpr: Any) -> Iterator[tuple[str, int]]:
@@ -55,9 +91,9 @@ def _operations(
 
     `around` is the call that they stand in; JAX's own functions have no lines of their own.
     """
-    equations = getattr(jaxpr, "jaxpr", jaxpr).eqns
-    places = {_frame(equation) for equation in equations if _ends_auto(equation)}
-    for equation in equations:
+    body = getattr(jaxpr, "jaxpr", jaxpr).eqns
+    places = {_frame(equation) for equation in body if _ends_auto(equation)}
+    for equation in body:
         frame, call = _frame(equation), given
         here = around if frame is None and around is not None else equation
         if given is None and frame in places and not _is_explicit(equation):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from shardnb.causes.batch_dimensions import lies
 from shardnb.causes.dataflow import Dataflow, Moved
@@ -35,9 +35,20 @@ def find(evidence: Evidence) -> Iterator[Finding]:
         moved = dataflow.moved.get(one.id)
         if not gathers or not heavy or moved is None or moved.needed is None:
             continue
+        if not _is_in_full(one, evidence.collectives):
+            continue
         axes = _batch_axes(dataflow, moved, one)
         if _is_whole(dataflow, moved, one) if axes else _is_lost(dataflow, moved, one):
             yield _finding(one, "all of its batch" if axes else _all_of(one))
+
+
+def _is_in_full(one: Collective, collectives: Sequence[Collective]) -> bool:
+    """Whether no axis shards a gathered dimension still, once the whole movement is made."""
+    moved = (one.producer, one.consumer, one.line)
+    ones = (other for other in collectives if (other.producer, other.consumer, other.line) == moved)
+    gathered = {axis for other in ones for axis in other.axes or ()}
+    held = [set(axes) for axes in one.producer_spec or () if gathered & set(axes)]
+    return all(axes <= gathered for axes in held)
 
 
 def _batch_axes(dataflow: Dataflow, moved: Moved, one: Collective) -> set[str]:

@@ -42,7 +42,8 @@ def find(evidence: Evidence) -> Iterator[Finding]:
 def _told(one: Collective, mesh: Mesh) -> Iterator[tuple[FindingKind, str]]:
     producer, consumer = one.producer or "a value", one.consumer or "an operation"
     gathers = one.kind == "all-gather"
-    if one.reason == "whole-axis" and gathers:
+    in_steps = producer == f"a step of {consumer}"  # its steps are sharded (`cumsum_rows`)
+    if one.reason == "whole-axis" and gathers and not in_steps:
         why = f"{consumer} needs the full dimension on each device"
         if one.detail:
             why = f"the partitioner does not keep {consumer} sharded here"

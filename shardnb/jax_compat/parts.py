@@ -411,7 +411,11 @@ MLIR_BINDINGS = {
         "TensorShardingPerValueAttr",
     ),
     "dialects.stablehlo": _bindings(
-        "dialects.stablehlo", "register_dialect", "ComparisonDirectionAttr", "DotDimensionNumbers"
+        "dialects.stablehlo",
+        "register_dialect",
+        "ComparisonDirectionAttr",
+        "ConvDimensionNumbers",
+        "DotDimensionNumbers",
     ),
     "dialects.chlo": _bindings("dialects.chlo", "register_dialect"),
     "dialects.mhlo": _bindings("dialects.mhlo", "register_mhlo_dialect"),

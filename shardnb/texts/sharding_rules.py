@@ -47,6 +47,12 @@ def _numbers(instruction: Instruction) -> Numbers:
     if instruction.opcode == "dot":
         of = ("lhs_contracting", "rhs_contracting", "lhs_batch", "rhs_batch")
         return tuple(_listed(instruction, f"{name}_dims") for name in of)
+    if instruction.opcode == "convolution":
+        arrays = re.split("_|->", instruction.attribute("dim_labels") or "")
+        named = ("b", "f"), ("i", "o"), ("b", "f")
+        return tuple(
+            tuple(labels.find(end) for end in of) for labels, of in zip(arrays, named, strict=False)
+        )
     if instruction.opcode == "slice":
         sliced = _SLICED.findall(instruction.attribute("slice") or "")
         ends = [(int(start), int(limit), int(step or 1)) for start, limit, step in sliced]

@@ -223,6 +223,14 @@ class Attributes:
             left, right = dot.lhs_contracting_dimensions, dot.rhs_contracting_dimensions
             batch = dot.lhs_batching_dimensions, dot.rhs_batching_dimensions
             return tuple(left), tuple(right), tuple(batch[0]), tuple(batch[1])
+        if kind == "stablehlo.convolution":
+            of = mlir.bindings("dialects.stablehlo").ConvDimensionNumbers
+            dims = of(attributes["dimension_numbers"])
+            return (
+                (dims.input_batch_dimension, dims.input_feature_dimension),
+                (dims.kernel_input_feature_dimension, dims.kernel_output_feature_dimension),
+                (dims.output_batch_dimension, dims.output_feature_dimension),
+            )
         return ()
 
 

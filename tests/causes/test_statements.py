@@ -81,6 +81,33 @@ def test_a_constraint_upstream_of_what_it_moves_is_not_quoted_as_that_ones_spec(
     assert said.endswith("but x @ w must be P(None, 'model'), because of a sharding constraint.")
 
 
+def test_what_is_repeated_has_the_sharding_of_what_takes_it_and_disagrees_with_nothing():
+    def scaled_for_a_constraint(x, scale):
+        return lax.with_sharding_constraint(jnp.sin(x) * scale, P("data"))
+
+    specs = (P(("data", "model")), P())
+    (moved,) = explained(scaled_for_a_constraint, f32(64, 32), f32(32), in_specs=specs).collectives
+    # Nothing shards scale, nor the rows in which it is repeated: the constraint does.
+    assert (moved.reason, moved.asked_by) == ("output-spec", "requested")
+    assert moved.why.endswith(
+        "jnp.sin(x) * scale must be P('data'), because of a sharding constraint."
+    )
+
+
+def test_the_line_of_a_constraint_is_not_said_to_be_that_of_what_takes_the_value():
+    def multiplied_and_constrained(x, w):
+        product = jnp.sin(x) @ w
+        return lax.with_sharding_constraint(product, P(None, "model"))
+
+    specs = (P("data"), P())
+    (moved,) = explained(
+        multiplied_and_constrained, f32(64, 32), f32(32, 16), in_specs=specs
+    ).collectives
+    line = multiplied_and_constrained.__code__.co_firstlineno + 2
+    assert moved.line == line
+    assert f" before jnp.sin(x) @ w, requested at line {line}: " in moved.why
+
+
 def test_a_dimension_that_a_constraint_leaves_open_is_not_quoted():
     def fn(x):
         open_columns = P(None, P.UNCONSTRAINED)

@@ -76,7 +76,9 @@ def test_a_running_sum_is_named_and_not_the_windows_that_compute_it():
     # Sizes of windows are the compiler's own: nothing in the program is uneven. TPU drops the name
     # of JAX's function around them.
     whole, step = "reduce_window_sum", "a step of reduce_window_sum"
-    assert told(answers(cumsum_rows, ((512, 64), ROWS))) == {
+    found = answers(cumsum_rows, ((512, 64), ROWS))
+    assert {c.line for c in found} == {cumsum_rows.__code__.co_firstlineno + 1}
+    assert told(found) == {
         ("all-gather", "whole-axis", "reshape of x", whole): 1,
         ("all-gather", "whole-axis", step, whole): 1,
         ("all-reduce", "whole-axis", step, whole): 1,
@@ -197,3 +199,17 @@ def test_dimensions_are_those_of_the_array_that_is_named():
     (moved,) = answers(forces, ((1024, 3), ROWS))
     assert (moved.kind, moved.producer, moved.consumer) == ("all-to-all", "x", "sub")
     assert "x is sharded over data on dimension 0" in moved.why
+
+
+@needs_libtpu
+def test_a_result_after_running_sums_that_does_not_divide_is_uneven():
+    def drawdown_of_a_running_sum(x):
+        worth = jnp.cumsum(x, 0)
+        return jnp.diff(worth - lax.cummax(worth, axis=0), axis=0)
+
+    # 511 rows are left over for 8 devices. The reshapes of the running sums are the compiler's.
+    found = answers(drawdown_of_a_running_sum, ((512, 64), ROWS))
+    (returned,) = (c for c in found if c.consumer == "the program's result")
+    assert (returned.kind, returned.reason) == ("all-gather", "uneven")
+    first = drawdown_of_a_running_sum.__code__.co_firstlineno
+    assert {c.line - first for c in found} == {1, 2}

@@ -20,11 +20,11 @@ def instruction(line):
 
 
 def rules(*ops):
-    """The rules of ops, each given as its text, its rule and its types."""
+    """The rules of ops, each given as its text, its rule, its types and further attributes."""
     body = (
         f"%{number} = stablehlo.{text} "
-        f"{{sdy.sharding_rule = #sdy.op_sharding_rule<{rule}>}} : {types}"
-        for number, (text, rule, types) in enumerate(ops)
+        f"{{{', '.join((*more, f'sdy.sharding_rule = #sdy.op_sharding_rule<{rule}>'))}}} : {types}"
+        for number, (text, rule, types, *more) in enumerate(ops)
     )
     inputs = "%a: tensor<4x4xf32>, %b: tensor<4x4xf32>, %v: tensor<8xf32>, %s: tensor<f32>"
     text = module(
@@ -91,6 +91,21 @@ def test_transposes_of_equal_shapes_are_told_by_their_dimensions():
     )
     node = instruction("%c = f32[4,4]{1,0} transpose(%a), dimensions={1,0}")
     assert found.of(node, ((4, 4),)).operands == ((("j",), ("i",)),)
+
+
+@pytest.mark.parametrize(("labels", "kernel"), [("bf_io->bf", "kj"), ("bf_oi->bf", "jk")])
+def test_convolutions_of_equal_shapes_are_told_by_what_their_dimensions_are(labels, kernel):
+    # As a layer and the gradient of its input, which takes the kernel's outputs as inputs.
+    counts = "batch_group_count = 1 : i64", "feature_group_count = 1 : i64"
+    text = "convolution(%a, %b) dim_numbers = [b, f]x[{}]->[b, f], window = {{}}"
+    sizes = "{i=4, j=4, k=4} reduction={k}"
+    found = rules(
+        (text.format("i, o"), f"([i, k], [k, j])->([i, j]) {sizes}", SQUARE, *counts),
+        (text.format("o, i"), f"([i, k], [j, k])->([i, j]) {sizes}", SQUARE, *counts),
+    )
+    node = instruction(f"%c = f32[4,4]{{1,0}} convolution(%a, %b), dim_labels={labels}")
+    rule = found.of(node, ((4, 4), (4, 4)))
+    assert rule.operands[1] == tuple((name,) for name in kernel)
 
 
 def test_operations_that_cannot_be_told_apart_have_no_rule():
