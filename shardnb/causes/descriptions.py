@@ -123,7 +123,7 @@ class Descriptions:
 
 
 def _is_index(graph: Graph, value: HloValue, node: Instruction) -> bool:
-    """Whether an operation looks up with a value."""
-    if node.opcode != "gather":
+    """Whether an operation looks rows up with a value, or updates them."""
+    if node.opcode not in ("gather", "scatter"):
         return False
     return value in graph.upward(graph.operands[node.name][1], ONE_OPERAND_STEPS)

@@ -280,7 +280,8 @@ class _Explainer:
             old = graph.nodes.get(alignment.stands_for.get(made.name, ""))
             if old is not None and graph.operands[old.name]:
                 producer = self.names.taken(graph, graph.operands[old.name][0], old)
-                facts = replace(facts, producer=producer, consumer=self.names.taker(graph, old))
+                taker, written = self.names.taker(graph, old)
+                facts = replace(facts, producer=producer, consumer=taker, operation=written)
                 purpose = self.roles.sent(collective, graph, graph.operands[old.name][0], old)
         if purpose.role is None and not verdict.by_autodiff:
             asked = verdict.asked_by == "requested"

@@ -126,8 +126,7 @@ class ValueNames:
                 at = here, here.operands[node.name][0]
             else:
                 break
-        graph, value = (graph, value) if view or at[0] is not graph else at
-        made = graph.node(self._entering(graph, value))
+        made = graph.node(_unrepeated(graph, self._entering(graph, value)))
         if made.opcode != "parameter":
             whole = self.of_the_user(made)
             written = self.user.expression(made) if self.user and whole is made else ""
@@ -153,7 +152,11 @@ class ValueNames:
             steps = [graph.maker(one) for one in graph.upward(operand, ONE_OPERAND_STEPS)]
             own = [one for one in steps if one is not None and one.key[1] == node.key[1]]
             if value == operand or (own and graph.operands[own[-1].name][:1] == (value,)):
-                return self.user.operand(node, at) or name
+                written = self.user.operand(node, at)
+                others = (one for one in graph.operands[node.name] if one != operand)
+                # What the compiler for an accelerator swaps is not named by its place.
+                swapped = any(self.value(graph, one) == written for one in others)
+                return name if swapped or not written else written
         return name
 
     def text(self, graph: Graph, value: HloValue) -> str:
@@ -169,7 +172,7 @@ class ValueNames:
         return self.user.operation(self.of_the_user(node), self.operation(node))
 
     def indices(self, graph: Graph, gather: Instruction) -> str:
-        """Name the indices that the user gives to a look-up."""
+        """Name the indices that the user gives to a look-up, or to an update of some rows."""
         written = self.user.operand(gather, 1) if self.user is not None else ""
         return written or self.value(graph, _index(graph, gather))
 
@@ -217,8 +220,10 @@ class ValueNames:
         name = name or f"argument {number}"
         return f"{view} of {name}" if view else name
 
-    def taker(self, graph: Graph, node: Instruction) -> str:
+    def taker(self, graph: Graph, node: Instruction) -> tuple[str, str]:
         """Name what first takes the result of an instruction, after JAX's own steps of it.
+
+        With what the user writes that as, "" where it is not known.
 
         Of what a shard_map gives back, this is what takes it outside.
         """
@@ -229,7 +234,7 @@ class ValueNames:
             if taking:
                 last, value = taking[0], taking[0].value
                 if last.key != node.key and not _is_scope(last):
-                    return self.operation(last)
+                    return self.operation(last), self.written(last)
                 continue
             caller = self.program.module.caller(graph)
             if caller is None or caller.opcode != "call" or value not in graph.results:
@@ -237,7 +242,7 @@ class ValueNames:
             at = graph.results.index(value)
             value = caller.value.at(at) if graph.root.is_tuple else caller.value
             graph = self.program.module.graph_of(caller)
-        return LOOP_CARRY if self.program.module.is_loop(graph) else THE_RESULT
+        return LOOP_CARRY if self.program.module.is_loop(graph) else THE_RESULT, ""
 
     def operation(self, node: Instruction) -> str:
         """Name an operation as JAX does; a loop's name is not that of what XLA put into it."""
@@ -320,6 +325,18 @@ def _index(graph: Graph, gather: Instruction) -> HloValue:
         if node.opcode != "select" and node.opcode not in ONE_OPERAND_STEPS:
             break
         value = operands[-1]
+    return value
+
+
+def _unrepeated(graph: Graph, value: HloValue) -> HloValue:
+    """Return what new dimensions are added to (`causal_mask_of_positions`)."""
+    node = graph.node(value)
+    while _VIEW_WORDS.get(primitive(node.op_name)) == "" and node.opcode in (
+        "broadcast",
+        "reshape",
+    ):
+        value = graph.operands[node.name][0]
+        node = graph.node(value)
     return value
 
 

@@ -33,7 +33,7 @@ def keys_of_a_split(x, w):
     M42,
     ((4, 32, 16), P("data", "model")),
     expect="""
-    all-gather s32[32] | inferred conflict | result of broadcast_in_dim -> ge
+    all-gather s32[32] | inferred conflict | result of iota -> ge
     all-gather f32[1,32,16] | inferred conflict | x -> dot_general
     """,
 )

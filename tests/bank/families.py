@@ -360,7 +360,7 @@ def nonzero_sized(x):
     ((64, 16), D),
     ((32,), D, "int32"),
     expect="""
-    all-gather s32[32,1] | inferred conflict | result of broadcast_in_dim -> gather
+    all-gather s32[32,1] | inferred conflict | i -> gather
     all-reduce f32[32,16] | inferred partial-sum | result of gather -> gather
     """,
 )
@@ -396,7 +396,7 @@ def scatter_add_split_updates(x, i, u):
     ((32, 16), D),
     expect="""
     all-gather f32[32,16] | inferred conflict | u -> scatter-add
-    all-gather s32[32,1] | inferred conflict | result of broadcast_in_dim -> scatter-add
+    all-gather s32[32,1] | inferred conflict | i -> scatter-add
     """,
 )
 def scatter_add_both_split(x, i, u):

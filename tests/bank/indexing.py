@@ -97,8 +97,8 @@ def every_other_row(a):
     ((64, 16), D),
     ((8,), D, "int32"),
     expect="""
-    collective-permute s32[2,1] | inferred conflict | result of broadcast_in_dim -> gather
-    all-gather s32[4,1] | inferred conflict | result of broadcast_in_dim -> gather
+    collective-permute s32[2,1] | inferred conflict | k -> gather
+    all-gather s32[4,1] | inferred conflict | k -> gather
     all-reduce f32[4,16] | inferred partial-sum | result of gather -> gather
     collective-permute f32[2,16] | inferred conflict | result of gather -> the program's result
     """,

@@ -66,7 +66,7 @@ def residual_of_two_layouts(x, y):
     ((64,), D, "int32"),
     expect="""
     all-gather f32[64,16] | inferred whole-axis | x -> scatter
-    all-gather s32[64,1] | inferred whole-axis | result of broadcast_in_dim -> scatter
+    all-gather s32[64,1] | inferred whole-axis | i -> scatter
     """,
 )
 def scatter_set_rows(x, i):
