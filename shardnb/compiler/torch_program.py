@@ -56,9 +56,9 @@ class Input:
 class TorchInputs:
     """The tensors of torch code by argument, and the arrays that hold their values.
 
-    The arrays are pytrees in which each tensor has the path that the user has for it. `scalars` stay
-    on the host: tensors of one number, which torch mixes with those of any device, and which code
-    such as an optimizer's step counts with.
+    The arrays are pytrees in which each tensor has the path that the user has for it. `scalars`
+    stay on the host: tensors of one number, which torch mixes with those of any device, and which
+    code such as an optimizer's step counts with.
     """
 
     tensors: Mapping[str, Sequence[Input]]
