@@ -16,6 +16,7 @@ from shardnb.causes.member_matching import (
     Evidence,
     FlowMatching,
     StepMatching,
+    left_over,
     may_become,
     sent_together,
 )
@@ -95,6 +96,7 @@ class Matcher:
                 likely = self._copies.match(final, group, found)
                 self.likely |= {number: ones for number, ones in likely.items() if len(ones) > 1}
                 found |= {number: ones[0] for number, ones in likely.items()}
+        found |= left_over(alone, found, self._by_channel)
         for number, made in found.items():
             if ones := self._merged.get((made.computation, made.name), ()):
                 self.likely[number] = made, *(one for one in ones if one != made)

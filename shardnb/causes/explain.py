@@ -271,7 +271,10 @@ class _Explainer:
         summed = KINDS[collective.kind].reduces
         verdict = self._caller(made, Verdict("partial-sum" if summed else None, "called"))
         if made is None:
-            collective = replace(collective, role="called")
+            # Without a name, autodiff may have added it as well.
+            named = bool(collective.op_name) or not self.differentiated
+            collective = replace(collective, role="called" if named else None)
+            verdict = verdict if named else replace(verdict, asked_by=None)
             return self._written(collective, verdict, Facts(), collective.op_name)
         facts, purpose = Facts(reduction=reduction_of(self.partitioned, made)), Purpose()
         alignment = self._alignment(made.computation)

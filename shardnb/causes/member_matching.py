@@ -8,8 +8,9 @@ numbers in the partitioned and in the optimized program.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -17,7 +18,9 @@ from typing import NamedTuple
 from shardnb.causes.entry_parameters import EntryParameters
 from shardnb.causes.flows import Flows
 from shardnb.causes.origin_lines import Origin, origin_of
+from shardnb.collectives.find import is_generated
 from shardnb.report.model import Collective
+from shardnb.terms.collectives import kind_of
 from shardnb.texts.hlo import Module
 from shardnb.texts.instruction import Instruction
 
@@ -155,6 +158,36 @@ def may_become(made: Instruction, dtype: str) -> bool:
     """
     own = made.arrays[0][0]
     return own == dtype or (own in _NARROW and dtype == "f32") or (own, dtype) == ("f32", "bf16")
+
+
+def left_over(
+    alone: Sequence[Collective],
+    found: Mapping[int, Instruction],
+    made: Mapping[int, Sequence[Instruction]],
+) -> dict[int, Instruction]:
+    """Match what a `shard_map` calls by what is left, if one is left on both sides.
+
+    All of it shares a channel, by which `made` has the collectives right after partitioning. One of
+    the backward pass may have neither a name nor a line in the end
+    (`ragged_exchange_differentiated`).
+    """
+    taken = {(one.computation, one.name) for one in found.values()}
+    left: dict[tuple[int, str, int], list[Collective]] = defaultdict(list)
+    for one in alone:
+        if one.id not in found and not one.generated:
+            left[one.channel or 0, one.kind, math.prod(one.shape)].append(one)
+    matched = {}
+    for (channel, kind, size), ones in left.items():
+        alike = [
+            one
+            for one in made.get(channel, ())
+            if kind_of(one.opcode) == kind and not is_generated(one)
+            if sum(math.prod(shape) for _, shape in one.arrays) == size
+            if (one.computation, one.name) not in taken
+        ]
+        if len(ones) == len(alike) == 1:
+            matched[ones[0].id] = alike[0]
+    return matched
 
 
 def _score(module: Module, made: Instruction, wanted: Evidence) -> int:

@@ -209,3 +209,28 @@ def test_what_a_loop_in_a_shard_map_sends_with_ragged_sizes_keeps_its_line():
     (one,) = report.collectives
     assert (one.kind, one.trips, one.producer) == ("ragged-all-to-all", 3, "h")
     assert one.line == turns.__code__.co_firstlineno + 7
+
+
+@needs_gpu_compiler
+def test_a_ragged_exchange_of_the_backward_pass_is_autodiffs():
+    def ragged_exchange_differentiated(w, rows, sizes):
+        sizes = sizes[0]
+        starts = (jnp.cumsum(sizes) - sizes).astype(jnp.int32)
+        space = lax.pcast(jnp.zeros((32, 16)), ("x",), to="varying")
+        places = starts, sizes, starts, sizes
+        got = lax.ragged_all_to_all(rows @ w, space, *places, axis_name="x")
+        return lax.psum(jnp.sum(got**2), "x")
+
+    def gradient(w, rows, sizes):
+        specs = P(), P("x"), P("x")
+        loss = jax.shard_map(ragged_exchange_differentiated, in_specs=specs, out_specs=P())
+        return jax.grad(loss)(w, rows, sizes)
+
+    args = f32(16, 16), f32(256, 16), jax.ShapeDtypeStruct((8, 8), jnp.int32)
+    report = sn.explain(gradient, *args, mesh="x=8", on="h100:8", in_specs=(P(), P("x"), P("x")))
+    line = ragged_exchange_differentiated.__code__.co_firstlineno + 5
+    ragged = [one for one in report.collectives if one.kind == "ragged-all-to-all"]
+    assert [(one.frames[0].line, one.by_autodiff, one.role) for one in ragged] == [
+        (line, False, "called"),
+        (line, True, None),
+    ]
