@@ -101,9 +101,16 @@ def mesh_in(values: Iterable[Any], inputs: TorchInputs | None = None) -> SpmdMes
 
 
 def grid_of(mesh: SpmdMesh, on: str | None = None) -> Grid:
-    """Return the grid of a mesh: device number i of the target at the place of the id i."""
+    """Return the grid of a mesh: the target's devices by their ids, each at the place of its id.
+
+    As PyTorch/XLA has it: a mesh as JAX makes it may order those of a TPU otherwise.
+    """
     target = target_name(on or "cpu")
-    devices = np.asarray(devices_for(target, list(mesh.mesh_shape)), dtype=object).ravel()
+    ordered = sorted(
+        np.asarray(devices_for(target, list(mesh.mesh_shape)), dtype=object).ravel(),
+        key=lambda device: device.id,
+    )
+    devices = np.array(ordered, dtype=object)
     names = mesh.axis_names or tuple(map(str, range(len(mesh.mesh_shape))))
     return Grid(jax.sharding.Mesh(devices[mesh.logical_mesh], names), target=target)
 
