@@ -157,7 +157,10 @@ class _Study:
         return self._gradients_of(Variant(gradients=True))
 
     def _gradients_of(self, variant: Variant) -> dict[str, Spec | None]:
-        lowered = self._lowered(variant)
+        try:
+            lowered = self._lowered(variant)
+        except Inconclusive:
+            return {}
         shapes = lowered.out_info[GRADIENTS]
         if not shapes:
             return {}
