@@ -20,7 +20,7 @@ _OPERATORS: Mapping[str, type[ast.operator]] = {
     "sub": ast.Sub,
 }
 _CALLS = {
-    "dot_general": ("dot", "einsum", "matmul", "tensordot"),
+    "dot_general": ("dot", "einsum", "inner", "matmul", "tensordot", "vdot"),
     "gather": ("take", "take_along_axis"),
     "iota": ("arange",),
     "reduce_max": ("max",),
@@ -138,7 +138,8 @@ def _is_written_as(operation: str, expression: ast.expr) -> bool:
         return type(expression.op) is _OPERATORS.get(operation)
     if isinstance(expression, ast.Subscript):
         updates = isinstance(expression.value, ast.Attribute) and expression.value.attr == "at"
-        return operation == "gather" and not updates
+        sliced = isinstance(expression.slice, ast.Slice)
+        return operation == "gather" and not updates and not sliced
     if not isinstance(expression, ast.Call) or _sends_several(operation, expression):
         return False
     return _function(expression) in (operation, *_CALLS.get(operation, ()))
