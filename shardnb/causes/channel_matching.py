@@ -19,6 +19,7 @@ from shardnb.causes.member_matching import (
     left_over,
     may_become,
     sent_together,
+    without_ones,
 )
 from shardnb.causes.merged_sums import Place, merged_sums
 from shardnb.causes.sent_operands import SentOperands
@@ -334,7 +335,7 @@ class Matcher:
         for at in sorted(range(len(group)), key=lambda at: inputs[at] is None):
             member = group[at]
             whole = final.arrays[at] if member.made_as else (member.dtype, member.shape)
-            alike = [one for one in pool[_longer(whole[1])] if may_become(one, whole[0])]
+            alike = [one for one in pool[without_ones(whole[1])] if may_become(one, whole[0])]
             if inputs[at] is not None:
                 alike = [one for one in alike if self.made_from.entering(one) == inputs[at]]
             alike = [one for one in alike if self._groups_of(one) == member.groups] or alike
@@ -345,7 +346,7 @@ class Matcher:
                 self._steps.add(final, at, best)
                 self._take(best)
                 self._homes[self._place(final)].add(self._inlined_into(best.computation))
-                pool[_longer(whole[1])].remove(best)
+                pool[without_ones(whole[1])].remove(best)
         for at, member in enumerate(group[: len(final.operands)]):
             if member.id not in found and (ones := self._otherwise(member, final, at, wanted[at])):
                 found[member.id], self.likely[member.id] = ones[0], tuple(ones)
@@ -395,12 +396,12 @@ class Matcher:
                 if self._inlined_into(one.computation) != home or taken:
                     continue
                 if kind_of(one.opcode) == kind:
-                    pool[_longer(one.arrays[0][1])].append(one)
+                    pool[without_ones(one.arrays[0][1])].append(one)
                 elif kind == "all-reduce" and kind_of(one.opcode) == "reduce-scatter":
                     # TPU sums in full what a program scatters, and slices it afterwards.
                     inner = self.partitioned.graph_of(one)
                     summed = inner.array(inner.operands[one.name][0])
-                    pool[_longer(summed[1] if summed is not None else ())].append(one)
+                    pool[without_ones(summed[1] if summed is not None else ())].append(one)
         return pool
 
     def _inlined_into(self, computation: str) -> str:
@@ -433,11 +434,6 @@ class Matcher:
         # Products in steps, which TPU unrolled, stand beside it as well.
         outside = not first.within and (not beside or self.partitioned.entry in beside)
         return self.partitioned.entry if outside else None
-
-
-def _longer(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a shape without its dimensions of size one."""
-    return tuple(size for size in shape if size != 1)
 
 
 def _channels(module: Module) -> dict[int, list[Instruction]]:

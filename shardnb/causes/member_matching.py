@@ -197,3 +197,8 @@ def _score(module: Module, made: Instruction, wanted: Evidence) -> int:
     alike = bool(mine[0]) and mine[0] == wanted.origin[0]
     same = alike and mine == wanted.origin
     return 4 * named + 8 * same + 2 * alike + (made.arrays[0][0] == wanted.dtype)
+
+
+def without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a shape without its dimensions of size one."""
+    return tuple(size for size in shape if size != 1)
