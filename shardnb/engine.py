@@ -67,8 +67,8 @@ def explain(
         on: the devices: `cpu` emulates up to 2,048, `attached` uses `jax.devices()`, and
             a TPU topology such as `v5e:2x4`, a GPU cluster such as `h100:4x8` or slices of them
             such as `2*v5e:4x4` are compiled for without one.
-        in_specs: for each argument a PartitionSpec, or a pytree prefix of them. None: the sharding
-            that the array has, else replicated.
+        in_specs: for each argument a PartitionSpec, or a pytree prefix of them; or `sn.rules`,
+            `sn.like` or `sn.logical`. None: the sharding that the array has, else replicated.
         out_specs: the same for the result. None: the compiler chooses.
         run: whether to run the program and record the seconds it takes.
         fixes: whether to look for edits that remove inferred collectives, each of them compiled

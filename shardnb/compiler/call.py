@@ -17,6 +17,7 @@ from shardnb.compiler import placement
 from shardnb.compiler.inner_call import of_inner_call, takes_numbers
 from shardnb.compiler.plain_trees import with_leaves
 from shardnb.compiler.request import Request, SourceTexts
+from shardnb.compiler.spec_rules import resolved
 from shardnb.jax_compat import jit_options
 from shardnb.jax_compat.jit_options import Jitted
 from shardnb.mesh import Grid
@@ -113,7 +114,7 @@ class Call:
     def in_arrays(self, grid: Grid, in_specs: Tree, out_specs: Tree) -> Request:
         """Return the request to compile the function itself, for the arrays that it is given."""
         function, arguments = self._arrays_only()
-        specs = self._specs(in_specs)
+        specs, notes = resolved(self._specs(in_specs), self._values)
         if self.jitted.out_shardings is not None and out_specs is not None:
             raise ValueError(
                 f"{self._name} is jitted with out_shardings, but out_specs is given too: "
@@ -130,6 +131,7 @@ class Call:
             out_specs=out_specs if out_specs is not None else self.jitted.out_shardings,
             jit_options={**options, **({"donate_argnums": donated} if donated else {})},
             texts=texts_of(self.function),
+            notes=notes,
         )
 
     @cached_property

@@ -58,6 +58,7 @@ class Request:
     `placed_in_trace` gives specs that the function states while it is traced, as torch's
     `mark_sharding` does. With `deep_stacks` the program keeps more of each stack of frames than JAX
     does by default: between a line of torch code and JAX there are many.
+    `notes` are what the report says of the specs.
     """
 
     function: Callable[..., Tree]
@@ -71,6 +72,7 @@ class Request:
     apart: bool = False
     placed_in_trace: Callable[[], dict[str, Tree]] | None = None
     deep_stacks: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def mesh(self) -> jax.sharding.Mesh:

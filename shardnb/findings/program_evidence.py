@@ -43,7 +43,7 @@ def evidence_of_program(program: Program, *, origins: bool | None = None) -> Evi
             results=program.out_specs is not None,
         ),
         moved=tuple(committed(request)),
-        notes=tuple(left_behind(request)),
+        notes=(*request.notes, *left_behind(request)),
         jaxpr=jaxpr,
         constants=arrays.constants(program),
         compiled=program.compiled,

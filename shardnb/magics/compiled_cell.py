@@ -18,7 +18,7 @@ from shardnb.compiler import Program, placement
 from shardnb.magics import options
 from shardnb.magics.meshes import NotebookMesh, mesh_value
 from shardnb.magics.options import MagicLine
-from shardnb.magics.parts import with_parts
+from shardnb.magics.parts import with_parts, with_rules
 from shardnb.magics.prepared import Prepared
 from shardnb.magics.scope import Names
 from shardnb.magics.specs import NeedsRun, evaluated, not_an_input, plain_value
@@ -75,10 +75,13 @@ class CompiledCell:
         """
         self._refuse_another_program(line)
         try:
-            given = (line.specs, line.parts, line.out)
-            specs, parts, out = (evaluated(texts, namespace, plainly=True) for texts in given)
+            given = (line.specs, line.parts, line.rule_texts, line.out)
+            specs, parts, by_rule, out = (
+                evaluated(texts, namespace, plainly=True) for texts in given
+            )
             self._refuse_other_inputs(line.placed, namespace)
             inputs = self._inputs_now(namespace)
+            specs, _ = with_rules(specs, line.by_rule(by_rule), inputs)
             specs = with_parts(specs, parts, inputs)
             axes = self._axes(line, (inputs, specs), namespace, notebook)
         except NeedsRun as error:

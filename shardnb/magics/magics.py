@@ -147,6 +147,13 @@ class ShardMagics(Magics):
                                    replicated. P and NamedSharding need no import here.
             opt[0].mu=P('data')    that of a part of a pytree, as reports name it: an array, or all
                                    arrays in it. A star is any number: layers[*]['w']=P('model').
+            params:/.*kernel/=P('data')
+                                   that of the arrays whose path, such as layers/0/up/kernel, the
+                                   regular expression is found in: the first rule counts, and the
+                                   report says which rule matched which arrays
+            opt=like(params)       those of another input, as for an optimizer's state
+            params=logical([('mlp', 'model')])
+                                   those of the logical axes that flax's variables name
             --out y=P('data')      the shardings of outputs, up to the next option. `Out` is the
                                    value of the last expression.
 

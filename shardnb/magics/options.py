@@ -12,7 +12,7 @@ import keyword
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import get_args
+from typing import Any, get_args
 
 from shardnb import cost
 from shardnb.mesh import TARGETS, axis_type, is_target, target_name
@@ -32,6 +32,8 @@ _ROOT = re.compile(r"[^\W\d]\w*")
 _TARGET = re.compile(r"([^\W\d]\w*)\s*=(?!=)")
 # A target with a path: `params['w']=` or `opt_state[0].mu=`, which a report writes for its arrays.
 _PART = re.compile(r"([^\W\d]\w*)(?:\.\w+|\[[^\]]*\])+\s*=(?!=)")
+# A rule for the arrays of a pytree whose paths a regular expression matches: `params:/.*kernel/=`.
+_RULE = re.compile(r"([^\W\d]\w*):/((?:[^/\\]|\\.)*)/\s*=(?!=)")
 _JOINED = re.compile(r"\),\s*[^\W\d]\w*\s*=(?!=)")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
@@ -149,7 +151,8 @@ class MagicLine:
 
     `first` is the text before every option and spec, `values` the options' values by name (True for
     a switch), `specs` and `out` the expressions of `name=SPEC` before and after `--out`.
-    `parts` has those of `name.part=SPEC`, by the path of the part.
+    `parts` has those of `name.part=SPEC`, by the path of the part, and `rules` those of
+    `name:/PATTERN/=SPEC`, by name and pattern in their order.
     """
 
     first: str = ""
@@ -157,12 +160,23 @@ class MagicLine:
     specs: Mapping[str, str] = field(default_factory=dict)
     out: Mapping[str, str] = field(default_factory=dict)
     parts: Mapping[str, str] = field(default_factory=dict)
+    rules: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     @property
     def placed(self) -> tuple[str, ...]:
         """The names that have a spec, or a part with one."""
         roots = (_ROOT.match(path) for path in self.parts)
-        return tuple(dict.fromkeys((*self.specs, *(root[0] for root in roots if root))))
+        parts = (root[0] for root in roots if root)
+        return tuple(dict.fromkeys((*self.specs, *(name for name, _ in self.rules), *parts)))
+
+    @property
+    def rule_texts(self) -> dict[str, str]:
+        """The specs of rules by what is written before them."""
+        return {f"{name}:/{pattern}/": text for (name, pattern), text in self.rules.items()}
+
+    def by_rule(self, values: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
+        """Return the values of `rule_texts` by name and pattern."""
+        return dict(zip(self.rules, values.values(), strict=True))
 
     def text(self, option: Option) -> str | None:
         """Return the value of an option that takes a text, or None if it is not given."""
@@ -232,6 +246,7 @@ class _LineReader:
         self._values: dict[str, object] = {}
         self._specs: dict[str, str] = {}
         self._parts: dict[str, str] = {}
+        self._rules: dict[tuple[str, str], str] = {}
         self._out: dict[str, str] = {}
         self._into = self._specs
         self._at = 0
@@ -249,7 +264,7 @@ class _LineReader:
         for one, other in APART:
             if one.name in self._values and other.name in self._values:
                 raise OptionError(f"--{one.name} cannot be combined with --{other.name}")
-        return MagicLine(first, self._values, self._specs, self._out, self._parts)
+        return MagicLine(first, self._values, self._specs, self._out, self._parts, self._rules)
 
     def _option(self, match: re.Match[str]) -> None:
         name = match[0][2:]
@@ -281,7 +296,24 @@ class _LineReader:
         listed = ", ".join(f"--{option}" for option in known)
         return f"there is no option --{name}; {hint or f'the options are {listed}'}"
 
+    def _rule(self, match: re.Match[str]) -> None:
+        name, pattern = match[1], match[2].replace("\\/", "/")
+        written = f"{name}:/{pattern}/"
+        if self._into is self._out:
+            raise OptionError(f"{written} is a rule for an input; after --out a name has one spec")
+        if (name, pattern) in self._rules:
+            raise OptionError(f"the spec of {written} is given twice")
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise OptionError(f"{written} is not a regular expression: {error}") from error
+        self._at = match.end()
+        self._rules[name, pattern] = self._spec_text(written)
+
     def _spec(self) -> None:
+        if rule := _RULE.match(self._line, self._at):
+            self._rule(rule)
+            return
         match, into = _TARGET.match(self._line, self._at), self._into
         if match is None:
             match, into = _PART.match(self._line, self._at), self._parts
@@ -292,9 +324,13 @@ class _LineReader:
             raise OptionError(f"{text!r} is neither an option nor a spec such as x=P('data')")
         name = match[1] if into is not self._parts else _as_python(match[0].rpartition("=")[0])
         self._at = match.end()
-        text = self._expression().rstrip(",").rstrip()
         if name in into:
             raise OptionError(f"the spec of {name} is given twice")
+        into[name] = self._spec_text(name)
+
+    def _spec_text(self, name: str) -> str:
+        """Read the expression of a spec."""
+        text = self._expression().rstrip(",").rstrip()
         if not text:
             raise OptionError(f"{name}= needs a spec, such as {name}=P('data')")
         try:
@@ -306,12 +342,14 @@ class _LineReader:
             hint = "; put a blank between two specs, not a comma" if _JOINED.search(text) else ""
             why = f"the spec {name}={text} is not a Python expression: {error.msg}{hint}"
             raise OptionError(why) from error
-        into[name] = text
+        return text
 
     def _starts_item(self, line: str, at: int) -> bool:
         if _OPTION.match(line, at):
             return True
-        return self._with_specs and bool(_TARGET.match(line, at) or _PART.match(line, at))
+        return self._with_specs and any(
+            target.match(line, at) for target in (_TARGET, _PART, _RULE)
+        )
 
     def _expression(self) -> str:
         start = self._at

@@ -5,15 +5,41 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from shardnb.compiler import placement
+from shardnb.compiler.spec_rules import Like, Logical, resolved, rules
 from shardnb.magics.cell import CellError
 
 Tree = Any
+
+
+def with_rules(
+    specs: Mapping[str, Tree], line_rules: Mapping[tuple[str, str], Any], inputs: Mapping[str, Tree]
+) -> tuple[dict[str, Tree], tuple[str, ...]]:
+    """Return specs with those that rules give, and what the report says of the rules.
+
+    `line_rules` has specs by name and pattern. Raises `CellError` for what is not a spec.
+    """
+    whole = dict(specs)
+    for name in dict.fromkeys(name for name, _ in line_rules):
+        pairs = [(pattern, spec) for (at, pattern), spec in line_rules.items() if at == name]
+        if isinstance(whole.get(name), Like | Logical):
+            raise CellError(f"{name} has rules for its arrays and a spec as a whole")
+        try:
+            whole[name] = replace(rules(pairs), rest=whole.get(name))
+        except TypeError as error:
+            raise CellError(str(error)) from error
+    try:
+        return resolved(whole, inputs)
+    except placement.SpecStructureError:
+        raise
+    except ValueError as error:
+        raise CellError(str(error)) from error
 
 
 def with_parts(

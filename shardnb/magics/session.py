@@ -28,7 +28,7 @@ from shardnb.magics.inputs import refuse_two_specs, refuse_what_does_not_fit
 from shardnb.magics.line_previews import LinePreviews
 from shardnb.magics.meshes import NotebookMesh, hardware_value, mesh_value
 from shardnb.magics.options import MagicLine
-from shardnb.magics.parts import with_parts
+from shardnb.magics.parts import with_parts, with_rules
 from shardnb.magics.prepared import Prepared, out_specs_of
 from shardnb.magics.reachable import text_of
 from shardnb.magics.recording import LAST
@@ -212,8 +212,9 @@ class Session:
         for name in line.placed:
             if name not in inputs:
                 raise not_an_input(name, names, inputs, self.namespace)
-        given = (line.specs, line.parts, line.out)
-        specs, parts, out = (evaluated(texts, self.namespace) for texts in given)
+        given = (line.specs, line.parts, line.rule_texts, line.out)
+        specs, parts, by_rule, out = (evaluated(texts, self.namespace) for texts in given)
+        specs, notes = with_rules(specs, line.by_rule(by_rule), inputs)
         specs = with_parts(specs, parts, inputs)
         self._refuse_save(line, names)
         refuse_what_does_not_fit({name: inputs[name] for name in specs})
@@ -248,6 +249,7 @@ class Session:
             in_jit=False,
             apart=line.has(options.ISOLATE),
             texts=replace(self.cells.texts(text.explained), title=text.title, names=array_names),
+            notes=notes,
         )
         return Prepared(function, request, hardware)
 

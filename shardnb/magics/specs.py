@@ -11,6 +11,7 @@ from typing import Any
 
 from jax.sharding import NamedSharding, PartitionSpec
 
+from shardnb.compiler.spec_rules import like, logical
 from shardnb.magics.cell import CellError
 from shardnb.magics.scope import Names
 from shardnb.magics.trees import leaves_of
@@ -23,6 +24,9 @@ KNOWN_ON_THE_LINE = {
     "PartitionSpec": PartitionSpec,
     "NamedSharding": NamedSharding,
 }
+
+FUNCTIONS = {"like": like, "logical": logical}
+"""What is known there as well, unless the user has such a name."""
 
 
 class NeedsRun(Exception):
@@ -37,7 +41,7 @@ def evaluated(
     With `plainly` none of the user's code runs, and `NeedsRun` is raised where some would have to.
     Raises `CellError` for an expression that fails.
     """
-    values, names = {}, {**namespace, **KNOWN_ON_THE_LINE}
+    values, names = {}, {**FUNCTIONS, **namespace, **KNOWN_ON_THE_LINE}
     for name, text in specs.items():
         try:
             values[name] = plain_value(text, names) if plainly else value_of(text, names)
@@ -120,7 +124,8 @@ class _Plain:
     def _call(self, node: ast.Call) -> Any:
         function = self.value(node.func)
         named = {one.arg: self.value(one.value) for one in node.keywords if one.arg}
-        known = function is PartitionSpec or function is NamedSharding
+        callables = (*KNOWN_ON_THE_LINE.values(), *FUNCTIONS.values())
+        known = any(function is each for each in callables)
         if not known or len(named) < len(node.keywords):
             raise NeedsRun
         return function(*self._each(node.args), **named)
