@@ -41,6 +41,9 @@ from shardnb.texts.replica_groups import AxisFinder
 from shardnb.texts.sharding_rules import Rules
 from shardnb.texts.shardings import LayoutReader
 
+_IN_COMMON = ("role", "producer", "consumer", "phase")
+"""What is said of a collective that may have been one of several, if it is the same for all."""
+
 Locate = Callable[[tuple[hlo.Frame, ...]], tuple[Location, ...]]
 
 
@@ -160,10 +163,18 @@ class _Explainer:
         if len(causes) > 1:
             return self._written(collective, UNKNOWN, Facts(), collective.op_name)
         verdict = Verdict(first.reason, first.asked_by, by_autodiff=first.by_autodiff)
-        roles = {one.role for one in (first, *others)}
-        known = replace(collective, made_as=first.made_as, role=first.role)
-        known = known if len(roles) == 1 else replace(known, role=None)
-        return self._written(known, verdict, Facts(), collective.op_name)
+        alike = {one: {getattr(other, one) for other in (first, *others)} for one in _IN_COMMON}
+        common = {one: getattr(first, one) for one, values in alike.items() if len(values) == 1}
+        # What is sent together has the lines of one: of several, those that all have, or none.
+        placed = len({one.line for one in (first, *others)}) == 1
+        other_frames = () if collective.combined_with else collective.frames
+        frames = first.frames if placed else other_frames
+        known = replace(collective, made_as=first.made_as, role=common.get("role"), frames=frames)
+        told = placed and first.reason != "partial-sum"
+        operation = common.get("consumer") or "" if told else ""
+        facts = Facts(producer=common.get("producer"), operation=operation)
+        written = self._written(known, verdict, facts, collective.op_name)
+        return replace(written, phase=common.get("phase", written.phase))
 
     def explain(self, collective: Collective, made: Instruction | None) -> Collective:
         """Explain a collective that was `made` by partitioning, None where that is not known."""

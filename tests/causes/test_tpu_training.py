@@ -127,7 +127,9 @@ def test_a_sum_for_several_projections_is_said_to_be_of_none_of_them_alone():
     # What q, k and v make of one input is added up before anything else takes it: XLA sends the sum
     # of the three. The gradient of the first layer's input is not computed.
     found = sums_of_the_backward_pass(projections_of_one_input)
-    assert [(c.reason, c.role_of, c.producer) for c in found] == [("partial-sum", "", None)] * 2
+    assert [(c.reason, c.role_of, c.producer) for c in found] == [
+        ("partial-sum", "", "result of dot_general")
+    ] * 2
 
 
 @needs_libtpu
@@ -251,3 +253,27 @@ def test_what_a_loop_and_the_update_take_of_a_parameter_is_told_apart_from_its_g
         ("result of sub", "output-spec", "parameter-update")
     ] * 2
     assert {c.role_of for c in end} == {"w['layers']['scale']", "w['layers']['last']"}
+
+
+@needs_libtpu
+def test_two_losses_that_are_sent_as_one_are_at_their_line_and_not_at_that_of_a_gradient():
+    def generator_and_critic(g, d, real, noise):
+        def critic(d, x):
+            return jax.nn.softplus(jnp.tanh(x @ d["a"]) @ d["b"])
+
+        made = jnp.tanh(noise @ g["a"])
+        worth, grads = jax.value_and_grad(
+            lambda d: jnp.mean(critic(d, real)) + jnp.mean(critic(d, made))
+        )(d)
+        d = jax.tree.map(lambda p, q: p - 0.1 * q, d, grads)
+        loss, grads = jax.value_and_grad(lambda g: jnp.mean(critic(d, jnp.tanh(noise @ g["a"]))))(g)
+        return jax.tree.map(lambda p, q: p - 0.1 * q, g, grads), d, worth, loss
+
+    step = generator_and_critic
+    args = {"a": f32(64, 128)}, {"a": f32(128, 256), "b": f32(256, 1)}, f32(128, 128), f32(128, 64)
+    found = explained(step, *args, in_specs=(P(), P(), ROWS, ROWS)).collectives
+    losses = [c for c in found if c.role == "loss"]
+    assert [(c.line - step.__code__.co_firstlineno, c.phase) for c in losses] == [
+        (6, "forward"),
+        (9, "forward"),
+    ]
