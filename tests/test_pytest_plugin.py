@@ -45,7 +45,7 @@ def run(pytester, monkeypatch):
 
     def run(text, *options):
         pytester.makepyfile(test_it=text)
-        return pytester.runpytest_inprocess(*OPTIONS, "-p", "no:cacheprovider", *options)
+        return pytester.runpytest_subprocess(*OPTIONS, "-p", "no:cacheprovider", *options)
 
     return run
 
