@@ -6,12 +6,12 @@ import ast
 import builtins
 import difflib
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import ModuleType
 from typing import Any
 
 from jax.sharding import NamedSharding, PartitionSpec
 
-from shardnb.compiler.spec_rules import like, logical
 from shardnb.magics.cell import CellError
 from shardnb.magics.scope import Names
 from shardnb.magics.trees import leaves_of
@@ -25,8 +25,14 @@ KNOWN_ON_THE_LINE = {
     "NamedSharding": NamedSharding,
 }
 
-FUNCTIONS = {"like": like, "logical": logical}
-"""What is known there as well, unless the user has such a name."""
+
+@cache
+def _functions() -> dict[str, Callable[..., Any]]:
+    """Return what is known there as well, unless the user has such a name."""
+    # Imported by the first line with a spec: to load the extension takes no compiler.
+    from shardnb.compiler.spec_rules import like, logical
+
+    return {"like": like, "logical": logical}
 
 
 class NeedsRun(Exception):
@@ -41,7 +47,7 @@ def evaluated(
     With `plainly` none of the user's code runs, and `NeedsRun` is raised where some would have to.
     Raises `CellError` for an expression that fails.
     """
-    values, names = {}, {**FUNCTIONS, **namespace, **KNOWN_ON_THE_LINE}
+    values, names = {}, {**_functions(), **namespace, **KNOWN_ON_THE_LINE}
     for name, text in specs.items():
         try:
             values[name] = plain_value(text, names) if plainly else value_of(text, names)
@@ -124,7 +130,7 @@ class _Plain:
     def _call(self, node: ast.Call) -> Any:
         function = self.value(node.func)
         named = {one.arg: self.value(one.value) for one in node.keywords if one.arg}
-        callables = (*KNOWN_ON_THE_LINE.values(), *FUNCTIONS.values())
+        callables = (*KNOWN_ON_THE_LINE.values(), *_functions().values())
         known = any(function is each for each in callables)
         if not known or len(named) < len(node.keywords):
             raise NeedsRun
