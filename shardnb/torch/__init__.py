@@ -15,7 +15,6 @@ from shardnb.torch.spmd import (
     TensorShard,
     from_named_sharding,
 )
-from shardnb.torch.torch_xla import from_text, sharding_of
 
 if TYPE_CHECKING:
     from shardnb.torch.annotations import (
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
         set_global_mesh,
     )
     from shardnb.torch.sharded_tensor import XLAShardedTensor
+    from shardnb.torch.torch_xla import from_text, sharding_of
 
 __all__ = [
     "SpmdMesh",
@@ -46,17 +46,23 @@ __all__ = [
     "sharding_of",
 ]
 
-_NEEDS_TORCH = {name for name in __all__ if name not in globals()}
+_HOMES = {
+    "XLAShardedTensor": "sharded_tensor",
+    "from_text": "torch_xla",
+    "sharding_of": "torch_xla",
+}
+_LATER = {name for name in __all__ if name not in globals()}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _NEEDS_TORCH:
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from shardnb.torch.extra import torchax
+    home = _HOMES.get(name, "annotations")
+    if home != "torch_xla":
+        from shardnb.torch.extra import torchax
 
-    torchax()
-    module = "sharded_tensor" if name == "XLAShardedTensor" else "annotations"
-    return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+        torchax()
+    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
 
 
 def __dir__() -> list[str]:
