@@ -11,11 +11,10 @@ from shardnb.causes.sentence import Facts
 from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.causes.verdict import Verdict
 from shardnb.report.model import Spec
+from shardnb.terms.roles import GRADIENTS
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
 from shardnb.texts.opcodes import ONE_OPERAND_STEPS, SAME_DIMENSIONS
-
-_OF_GRADIENTS = ("gradient", "gradient-scatter", "gradient-reshard")
 
 
 def ends(move: Movement, verdict: Verdict) -> tuple[Instruction | None, Instruction | None]:
@@ -80,7 +79,7 @@ class Descriptions:
     def _is_gradient(self, graph: Graph, made: Instruction | None, purpose: Purpose) -> bool:
         """Whether what is moved is called a gradient, as no text of the user's names it."""
         nameless = made is not None and not self.names.text(graph, made.value)
-        return nameless and purpose.role in _OF_GRADIENTS
+        return nameless and purpose.role in GRADIENTS
 
     def _other(self, verdict: Verdict, node: Instruction | None) -> str | None:
         """Name the operand that disagrees; of a look-up these are the indices."""

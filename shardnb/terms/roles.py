@@ -23,6 +23,9 @@ Role = Literal[
     "called",
 ]
 
+GRADIENTS: frozenset[Role] = frozenset({"gradient", "gradient-scatter", "gradient-reshard"})
+"""The roles of what moves the gradient of a parameter."""
+
 Strategy = Literal[
     "data parallelism",
     "FSDP",

@@ -31,9 +31,12 @@ def test_the_rule_costs_six_collectives_over_model(notebook, cell):
     assert {c.axes for c in report.collectives} == {("model",)}
 
 
-def test_a_watched_program_does_not_say_who_asked(notebook):
-    assert {c.asked_by for c in notebook.report("watch").collectives} == {None}
-    assert {c.reason for c in notebook.report("watch").collectives} == {None}
+def test_a_watched_program_says_why_as_one_does_that_shardnb_compiles(notebook):
+    watched, explained = (
+        sorted((c.kind, c.shape, c.asked_by, c.reason) for c in report.collectives)
+        for report in (notebook.report("watch"), notebook.report("explain"))
+    )
+    assert watched == explained
 
 
 def test_a_compiled_one_says_that_nobody_did_and_why(notebook):
