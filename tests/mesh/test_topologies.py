@@ -186,7 +186,7 @@ def test_chips_with_two_devices_are_said_to_have_them():
     [
         ("v5e:3x3", "expected a shape such as v5e:2x4 or v5e:2x2, got 'v5e:3x3': 3x3 chips cannot"),
         ("v5e:3x5", "such as v5e:4x4 or v5e:2x4, got 'v5e:3x5': .* among hosts of 2x2 chips"),
-        ("2*v5e:1x3", "got '2.v5e:1x3': 1x3 chips cannot be divided among hosts of 1x2 chips"),
+        ("2*v5e:1x3", "got '2.v5e:1x3': 1x3 chips cannot be divided among hosts of .x2 chips"),
     ],
 )
 def test_a_slice_that_does_not_exist_is_refused_with_shapes_that_do(name, says):
