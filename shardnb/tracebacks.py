@@ -10,7 +10,8 @@ from types import TracebackType
 import shardnb
 
 _PACKAGE = Path(shardnb.__file__).parent
-_CHECKS = tuple(str(_PACKAGE / part) for part in ("mesh", "compiler", "engine.py", "magics/meshes"))
+_CHECKED = ("mesh", "compiler", "engine.py", "magics/meshes", "torch")
+_CHECKS = tuple(str(_PACKAGE / part) for part in _CHECKED)
 
 
 def frames_of(traceback: TracebackType | None) -> Sequence[TracebackType]:

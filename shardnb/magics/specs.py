@@ -15,6 +15,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from shardnb.magics.cell import CellError
 from shardnb.magics.scope import Names
 from shardnb.magics.trees import leaves_of
+from shardnb.torch.traced import is_torch_module, is_torch_tensor
 
 Tree = Any
 Namespace = Mapping[str, Any]
@@ -177,6 +178,8 @@ def not_an_input(
     if name not in namespace:
         return CellError(f"{name} is not defined{hint}")
     if name in names.read:
+        if is_torch_tensor(namespace[name]) or is_torch_module(namespace[name]):
+            return CellError(f"{name} is of torch: %%shard --from torch explains torch code")
         kind = type(namespace[name]).__name__
         return CellError(
             f"expected arrays for the spec of {name}, but it holds none: its type is {kind}"

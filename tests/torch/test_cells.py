@@ -135,6 +135,12 @@ def test_an_error_in_the_cell_changes_nothing(run, names):
     assert "y" not in names
 
 
+@pytest.mark.parametrize("name", ["x", "model"])
+def test_a_spec_for_a_tensor_without_from_torch_names_the_option(run, names, name):
+    shown = run(f"%%shard --mesh data=8 {name}=P('data')\nz = {name}", fails=True)
+    assert f"{name} is of torch: %%shard --from torch explains torch code" in shown.err
+
+
 def test_a_traced_value_has_no_numbers_yet(run, names):
     shown = run(NONE + "if x.sum() > 0:\n    y = 1", fails=True)
     assert "TracerBoolConversionError" in shown.out
