@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import opcode
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
@@ -12,6 +13,7 @@ import shardnb
 _PACKAGE = Path(shardnb.__file__).parent
 _CHECKED = ("mesh", "compiler", "engine.py", "magics/meshes", "torch")
 _CHECKS = tuple(str(_PACKAGE / part) for part in _CHECKED)
+_RAISE = opcode.opmap["RAISE_VARARGS"]
 
 
 def frames_of(traceback: TracebackType | None) -> Sequence[TracebackType]:
@@ -24,8 +26,14 @@ def frames_of(traceback: TracebackType | None) -> Sequence[TracebackType]:
 
 
 def says_what_is_wrong(error: BaseException) -> bool:
-    """Whether an error is the message of a check by shardnb about a mesh or a spec."""
-    return isinstance(error, ValueError | TypeError) and _raised_in(error).startswith(_CHECKS)
+    """Whether an error is the message of a check by shardnb about a mesh or a spec.
+
+    A check has a `raise`; a bug on the same lines comes from a call or an operator.
+    """
+    if not isinstance(error, ValueError | TypeError) or not _raised_in(error).startswith(_CHECKS):
+        return False
+    last = frames_of(error.__traceback__)[-1]
+    return last.tb_frame.f_code.co_code[last.tb_lasti] == _RAISE
 
 
 def is_ours(error: BaseException) -> bool:

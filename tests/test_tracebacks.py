@@ -56,6 +56,13 @@ def test_a_bug_of_ours_keeps_its_frames(monkeypatch):
     assert "assemble" in functions(caught.value)
 
 
+def test_a_bug_next_to_the_checks_keeps_its_frames(monkeypatch):
+    monkeypatch.setattr("shardnb.compiler.placement.check_spec", None)
+    with pytest.raises(TypeError, match="not callable") as caught:
+        sn.explain(jnp.sin, x, mesh="data=2", in_specs=(P("data"),))
+    assert "_leaf" in functions(caught.value)
+
+
 def test_the_function_stays_what_it_is():
     @with_users_frames
     def double(x, *, times=2):
