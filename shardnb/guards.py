@@ -16,8 +16,8 @@ import jax
 from shardnb.compiler import SourceTexts
 from shardnb.compiler.watched_programs import WatchedProgram, watched_programs
 from shardnb.findings.each import is_named
+from shardnb.jax_compat.compilation import text_of
 from shardnb.jax_compat.compilation_cache import without_compilation_cache
-from shardnb.jax_compat.executables import text_of
 from shardnb.jax_compat.xla import surround_compiles
 from shardnb.report import Collective, Report
 from shardnb.report.strategies import strategy_of

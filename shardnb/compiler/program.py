@@ -15,7 +15,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from shardnb.compiler import placement
 from shardnb.compiler.collector import collector_paused
-from shardnb.compiler.compiling import Compiled, compile_lowered
+from shardnb.compiler.compiling import LARGE, Compiled, compile_lowered
 from shardnb.compiler.dumps import Dumps, recording
 from shardnb.compiler.inner_call import with_jitted_calls
 from shardnb.compiler.request import Request
@@ -202,6 +202,8 @@ def build(request: Request, trace: Callable[[], Any] | None = None) -> Program:
         request, traced = request.as_placed(traced)
         traced_at = time.perf_counter()
         number = sum(1 for _ in equations(traced.jaxpr))
+        if number >= LARGE:  # it will be compiled apart: an equation is at least a line
+            WORKER.prepare()
         say(activity.lowering(title, number))
         lowered = request.lower(traced)
         say(activity.sized(title, number))

@@ -8,12 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
-from typing import Any
-
-import jax
+from typing import TYPE_CHECKING, Any
 
 from shardnb.jax_compat import parts
 from shardnb.jax_compat.parts import NotAvailable
+
+if TYPE_CHECKING:
+    import jax
 
 QUIET_LIBTPU = {
     # No TPU is sought on this machine, or asked for over the network.
@@ -52,6 +53,8 @@ def emulated_devices(count: int) -> Sequence[jax.Device]:
     try:
         devices = _clients_devices(1 << (count - 1).bit_length())
     except NotAvailable as error:
+        import jax
+
         with suppress(RuntimeError):  # JAX has no CPU backend, for its JAX_PLATFORMS
             devices = jax.devices("cpu")
         if len(devices) < count:
@@ -67,6 +70,8 @@ def compile_only(device: jax.Device) -> bool:
     """Whether a device is one of a topology, which one can compile for and nothing else."""
     if device.platform == "cpu":
         return False
+    import jax
+
     try:
         return type(parts.CLIENT.get(device)).__name__ == "CompileOnlyPyClient"
     except NotAvailable:

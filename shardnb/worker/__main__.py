@@ -8,6 +8,7 @@ import threading
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 
+from shardnb.jax_compat.compilation import load_xla
 from shardnb.worker.jobs import READY, Job, answered
 
 # Seconds. A process that the kernel forked keeps the socket open when the kernel is killed.
@@ -21,6 +22,7 @@ def main(parent: int) -> None:
     os.dup2(2, 1)
     jobs: SimpleQueue[Job] = SimpleQueue()
     threading.Thread(target=_listen, args=(socket, jobs, parent), daemon=True).start()
+    load_xla()
     socket.send(READY)
     while True:
         socket.send(answered(jobs.get().answer))

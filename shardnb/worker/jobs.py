@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import jax
-
-from shardnb.jax_compat import executables
-from shardnb.jax_compat.executables import Compilation, Description
+from shardnb.jax_compat import compilation
+from shardnb.jax_compat.compilation import Compilation, Description
 
 READY = Description("ready")
 
@@ -24,6 +22,8 @@ class Refusal:
         """Return it as the error to raise here."""
         if self.kind == "ValueError":
             return ValueError(self.text)
+        import jax
+
         error: Exception = jax.errors.JaxRuntimeError(self.text)
         return error
 
@@ -40,7 +40,7 @@ class Compile:
 
     def answer(self) -> Description:
         """Compile."""
-        return executables.compiled(self.compilation, load=self.load)
+        return compilation.compiled(self.compilation, load=self.load)
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Optimize:
 
     def answer(self) -> Description:
         """Compile as far as that."""
-        return executables.optimized(self.compilation)
+        return compilation.optimized(self.compilation)
 
 
 Job = Compile | Optimize

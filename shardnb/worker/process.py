@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from shardnb.interrupts import apart
+from shardnb.jax_compat.compilation import Description
 from shardnb.jax_compat.devices import QUIET_LIBTPU
 from shardnb.jax_compat.error_wordings import last_words
-from shardnb.jax_compat.executables import Description
 from shardnb.worker.jobs import Answer, Job, Refusal
 
 # What this process imports it imports, too, but for files of the folder that the user works in.

@@ -342,6 +342,22 @@ def test_it_runs_no_code_of_the_folder_that_the_user_works_in(tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
+def test_the_process_does_not_wait_for_jax_where_xla_alone_compiles():
+    """JAX's import takes a second and more; XLA's a fifth of that."""
+    compiled = (
+        "from shardnb.jax_compat import compilation, parts\n"
+        "module = b'module @m { func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> "
+        "{ %y = stablehlo.add %x, %x : tensor<4xf32>\\n return %y : tensor<4xf32> } }'\n"
+        "options = parts.COMPILE_OPTIONS.get()().SerializeAsString()\n"
+        "made = compilation.compiled(compilation.Compilation(module, options, (0,)), load=True)\n"
+        "assert 'add(' in made.text and made.serialized\n"
+        "import sys, shardnb.worker.__main__\n"
+        "print('jax' in sys.modules)"
+    )
+    shown = subprocess.run([sys.executable, "-c", compiled], capture_output=True, text=True)
+    assert shown.stdout.strip() == "False", shown.stderr
+
+
 def test_a_process_that_does_not_start_leaves_the_compile_to_this_one(monkeypatch):
     WORKER.end()
     monkeypatch.setattr(process, "_START", "import sys; sys.exit('no module named jax')")
