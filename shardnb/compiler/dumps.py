@@ -21,6 +21,9 @@ from shardnb.terms.xla_dumps import PASSES
 from shardnb.texts import shardy
 from shardnb.texts.shardy_results import Propagated, Stated, read_propagated, read_stated
 
+_BUFFERS = "after_optimizations-buffer-assignment.txt"
+_BUFFERS_OF_CPU = f".cpu_{_BUFFERS}"
+
 
 @dataclass
 class Dumps:
@@ -28,10 +31,11 @@ class Dumps:
 
     `before` and `partitioned` are HLO right before and right after the partitioner, `stated` and
     `propagated` Shardy's modules before and after propagation, `warnings` what the compiler
-    wrote to file descriptor 2. `optimized` is the HLO at the end of a program that does not
-    fit into memory or was compiled elsewhere, `buffers` what each allocation of memory holds, of
-    such programs and of CPU's. `platform` is what it was compiled for, where a folder says so.
-    `problems` says why a module could not be read, after the first attempt.
+    wrote to file descriptor 2. `optimized` is the HLO at the end of a program that does not fit
+    into memory, was compiled elsewhere, or was read before its compile ended; `buffers` is what
+    each allocation of memory holds, of such programs and of CPU's. `platform` is what it was
+    compiled for, where a folder says so. `problems` says why a module could not be read, after the
+    first attempt.
     """
 
     before: str = ""
@@ -95,14 +99,30 @@ class Recorder:
             "xla_dump_buffer_assignment_analysis": False,
         }
 
+    def read_before_machine_code(self) -> bool:
+        """Read the dumps, if XLA's CPU compiler has written the optimized program; says whether.
+
+        It does so before it makes machine code, for which it takes as long as for all the rest.
+        """
+        files = sorted(self.folder.rglob("*"))
+        text = _last(files, ".cpu_after_optimizations.txt")
+        if "\nENTRY " not in text or not text.rstrip().endswith("\n}"):  # it is being written
+            return False
+        self.dumps = of_files(files)
+        self.dumps.optimized = text
+        self.dumps.buffers = _last(files, _BUFFERS_OF_CPU)
+        return True
+
     def read(self) -> None:
-        """Read the dumps into `dumps`."""
+        """Read the dumps into `dumps`, where that was not done before the compile ended."""
+        if self.dumps.optimized:
+            return
         files = sorted(self.folder.rglob("*"))
         self.dumps = of_files(files)
         self.dumps.optimized = _last(files, ".oom_intermediate_module.txt")
         # If a program fits, only CPU's list contains everything that its memory analysis counts.
-        part = "" if self.dumps.optimized else ".cpu_"
-        self.dumps.buffers = _last(files, f"{part}after_optimizations-buffer-assignment.txt")
+        part = _BUFFERS if self.dumps.optimized else _BUFFERS_OF_CPU
+        self.dumps.buffers = _last(files, part)
 
 
 def of_files(files: Sequence[Path], most: int | None = None) -> Dumps:

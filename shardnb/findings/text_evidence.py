@@ -84,7 +84,7 @@ def evidence_of_text(
         program.check_devices()
     mesh = replace(program.mesh, platform=dumps.platform or program.mesh.platform)
     edges = program if before is None else _Text(before, mesh)
-    sources = texts.located()
+    sources, outputs = texts.located(), tuple(edges.outputs())
     return Evidence(
         title=texts.title or program.module.name,
         text=text,
@@ -96,7 +96,8 @@ def evidence_of_text(
         partitioned=read(dumps.partitioned) if dumps.partitioned else None,
         dumps=dumps,
         inputs=tuple(edges.inputs()),
-        outputs=tuple(edges.outputs()),
+        outputs=outputs,
+        output_names=tuple(value.name for value in outputs),
         donated=program.donated(),
         stated_values=partial(program.values, sources),
         notes=tuple(program.notes()),
