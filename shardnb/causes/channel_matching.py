@@ -11,7 +11,7 @@ from functools import cached_property
 from shardnb.causes.copies import Copies
 from shardnb.causes.dataflow_order import in_order
 from shardnb.causes.entry_parameters import EntryParameters
-from shardnb.causes.made_otherwise import is_made_otherwise
+from shardnb.causes.made_otherwise import is_made_otherwise, unrepeated_size
 from shardnb.causes.member_matching import (
     Evidence,
     FlowMatching,
@@ -291,7 +291,7 @@ class Matcher:
         summed = kind == "all-reduce" and collective.op_name != ""
         kinds = (kind, "all-gather") if summed else (kind,)
         if kind_of(made.opcode) in kinds and made.op_name == collective.op_name:
-            return _size(made) == size
+            return size in (_size(made), unrepeated_size(self.partitioned, made, collective))
         if kind != "all-reduce" or kind_of(made.opcode) != "reduce-scatter" or collective.op_name:
             return False
         return _size(made) * len(collective.groups[0]) == size

@@ -94,6 +94,17 @@ class Index:
         for operand, numbers in zip(operands, taken, strict=True):
             if number(operand, operand) in numbers:
                 agree += 1
-            elif numbers or not self.program.is_constant(self.graph, operand):
+            elif not self._is_constant_as(operand, numbers):
                 return None
         return agree
+
+    def _is_constant_as(self, operand: HloValue, numbers: Numbers) -> bool:
+        """Whether an operand is a constant, and what may be it is nothing else.
+
+        The partitioner lets one device begin with the values that a scatter adds to, and the others
+        with zeros: if those are zeros too, that is one constant (`messages_along_sharded_edges`).
+        """
+        if not self.program.is_constant(self.graph, operand):
+            return False
+        wanted = self.number(self.graph.source(operand, ("broadcast",)))
+        return all(self.number(self.graph.source(one, ("broadcast",))) == wanted for one in numbers)

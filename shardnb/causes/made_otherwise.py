@@ -26,6 +26,19 @@ def is_made_otherwise(
     return summed and _over_turns(module, made) == member.shape
 
 
+def unrepeated_size(module: Module, made: Instruction, member: Collective) -> int | None:
+    """Return the size of a gather of what is repeated, where TPU gathers it before.
+
+    So it does with the gradient of a mean (`mean_over_tokens`). None where nothing is repeated.
+    """
+    graph = module.graph_of(made)
+    source = graph.maker(graph.operands[made.name][0])
+    if kind_of(made.opcode) != "all-gather" or source is None or source.opcode != "broadcast":
+        return None
+    array = graph.array(graph.operands[source.name][0])
+    return math.prod(array[1]) * len(member.groups[0]) if array is not None else None
+
+
 def _over_turns(module: Module, made: Instruction) -> tuple[int, ...] | None:
     """Return the shape in which a loop stacks a sum, or adds it up; None where it does neither.
 

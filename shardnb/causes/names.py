@@ -247,7 +247,7 @@ class ValueNames:
     def operation(self, node: Instruction) -> str:
         """Name an operation as JAX does; a loop's name is not that of what XLA put into it."""
         node = self.of_the_user(node)
-        name = primitive(node.op_name)
+        name = primitive(_op_name(node))
         if is_of_the_compiler(node):
             return node.opcode
         if called := _CALLED.fullmatch(name):
@@ -309,6 +309,16 @@ def _kept_dims(graph: Graph, view: Instruction) -> list[int]:
         return []
     numbers = iter(long)
     return [-1 if size == 1 else next(numbers) for size in before[1]]
+
+
+def _op_name(node: Instruction) -> str:
+    """Return the name of an operation; of several that XLA joined, of what is not a view.
+
+    A product with a constant is a product with its broadcast (`squares_of_a_difference`).
+    """
+    names = node.op_name.split(";")
+    computing = [name for name in names if primitive(name) not in _VIEW_NAMES]
+    return (computing if computing and node.opcode not in _VIEWS else names)[-1]
 
 
 def _index(graph: Graph, gather: Instruction) -> HloValue:

@@ -5,6 +5,7 @@ Each program is named in a comment of the code that reads it.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import jax
@@ -213,3 +214,54 @@ def test_a_result_after_running_sums_that_does_not_divide_is_uneven():
     assert (returned.kind, returned.reason) == ("all-gather", "uneven")
     first = drawdown_of_a_running_sum.__code__.co_firstlineno
     assert {c.line - first for c in found} == {1, 2}
+
+
+@needs_libtpu
+def test_a_scatter_into_zeros_that_two_rounds_share_is_the_sum_that_is_completed():
+    def messages_along_sharded_edges(nodes, senders, receivers):
+        for _ in range(2):
+            messages = jax.nn.relu(nodes[senders])
+            received = jax.ops.segment_sum(messages, receivers, num_segments=512)
+            nodes = nodes + jnp.tanh(received)
+        return nodes
+
+    found = answers(
+        messages_along_sharded_edges,
+        ((512, 32), P()),
+        ((4096, jnp.int32), ROWS),
+        ((4096, jnp.int32), ROWS),
+    )
+    assert told(found) == {("all-reduce", "partial-sum", "received", "scatter-add"): 2}
+
+
+@needs_libtpu
+def test_what_is_multiplied_by_a_constant_is_not_named_by_the_broadcast_of_that():
+    def squares_of_a_difference(w, x):
+        return jnp.mean(jnp.square(jnp.tanh(x @ w[0]) @ w[1] - x))
+
+    def step(w, x):
+        return w - jax.grad(squares_of_a_difference)(w, x)
+
+    # XLA joins the names of 2 / size, which is broadcast, and of the product with the difference.
+    found = answers(step, ((2, 128, 128), P(None, "data")), ((64, 128), ROWS))
+    gathered = [c for c in found if c.kind == "all-gather" and c.phase == "backward"]
+    assert "result of mul" in {c.producer for c in gathered}
+    assert "result of broadcast_in_dim" not in {c.producer for c in found}
+
+
+@needs_libtpu
+def test_a_gather_before_what_is_gathered_is_repeated_is_the_gather_after_it():
+    def mean_over_tokens(w, x):
+        hidden = jnp.tanh(x @ w[0]) @ w[1]
+        return jnp.mean(jnp.tanh(hidden.mean(1) @ w[2][:, :32]))
+
+    def step(w, x):
+        return w - jax.grad(mean_over_tokens)(w, x)
+
+    # The gradient of the mean is the same for all 16 tokens: (64, 256) is gathered, where the
+    # program right after partitioning gathers (64, 16, 256). JAX divides it before it repeats it.
+    found = answers(step, ((3, 256, 256), P(None, "data")), ((64, 16, 256), ROWS))
+    gathered = [c for c in found if c.kind == "all-gather" and math.prod(c.shape) == 64 * 256]
+    assert [(c.reason, c.producer, c.consumer) for c in gathered] == [
+        ("conflict", "result of div", "dot_general")
+    ]
