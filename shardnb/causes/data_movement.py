@@ -119,12 +119,15 @@ class _Walk:
         return [value for value in named if value is not None]
 
     def _seen_through(self, operand: HloValue) -> HloValue:
-        """Return what a sum was made of, if it comes after operations that only change a shape."""
+        """Return what a sum was made of, if it comes after operations that only change a shape.
+
+        Or the order, which changes nothing of a sum of devices (`labels_in_descending_order`).
+        """
         after = self.alignment.after
         size = _size(after, operand)
         if size is None:
             return operand
-        steps = after.upward(operand, SHAPE_STEPS)
+        steps = after.upward(operand, SHAPE_STEPS | {"reverse"})
         return list(takewhile(lambda value: _size(after, value) == size, steps))[-1]
 
     def _completes(self, name: str) -> bool:

@@ -170,9 +170,9 @@ class _Explainer:
         other_frames = () if collective.combined_with else collective.frames
         frames = first.frames if placed else other_frames
         known = replace(collective, made_as=first.made_as, role=common.get("role"), frames=frames)
-        told = placed and first.reason != "partial-sum"
-        operation = common.get("consumer") or "" if told else ""
-        facts = Facts(producer=common.get("producer"), operation=operation)
+        consumer = common.get("consumer") if placed else None
+        own = first.reason == "partial-sum" and first.asked_by != "called"
+        facts = Facts(producer=common.get("producer"), consumer=consumer, own=own)
         written = self._written(known, verdict, facts, collective.op_name)
         return replace(written, phase=common.get("phase", written.phase))
 

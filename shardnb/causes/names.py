@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from shardnb.causes.stated_shardings import is_of_the_compiler, primitive
+from shardnb.causes.stated_shardings import is_of_the_compiler, is_shard_map_edge, primitive
 from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.texts.graph import Graph
+from shardnb.texts.hlo import GraphValue
 from shardnb.texts.instruction import HloValue, Instruction
 from shardnb.texts.opcodes import CALLERS, ONE_OPERAND_STEPS, SHAPE_STEPS, TUPLES
 
@@ -223,26 +224,38 @@ class ValueNames:
     def taker(self, graph: Graph, node: Instruction) -> tuple[str, str]:
         """Name what first takes the result of an instruction, after JAX's own steps of it.
 
-        With what the user writes that as, "" where it is not known.
-
-        Of what a shard_map gives back, this is what takes it outside.
+        With what the user writes that as, "" where it is not known. What leaves a shard_map is
+        taken outside, or inside another one (`keys_for_the_backward_pass`).
         """
-        last, value = node, node.value
+        here, elsewhere = deque([(graph, node.value)]), deque[GraphValue]()
         for _ in range(_STEPS):
-            users = graph.users.get(value, ())
-            taking = [one for one in users if one.opcode != "tuple"]
-            if taking:
-                last, value = taking[0], taking[0].value
-                if last.key != node.key and not _is_scope(last):
-                    return self.operation(last), self.written(last)
-                continue
-            caller = self.program.module.caller(graph)
-            if caller is None or caller.opcode != "call" or value not in graph.results:
+            if not here and not elsewhere:
                 break
-            at = graph.results.index(value)
-            value = caller.value.at(at) if graph.root.is_tuple else caller.value
-            graph = self.program.module.graph_of(caller)
+            graph, value = (here or elsewhere).popleft()
+            for user in graph.users.get(value, ()):
+                if user.opcode == "call":
+                    elsewhere.extend(self._entered(graph, value, user))
+                elif user.key == node.key or _is_scope(user):
+                    here.append((graph, user.value))
+                elif user.opcode != "tuple":
+                    return self.operation(user), self.written(user)
+            elsewhere.extend(self._left(graph, value))
         return LOOP_CARRY if self.program.module.is_loop(graph) else THE_RESULT, ""
+
+    def _entered(self, graph: Graph, value: HloValue, call: Instruction) -> Iterator[GraphValue]:
+        """Yield what a value is inside a computation that is called."""
+        inner = self.program.module.computations.get(call.calls("to_apply"))
+        for at, operand in enumerate(graph.operands[call.name]):
+            if inner is not None and operand == value and at in inner.parameters:
+                yield inner, inner.parameters[at]
+
+    def _left(self, graph: Graph, value: HloValue) -> Iterator[GraphValue]:
+        """Yield what a result of a computation is where that is called."""
+        caller = self.program.module.caller(graph)
+        if caller is not None and caller.opcode == "call" and value in graph.results:
+            at = graph.results.index(value)
+            outer = caller.value.at(at) if graph.root.is_tuple else caller.value
+            yield self.program.module.graph_of(caller), outer
 
     def operation(self, node: Instruction) -> str:
         """Name an operation as JAX does; a loop's name is not that of what XLA put into it."""
@@ -365,7 +378,7 @@ def _is_scope(node: Instruction) -> bool:
     (`pipeline_with_tensor_parallel_stages`).
     """
     left = node.opcode == "copy" and primitive(node.op_name) in _SCOPES
-    return left or (node.opcode == "custom-call" and "SPMDShardToFullShape" in node.attributes)
+    return left or is_shard_map_edge(node)
 
 
 def _is_scalar(node: Instruction) -> bool:

@@ -265,3 +265,37 @@ def test_a_gather_before_what_is_gathered_is_repeated_is_the_gather_after_it():
     assert [(c.reason, c.producer, c.consumer) for c in gathered] == [
         ("conflict", "result of div", "dot_general")
     ]
+
+
+@needs_libtpu
+def test_a_look_up_that_is_reversed_before_it_is_completed_is_completed():
+    def labels_in_descending_order(scores, labels):
+        ordered = labels[jnp.argsort(scores)]
+        return jnp.cumsum(ordered[::-1])
+
+    # XLA reverses what each device holds, and adds up afterwards.
+    found = answers(labels_in_descending_order, ((4096,), ROWS), ((4096, jnp.int32), ROWS))
+    assert told(found) == {
+        ("all-gather", "whole-axis", "scores", "sort"): 1,
+        ("all-reduce", "partial-sum", "ordered", "gather"): 1,
+    }
+
+
+@needs_libtpu
+def test_what_autodiff_keeps_for_the_backward_pass_of_a_shard_map_is_for_its_product_there():
+    def keys_for_the_backward_pass(q, k, v):
+        def attend(q, k, v):
+            q, k, v = (lax.all_to_all(a, "data", 2, 1, tiled=True) for a in (q, k, v))
+            weights = jax.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", q, k))
+            out = jnp.einsum("bhqk,bkhd->bqhd", weights, v)
+            return lax.all_to_all(out, "data", 1, 2, tiled=True)
+
+        heads = P(None, "data")
+        mapped = jax.shard_map(attend, in_specs=heads, out_specs=heads)
+        return jax.grad(lambda q: jnp.sum(mapped(q, k, v)))(q)
+
+    # The values are used by the backward pass alone, since a sum of the output has no gradient
+    # that depends on it: they leave the first shard_map, and a product in the second takes them.
+    found = answers(keys_for_the_backward_pass, *[((4, 512, 8, 32), P(None, "data"))] * 3)
+    called = [(c.producer, c.consumer) for c in found if c.asked_by == "called" and c.role]
+    assert sorted(called) == [(name, "dot_general") for name in "kqv"]

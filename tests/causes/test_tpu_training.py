@@ -127,9 +127,11 @@ def test_a_sum_for_several_projections_is_said_to_be_of_none_of_them_alone():
     # What q, k and v make of one input is added up before anything else takes it: XLA sends the sum
     # of the three. The gradient of the first layer's input is not computed.
     found = sums_of_the_backward_pass(projections_of_one_input)
-    assert [(c.reason, c.role_of, c.producer) for c in found] == [
-        ("partial-sum", "", "result of dot_general")
+    assert [(c.reason, c.role_of, c.producer, c.consumer) for c in found] == [
+        ("partial-sum", "", "result of dot_general", "dot_general")
     ] * 2
+    # True of all three; "the backward pass of `a @ w['q']`" would be true of one.
+    assert all("dot_general sums over a dimension sharded over model, so" in c.why for c in found)
 
 
 @needs_libtpu
