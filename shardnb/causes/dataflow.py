@@ -12,6 +12,7 @@ from shardnb.causes.rule_factors import Factors
 from shardnb.causes.stated_shardings import is_shard_map_edge
 from shardnb.causes.training import Training
 from shardnb.report.model import Spec
+from shardnb.report.spec import mesh_axis
 from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import GraphValue, Module
 from shardnb.texts.instruction import HloValue, Instruction
@@ -107,15 +108,6 @@ class Dataflow:
                 alike = {part[0] for other in others for part in other.get(factor, ())}
                 found |= alike & {part[0] for part in parts}
         return found
-
-
-def mesh_axis(axis: str) -> str:
-    """Return the mesh axis that a part of an axis belongs to.
-
-    >>> mesh_axis("data:(2)2")
-    'data'
-    """
-    return axis.partition(":")[0]
 
 
 def _made_of(module: Module, graph: Graph, value: HloValue) -> Iterator[GraphValue]:

@@ -8,14 +8,14 @@ from functools import cached_property
 from typing import NamedTuple
 
 from shardnb.causes.data_movement import Movement
-from shardnb.causes.dataflow import Dataflow, Moved, carries, mesh_axis, reached, returned
+from shardnb.causes.dataflow import Dataflow, Moved, carries, reached, returned
 from shardnb.causes.softmax import Softmaxes
 from shardnb.causes.training import Training
 from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.causes.verdict import Verdict
 from shardnb.collectives.find import reduction_of
 from shardnb.report.model import Collective, Spec
-from shardnb.report.spec import axes_in
+from shardnb.report.spec import axes_in, mesh_axis
 from shardnb.terms.collectives import reduces
 from shardnb.terms.roles import Role
 from shardnb.texts.graph import Graph

@@ -10,7 +10,7 @@ from shardnb.findings.evidence import Evidence, location_of
 from shardnb.findings.lost_sharding import is_due
 from shardnb.report.bytes_sent import most_sent
 from shardnb.report.model import Collective, Finding
-from shardnb.report.spec import axes_in, spec_text
+from shardnb.report.spec import axes_in, mesh_axis, spec_text
 from shardnb.views.formatting import size
 
 # Of all that a device sends: what is less is a mask or a count, and no mistake worth a look.
@@ -82,14 +82,14 @@ def _is_lost(dataflow: Dataflow, moved: Moved, one: Collective) -> bool:
 
     With the axes of a parameter the result has them, as in tensor parallelism along a sequence.
     """
-    axes = {axis.partition(":")[0] for axis in one.axes or ()}
+    axes = {mesh_axis(axis) for axis in one.axes or ()}
     if moved.consumer is None or not dataflow.is_activation(moved.graph, moved.value):
         return False
     lost = {loss.axis for loss in dataflow.batch.losses}
     if any(axis in lost and is_due(dataflow, one, axis) for axis in axes):
         return False
     result = dataflow.batch.spec(moved.graph, moved.consumer.value)
-    held = {axis.partition(":")[0] for axis in axes_in(result) | axes_in(moved.needed or ())}
+    held = {mesh_axis(axis) for axis in axes_in(result) | axes_in(moved.needed or ())}
     return not axes & held
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from importlib import metadata
 
@@ -46,6 +46,7 @@ from shardnb.propagation.typed_view import typed_program, with_varying
 from shardnb.report import valid
 from shardnb.report.model import Finding, Mesh, Report
 from shardnb.report.typed import TypedLine
+from shardnb.terms.findings import FindingKind
 from shardnb.views.formatting import count, size
 
 Find = Callable[[Evidence], Iterable[Finding]]
@@ -69,8 +70,11 @@ FINDINGS: tuple[Find, ...] = (
 )
 """What finds each finding, in the order of a report; one whose evidence is missing finds none."""
 
-_MORE_SPECIFIC = ("state unlike parameters", "returned otherwise")
-"""Findings that name the array whose spec asks for a gather, and what is wrong with that spec."""
+_MORE_SPECIFIC: Mapping[FindingKind, tuple[FindingKind, ...]] = {
+    "output spec": ("state unlike parameters", "returned otherwise"),
+    "no partitioned form": ("lost sharding",),
+}
+"""For a finding that says why something is gathered, those that say what is wrong with that."""
 
 # Equations up to which a report holds the typed view of its program: a reader can still read it.
 _TYPED_LIMIT = 5000
@@ -144,17 +148,19 @@ def assemble(evidence: Evidence) -> Report:
 
 
 def _counted_once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Leave a gather for a sharding that the user wrote to a finding that says more of it."""
+    """Leave a gather to a finding that says more of it."""
     every = tuple(findings)
-    specific = [finding for finding in every if finding.kind in _MORE_SPECIFIC]
-    counted = {one for finding in specific for one in finding.collectives}
+    counted: dict[FindingKind, set[int]] = {
+        kind: {i for finding in every if finding.kind in specific for i in finding.collectives}
+        for kind, specific in _MORE_SPECIFIC.items()
+    }
     return tuple(kept for finding in every if (kept := _less(finding, counted)) is not None)
 
 
-def _less(finding: Finding, counted: set[int]) -> Finding | None:
-    if finding.kind != "output spec":
+def _less(finding: Finding, counted: Mapping[FindingKind, set[int]]) -> Finding | None:
+    if finding.kind not in counted:
         return finding
-    left = tuple(one for one in finding.collectives if one not in counted)
+    left = tuple(one for one in finding.collectives if one not in counted[finding.kind])
     return replace(finding, collectives=left) if left else None
 
 

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from shardnb.causes.dataflow import mesh_axis
 from shardnb.findings.evidence import Evidence
 from shardnb.findings.patterns import by_pattern, steps, subject
 from shardnb.findings.spec_edits import spec_edit
 from shardnb.report.bytes_sent import most_sent
 from shardnb.report.edits import ProposedEdit
 from shardnb.report.model import Collective, Finding, Mesh, Value
-from shardnb.report.spec import axes_in, placed_value, spec_text
+from shardnb.report.spec import axes_in, mesh_axis, placed_value, spec_text
 from shardnb.views.formatting import size
 
 # A hundredth of what a device's inputs take: biases are left replicated by everybody, and beside

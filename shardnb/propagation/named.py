@@ -7,15 +7,12 @@ never by a guess.
 
 from __future__ import annotations
 
-import itertools
-import os
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 
-import shardnb
 from shardnb.propagation.matching import Leaf
 from shardnb.report.model import Location
 from shardnb.sources.source_texts import Sources
@@ -25,7 +22,6 @@ from shardnb.texts.hlo import Frame, Module
 from shardnb.texts.instruction import HloValue, Instruction
 from shardnb.texts.opcodes import NO_OPERANDS, TUPLES
 
-_SHARDNB = os.path.realpath(shardnb.__path__[0]) + os.sep
 # Where the key of an instruction has no frame, as it has no `op_name`: its lines all the same.
 _FRAME = re.compile(r"stack_frame_id=\d+|source_file=.*source_line=\d+")
 # JAX writes the transpose of a line, and what `jax.checkpoint` computes again for it, under this
@@ -94,8 +90,7 @@ class Lines:
 
     def location(self, instruction: Instruction) -> Location | None:
         """Return the innermost user line that led to an instruction."""
-        frames = tuple(itertools.takewhile(_is_inside, self.module.frames(instruction)))
-        return next(iter(self.sources.locate(frames)), None)
+        return next(iter(self.sources.locate(self.module.frames(instruction))), None)
 
     def places(self, instruction: Instruction) -> Places:
         """Return the statements that an instruction belongs to, innermost first."""
@@ -110,9 +105,8 @@ class Lines:
         return self._places[frame]
 
     def _find(self, frames: tuple[Frame, ...]) -> Iterator[tuple[Call, Location]]:
-        # The callers of shardnb are not part of the program.
         written: dict[Location, Frame] = {}
-        for frame in itertools.takewhile(_is_inside, frames):
+        for frame in self.sources.of_program(frames):
             for at in self.sources.locate((frame,)):
                 written.setdefault(at, frame)
         located = tuple(written)
@@ -136,15 +130,6 @@ class Lines:
         """Whether the statement, or one that called it, may run more than once."""
         callers = (self._texts.get(at.source, {}).get(at.line, ()) for at in call.outer)
         return call.statement.repeats or any(one.repeats for held in callers for one in held)
-
-
-def _is_inside(frame: Frame) -> bool:
-    return not _is_ours(frame.file)
-
-
-@cache
-def _is_ours(file: str) -> bool:
-    return file.startswith("/") and os.path.realpath(file).startswith(_SHARDNB)
 
 
 def _computations(module: Module) -> Iterator[tuple[Graph, Instruction | None]]:

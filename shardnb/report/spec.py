@@ -42,6 +42,15 @@ def _entry_text(axes: tuple[str, ...]) -> str:
     return repr(axes[0]) if len(axes) == 1 else repr(axes)
 
 
+def mesh_axis(axis: str) -> str:
+    """Return the mesh axis that a part of an axis belongs to.
+
+    >>> mesh_axis("data:(2)2")
+    'data'
+    """
+    return axis.partition(":")[0]
+
+
 def axis_size(axis: str, sizes: Mapping[str, int]) -> int:
     """Give the number of devices along a mesh axis, or along a part of one such as `data:(4)2`."""
     parts = _parts(axis)

@@ -14,6 +14,7 @@ from typing import Any
 
 import shardnb
 from shardnb.jax_compat.frames import is_jaxs_own
+from shardnb.jax_compat.lowering import lower
 from shardnb.report.model import Location, Source
 from shardnb.sources.quotable import Quotable, any_file
 from shardnb.texts.hlo import Frame
@@ -81,12 +82,28 @@ class Sources:
     def _located(self, frames: tuple[Frame, ...], rank: int) -> tuple[Location, ...]:
         key = frames, rank
         if key not in self._chains:
-            # The callers of shardnb are not part of the program.
-            inner = itertools.takewhile(lambda frame: not self.is_own(frame.file), frames)
-            shown = [frame for frame in inner if self._rank(frame) == rank]
+            shown = [frame for frame in self.of_program(frames) if self._rank(frame) == rank]
             places = (Location(self._index(f), f.line, f.function) for f in shown)
             self._chains[key] = tuple(dict.fromkeys(places))
         return self._chains[key]
+
+    def of_program(self, frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+        """Return the lines of the program in a stack, innermost first, without its callers.
+
+        JAX keeps the function that takes the elements of a loop, and with it the stack of the loop
+        or of the program that first needed it. It puts this stack before that of a later loop
+        (`test_a_loop_is_not_at_the_line_of_an_earlier_one_like_it`).
+        """
+        below = itertools.takewhile(lambda frame: not self._lowers(frame), frames)
+        ours = itertools.groupby(below, lambda frame: self.is_own(frame.file))
+        stacks = [tuple(stack) for is_own, stack in ours if not is_own]
+        for stack, outer in itertools.pairwise(stacks):
+            if stack[-len(outer) :] == outer:
+                return stack
+        return stacks[0] if stacks else ()
+
+    def _lowers(self, frame: Frame) -> bool:
+        return frame.function == lower.__qualname__ and self.is_own(frame.file)
 
     def _index(self, frame: Frame) -> int:
         key = frame.file
