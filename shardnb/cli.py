@@ -133,8 +133,9 @@ def _explain(given: argparse.Namespace) -> int:
 
 
 def _run_program(given: argparse.Namespace) -> int:
-    from shardnb.commands import program
+    from shardnb.commands import hardware, program
 
+    hardware.check(given.hardware)
     ended, programs = program.run(
         program.RunOptions(
             words=given.program,
@@ -146,7 +147,7 @@ def _run_program(given: argparse.Namespace) -> int:
             keep=given.keep,
         )
     )
-    status = _give(programs, given)
+    status = _give(hardware.on(programs, given.hardware), given)
     return ended.status or status
 
 
@@ -315,6 +316,7 @@ def _add_run(commands: Commands) -> None:
         help="run a module, as python -m does",
     )
     run.add_argument("--mesh", metavar="data=4,model=2", help="names the axes, if XLA does not")
+    run.add_argument("--hardware", metavar="h100:4x8|FILE", help=HARDWARE)
     _add_choice(run)
     run.add_argument(
         "--stop-when-compiled",

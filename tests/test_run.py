@@ -112,11 +112,28 @@ def test_a_program_is_stopped_when_it_is_compiled(tmp_path):
     path.write_text(TRAIN.replace("sys.exit(", "import time; time.sleep(600); sys.exit("))
     report = tmp_path / "report.json"
     start = time.monotonic()
-    done = run("--stop-when-compiled", "--json", "-o", report, path, 3)
+    words = ("--stop-when-compiled", "--hardware", "h100:2x4", "--json", "-o", report)
+    done = run(*words, path, 3)
     assert time.monotonic() - start < 100
     assert done.returncode == 0
     assert "stopping the program" in done.stderr
-    assert [each["title"] for each in json.loads(report.read_text())] == ["jit_train_step"]
+    (step,) = json.loads(report.read_text())
+    assert (step["title"], step["cost"]["hardware"]) == ("jit_train_step", "NVIDIA H100 SXM")
+
+
+def test_hardware_that_is_not_known_is_refused_before_the_program_runs(program):
+    done = run("--hardware", "h1000", program("print(1)"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--hardware: unknown hardware 'h1000'" in done.stderr
+
+
+def test_a_program_that_does_not_fit_the_hardware_is_reported_without_seconds(trained, capsys):
+    folder, _ = trained
+    argv = ["read", str(folder / "dumps"), "--json", "--hardware", "h100:2x8"]
+    assert cli.main(argv) == 0
+    (report,) = json.loads(capsys.readouterr().out)
+    assert "cost" not in report
+    assert "--hardware: the mesh has 8 devices, and 1 x 2 x 8 GPUs are 16" in report["notes"][-1]
 
 
 def test_what_the_program_reads_and_its_arguments_are_passed_on(program):

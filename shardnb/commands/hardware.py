@@ -26,20 +26,28 @@ def check(hardware: str | None) -> None:
 def on(result: Result, hardware: str | None) -> Result:
     """Return reports with the seconds on some hardware, as they are without one.
 
-    Raises `CommandError` where the devices of a report do not fit it.
+    Raises `CommandError` where the devices of a report do not fit it. Of several reports, one that
+    does not fit has a note instead: programs of one run may be for meshes of different sizes.
     """
     if hardware is None:
         return result
+    if isinstance(result, Programs):
+        explained, small = _each(result.explained, hardware), _each(result.small, hardware)
+        return replace(result, explained=explained, small=small)
+    if not isinstance(result, Report):
+        return [_where_it_fits(report, hardware) for report in result]
     try:
-        if isinstance(result, Report):
-            return on_hardware(result, hardware)
-        if isinstance(result, Programs):
-            explained, small = _each(result.explained, hardware), _each(result.small, hardware)
-            return replace(result, explained=explained, small=small)
-        return [on_hardware(report, hardware) for report in result]
+        return on_hardware(result, hardware)
     except ValueError as error:
         raise CommandError(f"--hardware: {error}") from error
 
 
 def _each(programs: Sequence[Dumped], hardware: str) -> tuple[Dumped, ...]:
-    return tuple(replace(one, report=on_hardware(one.report, hardware)) for one in programs)
+    return tuple(replace(one, report=_where_it_fits(one.report, hardware)) for one in programs)
+
+
+def _where_it_fits(report: Report, hardware: str) -> Report:
+    try:
+        return on_hardware(report, hardware)
+    except ValueError as error:
+        return replace(report, notes=(*report.notes, f"--hardware: {error}"))
