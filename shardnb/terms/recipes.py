@@ -8,7 +8,9 @@ from typing import Literal
 
 from shardnb.terms.table import Term, table, terms
 
-Recipe = Literal["data-parallel", "fsdp", "tensor-parallel"]
+Recipe = Literal[
+    "data-parallel", "zero-1", "fsdp", "tensor-parallel", "sequence-parallel", "expert-parallel"
+]
 
 LeftBecause = Literal[
     "key",
@@ -18,6 +20,8 @@ LeftBecause = Literal[
     "not-parameter",
     "small",
     "not-multiplied",
+    "not-sequence",
+    "not-experts",
     "not-divisible",
 ]
 
@@ -36,6 +40,12 @@ def _recipe(name: Recipe) -> RecipeTerm:
         case "data-parallel":
             does = "Each device has a part of the batch and a copy of the parameters"
             return RecipeTerm(name, "data parallel", does)
+        case "zero-1":
+            does = (
+                "Each device has a part of the batch and of the optimizer state, and a copy of the "
+                "parameters"
+            )
+            return RecipeTerm(name, "ZeRO-1", does)
         case "fsdp":
             does = "Each device has a part of the batch, the parameters and the optimizer state"
             return RecipeTerm(name, "FSDP", does)
@@ -45,6 +55,12 @@ def _recipe(name: Recipe) -> RecipeTerm:
                 "columns of the one before"
             )
             return RecipeTerm(name, "tensor parallel", does)
+        case "sequence-parallel":
+            does = "Each device has a part of each sequence and a copy of the parameters"
+            return RecipeTerm(name, "sequence parallel", does)
+        case "expert-parallel":
+            does = "Each device has a part of the batch, and some of the experts"
+            return RecipeTerm(name, "expert parallel", does)
 
 
 RECIPES: Mapping[Recipe, RecipeTerm] = table(Recipe, _recipe)
@@ -61,6 +77,8 @@ LEFT: Mapping[LeftBecause, Term[LeftBecause]] = terms(
         "not-multiplied": (
             "no matrix product or look-up takes it, and Shardy does not carry {axis} to it"
         ),
+        "not-sequence": "Shardy does not carry the sharding of the sequence to it",
+        "not-experts": "no product takes it expert by expert",
         "not-divisible": "no suitable dimension is divisible by the devices along {axis}",
     },
 )

@@ -82,6 +82,33 @@ def test_data_parallelism_shards_what_has_the_batch_and_nothing_else(mlp):
     assert edited.left["state[0].count"] == "scalar"
 
 
+def test_zero_1_shards_the_state_and_leaves_the_parameters(mlp):
+    edited = mlp.apply("zero-1", "data")
+    for owner in ("state[0].mu", "state[0].nu"):
+        assert edited.specs[f"{owner}[0]['w']"] == ((), ("data",))
+        assert edited.specs[f"{owner}[1]['w']"] == (("data",), ())
+        assert edited.left[f"{owner}[1]['b']"] == "small"
+    assert edited.left["params[0]['w']"] == "copies"
+    assert edited.specs["x"] == (("data",), ())
+
+
+def test_zero_1_beside_tensor_parallelism_shards_the_state_over_both_axes(mlp):
+    tensor = mlp.apply("tensor-parallel", "model")
+    for specs in (
+        mlp.apply("zero-1", "data", tensor.specs).specs,
+        mlp.apply("tensor-parallel", "model", mlp.apply("zero-1", "data").specs).specs,
+    ):
+        assert specs["params[1]['w']"] == (("model",), ())
+        both = {axis for axes in specs["state[0].mu[1]['w']"] for axis in axes}
+        assert both == {"data", "model"}
+
+
+def test_no_recipe_of_sequences_or_experts_changes_a_program_without_them(mlp):
+    assert sharded(mlp.apply("sequence-parallel", "model")) == {}
+    # The batch of an expert parallel program is sharded too.
+    assert set(sharded(mlp.apply("expert-parallel", "model"))) == {"x", "y"}
+
+
 def test_fsdp_shards_the_longest_dimension_and_the_state_alike(mlp):
     edited = mlp.apply("fsdp", "data")
     # 64 x 256 by its columns, 256 x 64 by its rows; a vector of 256 is 0.8% of 33,088 elements.
@@ -171,6 +198,38 @@ def test_the_stacked_layers_of_a_transformer_get_the_megatron_layout_beside_fsdp
     }
     assert {name: without[name] for name in program.arrays.parameters} == {
         name: edited.specs[name] for name in program.arrays.parameters
+    }
+
+
+def test_sequence_parallelism_shards_the_second_dimension_of_tokens_and_of_activations():
+    params = {"embed": shape(128, 32), "head": shape(32, 128)}
+
+    def loss(params, tokens, targets):
+        scores = jax.nn.log_softmax(params["embed"][tokens] @ params["head"])
+        return -jnp.take_along_axis(scores, targets[..., None], -1).mean()
+
+    tokens = shape(8, 16, dtype=jnp.int32)
+    edited = Recipes(jax.grad(loss), params, tokens, tokens).apply("sequence-parallel", "model")
+    assert sharded(edited) == {"tokens": ((), ("model",)), "targets": ((), ("model",))}
+    assert edited.left["params['head']"] == "copies"
+    dense = Recipes(lambda x, w: jnp.tanh(x @ w), shape(8, 16, 32), shape(32, 32))
+    assert sharded(dense.apply("sequence-parallel", "model")) == {"x": ((), ("model",), ())}
+
+
+def test_expert_parallelism_shards_what_is_multiplied_expert_by_expert():
+    def experts(params, x):
+        scores = jax.nn.softmax(x @ params["gate"])
+        sent = jnp.einsum("gse,gsd->egsd", scores, x)
+        h = jax.nn.gelu(jnp.einsum("egsd,edf->egsf", sent, params["up"]))
+        out = jnp.einsum("egsf,efd->egsd", h, params["down"])
+        return jnp.mean(jnp.einsum("gse,egsd->gsd", scores, out) ** 2)
+
+    params = {"gate": shape(32, 4), "up": shape(4, 32, 64), "down": shape(4, 64, 32)}
+    program = Recipes(jax.grad(experts), params, shape(8, 16, 32))
+    assert sharded(program.apply("expert-parallel", "data")) == {
+        "params['up']": (("data",), (), ()),
+        "params['down']": (("data",), (), ()),
+        "x": (("data",), (), ()),
     }
 
 

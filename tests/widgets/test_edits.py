@@ -45,9 +45,16 @@ def edit(front, kind, name="", plan=None):
 
 def test_recipes_are_offered_for_the_axes_of_the_plan(training):
     labels = [one["label"] for one in training.explorer.compiled["recipes"]]
-    assert labels == ["data parallel over data", "FSDP over data", "tensor parallel over model"]
+    assert labels == [
+        "data parallel over data",
+        "ZeRO-1 over data",
+        "FSDP over data",
+        "tensor parallel over model",
+        "sequence parallel over model",
+        "expert parallel over model",
+    ]
     answer = training.preview(training.plan(axes=[("dp", 4, "auto"), ("tp", 2, "auto")]))
-    assert [one["label"] for one in answer["recipes"]][2] == "tensor parallel over tp"
+    assert [one["label"] for one in answer["recipes"]][3] == "tensor parallel over tp"
 
 
 def test_a_recipe_gives_a_plan_and_says_what_it_set_and_left(training):

@@ -58,7 +58,8 @@ class ProgramArrays:
 
     `owners` has the parameter that each state array belongs to. `matrices` has the dimensions of a
     parameter that can be sharded without a sum: those that its first product does not sum over, or
-    the one by which the program looks rows up; in the order of the program's text. `assumed` says
+    the one by which the program looks rows up; in the order of the program's text. `experts` has
+    the dimension of a parameter along which a product takes it matrix by matrix. `assumed` says
     that the dataflow shows no parameters: then what the program multiplies by on the right counts.
     """
 
@@ -66,6 +67,7 @@ class ProgramArrays:
     parameters: frozenset[str] = frozenset()
     owners: Mapping[str, str] = field(default_factory=dict)
     matrices: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    experts: Mapping[str, int] = field(default_factory=dict)
     assumed: bool = False
 
     def part(self, name: str) -> Part:
@@ -97,7 +99,8 @@ def arrays_of(
     if before is None:
         return ProgramArrays(arrays)
     training = Training(Flows(before), names)
-    matrices = dict(_matrices(training, {array.name: array.shape for array in arrays}, names))
+    shapes = {array.name: array.shape for array in arrays}
+    matrices, experts = dict(_matrices(training, shapes, names)), _experts(training, shapes, names)
     known = {array.name for array in arrays}
     parameters = frozenset(names[n] for n in training.parameters) & known
     assumed = not parameters
@@ -105,7 +108,7 @@ def arrays_of(
         parameters = frozenset(_multiplied_by(training, names)) & known
     read = {names[n]: names[of] for n, of in training.owners.items() if of is not None}
     owners = {**dict(_owners_by_path(arrays, parameters)), **read}
-    return ProgramArrays(arrays, parameters, owners, matrices, assumed)
+    return ProgramArrays(arrays, parameters, owners, matrices, dict(experts), assumed)
 
 
 def _arrays(arguments: Mapping[str, Tree]) -> Iterator[Array]:
@@ -158,22 +161,44 @@ def _matrices(
     training: Training, shapes: Mapping[str, tuple[int, ...]], names: Sequence[str]
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Yield each array that a product or a look-up takes, where it is first taken."""
-    flows, seen = training.flows, set[int]()
+    seen = set[str]()
+    for node, side, name, dims in _taken(training, shapes, names):
+        free = [dims[dim] for dim in _free(node, side, len(dims))]
+        if free and name not in seen:
+            seen.add(name)
+            yield name, tuple(sorted(free))
+
+
+def _experts(
+    training: Training, shapes: Mapping[str, tuple[int, ...]], names: Sequence[str]
+) -> Iterator[tuple[str, int]]:
+    """Yield each array of which a product takes one matrix after the other, and its dimension."""
+    for node, side, name, dims in _taken(training, shapes, names):
+        batch = _numbers(node, f"{side}_batch_dims") if side else []
+        if len(batch) == 1:
+            yield name, dims[batch[0]]
+
+
+def _taken(
+    training: Training, shapes: Mapping[str, tuple[int, ...]], names: Sequence[str]
+) -> Iterator[tuple[Instruction, str, str, tuple[int, ...]]]:
+    """Yield products and look-ups of the forward pass, the operand that is an array, and its name.
+
+    Last come the array's dimensions that the operand has. Of the backward pass, products take the
+    parameters transposed.
+    """
+    flows = training.flows
     for node in flows.module.of_kind("dot", "gather"):
-        # Of the backward pass, products take the parameters transposed.
         if "transpose(" in flows.module.path(node):
             continue
         graph = flows.module.graph_of(node)
         sides = ("lhs", "rhs") if node.opcode == "dot" else ("",)
         for side, value in zip(sides, graph.operands[node.name], strict=False):
             number = flows.part_of(graph, value)
-            if number is None or number in seen or names[number] not in shapes:
-                continue
-            dims = _own_dims(graph, value, shapes[names[number]])
-            free = [] if dims is None else [dims[dim] for dim in _free(node, side, len(dims))]
-            if free:
-                seen.add(number)
-                yield names[number], tuple(sorted(free))
+            if number is not None and names[number] in shapes:
+                dims = _own_dims(graph, value, shapes[names[number]])
+                if dims is not None:
+                    yield node, side, names[number], dims
 
 
 def _free(node: Instruction, side: str, rank: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Recipes: where one mesh axis goes for data parallelism, FSDP and tensor parallelism.
+"""Recipes: where one mesh axis goes for data parallelism, FSDP, tensor parallelism and others.
 
 A recipe says where one axis goes; the other axes stay where they are, so that recipes over
 different axes add up. It is a starting point: what it costs, the compiled program shows. Where the
@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from shardnb.report import Axis
 from shardnb.report.model import Spec
 from shardnb.report.spec import axes_in
 from shardnb.search.plans.patterns import SMALL
 from shardnb.search.recipes.arrays import Array, ProgramArrays
-from shardnb.search.recipes.edits import Edited, Specs, mirrored
+from shardnb.search.recipes.edits import Edited, Specs
 from shardnb.terms.recipes import LeftBecause, Recipe
 
 Carry = Callable[[Specs, Collection[str]], Specs]
@@ -26,9 +27,22 @@ _BATCH = ("data", "dp", "batch")
 _MODEL = ("model", "tp", "tensor", "mp")
 _USUAL: Mapping[Recipe, tuple[str, ...]] = {
     "data-parallel": _BATCH,
+    "zero-1": _BATCH,
     "fsdp": ("fsdp", *_BATCH),
     "tensor-parallel": _MODEL,
+    "sequence-parallel": ("seq", "sequence", "sp", "context", "cp", *_MODEL),
+    "expert-parallel": ("expert", "experts", "ep", *_MODEL),
 }
+# Why data, and what is not data, is left without the axis.
+_LEFT: Mapping[Recipe, tuple[LeftBecause, LeftBecause]] = {
+    "data-parallel": ("not-batch", "copies"),
+    "zero-1": ("not-batch", "copies"),
+    "fsdp": ("not-batch", "small"),
+    "tensor-parallel": ("not-parameter", "not-multiplied"),
+    "sequence-parallel": ("not-sequence", "copies"),
+    "expert-parallel": ("not-batch", "not-experts"),
+}
+_OF_BATCH: tuple[Recipe, ...] = ("data-parallel", "zero-1", "fsdp")
 
 
 def axis_for(recipe: Recipe, axes: Sequence[Axis]) -> str:
@@ -39,7 +53,7 @@ def axis_for(recipe: Recipe, axes: Sequence[Axis]) -> str:
     """
     names = [axis.name for axis in axes if axis.size > 1] or [axis.name for axis in axes]
     usual = next((name for name in _USUAL[recipe] if name in names), None)
-    return usual or names[-1 if recipe == "tensor-parallel" else 0]
+    return usual or names[0 if recipe in _OF_BATCH else -1]
 
 
 def applied(
@@ -53,14 +67,7 @@ def applied(
     """Return the specs with an axis where a recipe puts it, and why it left arrays without it."""
     sizes = {each.name: each.size for each in axes}
     making = _Making(axis, sizes, arrays, carry, {n: _without(s, axis) for n, s in specs.items()})
-    if recipe == "tensor-parallel":
-        making.matrices()
-    else:
-        making.batch()
-        if recipe == "fsdp":
-            making.parameters()
-    if recipe != "data-parallel":
-        making.specs |= mirrored(making.specs, arrays).specs
+    making.make(recipe)
     placed = tuple(a.name for a in arrays.arrays if axis in axes_in(making.specs[a.name]))
     left = {a.name: making.why_left(a, recipe) for a in arrays.arrays if a.name not in placed}
     return Edited(making.specs, placed, left)
@@ -77,22 +84,76 @@ class _Making:
     specs: dict[str, Spec]
     indivisible: set[str] = field(default_factory=set)
 
+    def make(self, recipe: Recipe) -> None:
+        """Put the axis where a recipe has it."""
+        match recipe:
+            case "data-parallel":
+                self.batch()
+            case "zero-1":
+                self.batch()
+                self.state()
+            case "fsdp":
+                self.batch()
+                self.parameters()
+                self.state_as_parameters()
+            case "tensor-parallel":
+                self.matrices()
+                self.state_as_parameters()
+            case "sequence-parallel":
+                self.sequence()
+            case "expert-parallel":
+                self.batch()
+                self.experts()
+                self.state_as_parameters()
+            case _:
+                assert_never(recipe)
+
     def batch(self) -> None:
         """Shard the first dimension of the first data array, and what Shardy carries that to."""
-        data = [a for a in self.arrays.arrays if self.arrays.part(a.name) == "data"]
         # A mask has no batch as a rule, and a vector in an argument of its own may be a bias.
-        known = [a for a in data if a.shape and not a.is_key and a.dtype != "pred"]
+        known = [a for a in self._data() if a.shape and not a.is_key and a.dtype != "pred"]
         first = next((a for a in known if len(a.shape) > 1), known[0] if known else None)
         if first is not None and self._put(first, (0,)):
-            self._take_over([array.name for array in data])
+            self._take_over([array.name for array in self._data()])
+
+    def sequence(self) -> None:
+        """Shard the second dimension of the first data array that has sequences, as the batch.
+
+        Tokens are integers, [batch, length]; what is computed of them has features besides.
+        """
+        known = (a for a in self._data() if len(a.shape) == (2 if a.dtype[0] in "su" else 3))
+        first = next(known, None)
+        if first is not None and self._put(first, (1,)):
+            self._take_over([array.name for array in self._data()])
+
+    def experts(self) -> None:
+        """Shard parameters by the dimension that their product takes expert by expert."""
+        for name, dim in self.arrays.experts.items():
+            if name in self.arrays.parameters:
+                self._put(self.arrays.by_name[name], (dim,))
+
+    def state(self) -> None:
+        """Shard the optimizer state by its longest dimension that is not sharded yet."""
+        for name in self.arrays.owners:
+            self._shard_longest(self.arrays.by_name[name])
+
+    def state_as_parameters(self) -> None:
+        """Put the axis on the dimension of the optimizer state that it shards of the parameter."""
+        for name, owner in self.arrays.owners.items():
+            spec = self.specs[owner]
+            dim = next((dim for dim, axes in enumerate(spec) if self.axis in axes), None)
+            if dim is not None and not self._has(name):
+                self._put(self.arrays.by_name[name], (dim,))
 
     def parameters(self) -> None:
         """Shard each parameter by its longest dimension that is not sharded yet, as FSDP does."""
         for array in self._parameters():
-            spec = self.specs[array.name]
-            dims = range(len(array.shape))
-            if not self._is_small(array):
-                self._put(array, sorted(dims, key=lambda dim: (len(spec[dim]), -array.shape[dim])))
+            self._shard_longest(array)
+
+    def _shard_longest(self, array: Array) -> None:
+        spec, dims = self.specs[array.name], range(len(array.shape))
+        if not self._is_small(array):
+            self._put(array, sorted(dims, key=lambda dim: (len(spec[dim]), -array.shape[dim])))
 
     def matrices(self) -> None:
         """Shard matrices by their columns, in the order in which the program multiplies by them.
@@ -113,6 +174,9 @@ class _Making:
     def _kind(self, name: str) -> tuple[str, tuple[int, ...]]:
         array = self.arrays.by_name[name]
         return array.pattern, array.shape
+
+    def _data(self) -> list[Array]:
+        return [a for a in self.arrays.arrays if self.arrays.part(a.name) == "data"]
 
     def _parameters(self) -> Iterator[Array]:
         return (a for a in self.arrays.arrays if a.name in self.arrays.parameters)
@@ -166,11 +230,9 @@ class _Making:
             return "scalar"
         if name in self.indivisible:
             return "not-divisible"
-        if recipe == "tensor-parallel":
-            return "not-parameter" if is_data else "not-multiplied"
-        if is_data:
-            return "not-batch"
-        return "copies" if recipe == "data-parallel" else "small"
+        if recipe == "zero-1" and array.name in self.arrays.owners:
+            return "small"
+        return _LEFT[recipe][0 if is_data else 1]
 
 
 def _only(spec: Spec, axis: str) -> Spec:
