@@ -55,11 +55,6 @@ class Training:
         return self.inputs[number] if number < len(self.inputs) else ""
 
     @cached_property
-    def is_differentiated(self) -> bool:
-        """Whether the program has a backward pass."""
-        return self.flows.backward != 0
-
-    @cached_property
     def renewed(self) -> dict[int, int]:
         """The argument whose new value each result is, by the result's number.
 

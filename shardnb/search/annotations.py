@@ -22,7 +22,6 @@ from shardnb.sources.source_texts import Sources
 from shardnb.texts import hlo
 from shardnb.texts.hlo import Frame
 from shardnb.torch.marks import Annotation, Variant, named_on
-from shardnb.torch.spmd import SpmdSharding
 from shardnb.views import annotations as sentences
 from shardnb.worker.process import CompilerAborted
 
@@ -46,11 +45,6 @@ class _Marked:
 
     key: int | str
     annotation: Annotation
-
-    @property
-    def spec_axes(self) -> SpmdSharding:
-        """The sharding that it asks for."""
-        return self.annotation.sharding
 
 
 def with_annotations(

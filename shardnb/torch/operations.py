@@ -108,7 +108,6 @@ class _Shape:
         self.changed: list[int] = []
         self._results: list[Any] = []
         self._structure: Any = None
-        self._views: set[int] = set()
 
     def run(self, *values: Any) -> tuple[list[Any], list[Any]]:
         """Run the call on arrays: returns those with a gradient, changed ones last, and others."""
