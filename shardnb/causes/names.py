@@ -39,8 +39,8 @@ _CALLED = re.compile(r"jit\((\w+)\)")
 """What is left of the name of a jitted function of JAX's that the compiler writes out itself."""
 
 _FUNCTION = re.compile(
-    r"jit\((cum(?:sum|prod|max|min|logsumexp)|_roll(?:_static|_dynamic)?)\)/"
-    r"(?:reduce_window\w*|concatenate|slice|dynamic_slice)$"
+    r"jit\((cum(?:sum|prod|max|min|logsumexp)|_roll(?:_static|_dynamic)?)\)+/"
+    r"(?:reduce_window\w*|concatenate|slice|dynamic_slice|split|pad)$"
 )
 """A function of JAX's whose steps have names that do not say what it does."""
 
@@ -133,8 +133,8 @@ class ValueNames:
             written = self.user.expression(made) if self.user and whole is made else ""
             if written:
                 return written
-            what = "result" if whole is made or whole.opcode == made.opcode else "a step"
-            return f"{what} of {self.operation(whole)}"
+            part = whole.opcode != made.opcode or _is_part_of_a_function(made)
+            return f"{'a step' if part else 'result'} of {self.operation(whole)}"
         here, one = at
         if carried and self.program.is_constant(here, one):
             return LOOP_CARRY
@@ -147,14 +147,17 @@ class ValueNames:
         In the body of a loop this is the body's own name of what it carries (`rnn_over_time`).
         """
         name = self.value(graph, value)
-        if self.user is None or not name.startswith(_NAMED_BY_WHERE) or node.opcode not in _BINARY:
+        if self.user is None or not name.startswith(_NAMED_BY_WHERE):
             return name
-        for at, operand in enumerate(graph.operands[node.name]):
+        product = _product_of(graph, node)
+        if product.opcode not in _BINARY:
+            return name
+        for at, operand in enumerate(graph.operands[product.name]):
             steps = [graph.maker(one) for one in graph.upward(operand, ONE_OPERAND_STEPS)]
             own = [one for one in steps if one is not None and one.key[1] == node.key[1]]
             if value == operand or (own and graph.operands[own[-1].name][:1] == (value,)):
                 written = self.user.operand(node, at)
-                others = (one for one in graph.operands[node.name] if one != operand)
+                others = (one for one in graph.operands[product.name] if one != operand)
                 # What the compiler for an accelerator swaps is not named by its place.
                 swapped = any(self.value(graph, one) == written for one in others)
                 return name if swapped or not written else written
@@ -363,6 +366,18 @@ def _unrepeated(graph: Graph, value: HloValue) -> HloValue:
     return value
 
 
+def _product_of(graph: Graph, node: Instruction) -> Instruction:
+    """Return the product that a broadcast is a step of, else the instruction itself.
+
+    TPU writes a matrix times a vector as a product with rows that repeat it, and a sum
+    (`directions_of_a_solver`).
+    """
+    users = graph.users.get(node.value, ())
+    if node.opcode != "broadcast" or len(users) != 1 or users[0].opcode != "multiply":
+        return node
+    return users[0] if users[0].key == node.key or is_of_the_compiler(users[0]) else node
+
+
 def _view_of(view: str, name: str) -> str:
     """Return what a view of a view is called: `x[0]` and what a scan takes are slices."""
     if name not in _VIEW_NAMES:
@@ -379,6 +394,11 @@ def _is_scope(node: Instruction) -> bool:
     """
     left = node.opcode == "copy" and primitive(node.op_name) in _SCOPES
     return left or is_shard_map_edge(node)
+
+
+def _is_part_of_a_function(node: Instruction) -> bool:
+    """Whether a function of JAX's, as `_FUNCTION` reads it, goes on with what it takes out here."""
+    return node.opcode in ("dynamic-slice", "slice") and bool(_FUNCTION.search(node.op_name))
 
 
 def _is_scalar(node: Instruction) -> bool:

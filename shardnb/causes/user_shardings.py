@@ -67,13 +67,17 @@ def _transposable(jaxpr: Any) -> Iterator[tuple[str, int]]:
     adds up the gradients of what it has on all devices.
     """
     for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
-        if "transpose(" in str(equation.source_info.name_stack):
+        if _is_transposed(equation):
             continue
         name, frame = equation.primitive.name, _frame(equation)
         if frame is not None and (name == "shard_map" or primitive_of(name) is not None):
             yield frame[0], frame[2]
         for inner in _inner(equation):
             yield from _transposable(inner)
+
+
+def _is_transposed(equation: Any) -> bool:
+    return "transpose(" in str(equation.source_info.name_stack)
 
 
 def _inner(equation: Any) -> Iterator[Any]:
@@ -90,8 +94,9 @@ def _operations(
     """Yield the operations that were given one: all, where the call `given` of them was.
 
     `around` is the call that they stand in; JAX's own functions have no lines of their own.
+    Autodiff fills in what it transposes, also in functions of JAX's (`mean_of_log_softmax`).
     """
-    body = getattr(jaxpr, "jaxpr", jaxpr).eqns
+    body = [one for one in getattr(jaxpr, "jaxpr", jaxpr).eqns if not _is_transposed(one)]
     places = {_frame(equation) for equation in body if _ends_auto(equation)}
     for equation in body:
         frame, call = _frame(equation), given
@@ -132,8 +137,8 @@ def _frame(equation: Any) -> _Frame | None:
 
 
 def _lines(equation: Any, call: Any) -> Iterator[tuple[str, str, int]]:
-    """Yield the name of an operation with each line that it was called from."""
+    """Yield the name of an operation with the line that it was called from."""
     stack = str(equation.source_info.name_stack)
     name = f"{stack}/{equation.primitive.name}" if stack else equation.primitive.name
-    for file, _, line in lines(call):
-        yield name, file, line
+    if (frame := _frame(call)) is not None:
+        yield name, frame[0], frame[2]

@@ -564,6 +564,24 @@ def explicit_gradient(x, w):
     return jax.grad(lambda w: jnp.tanh(x @ w).sum())(w)
 
 
+@case(
+    M8,
+    ((64, 32), D),
+    ((32, 16), P()),
+    axes="explicit",
+    expect="""
+    all-reduce f32[] | inferred partial-sum | result of reduce_sum -> reduce_sum
+    all-reduce f32[16,32] | inferred partial-sum | result of dot_general -> dot_general
+    """,
+)
+def mean_of_log_softmax(x, w):
+    # What autodiff states inside the transposed log_softmax is nothing that the user wrote.
+    def loss(w):
+        return -jnp.mean(jax.nn.log_softmax(x @ w)[:, 0])
+
+    return jax.value_and_grad(loss)(w)
+
+
 @case(M8, ((64, 32), D), axes="explicit", expect="")
 def explicit_sort(x):  # the sorted dim is not sharded, as the type demands
     return jnp.sort(x, axis=1)

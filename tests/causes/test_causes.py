@@ -107,7 +107,9 @@ def test_what_is_computed_again_is_rematerialised():
     assert "rematerialised" in phases
 
 
-@pytest.mark.parametrize("name", ["explicit_softmax", "explicit_gradient", "c11_ffi"])
+@pytest.mark.parametrize(
+    "name", ["explicit_softmax", "explicit_gradient", "mean_of_log_softmax", "c11_ffi"]
+)
 def test_nobody_asked_where_an_explicit_program_states_no_sharding(name):
     assert {c.asked_by for c in explain(BANK[name]).collectives} == {"inferred"}
 

@@ -299,3 +299,30 @@ def test_what_autodiff_keeps_for_the_backward_pass_of_a_shard_map_is_for_its_pro
     found = answers(keys_for_the_backward_pass, *[((4, 512, 8, 32), P(None, "data"))] * 3)
     called = [(c.producer, c.consumer) for c in found if c.asked_by == "called" and c.role]
     assert sorted(called) == [(name, "dot_general") for name in "kqv"]
+
+
+@needs_libtpu
+def test_the_backward_pass_of_a_roll_is_a_roll_too():
+    def halves_swapped(x):
+        return jnp.sum(x * jnp.roll(x**2, 128, 0))
+
+    # JAX splits what it rolls back, and joins it with two pads.
+    found = answers(jax.grad(halves_swapped), ((256, 64), ROWS))
+    assert {c.kind for c in found} == {"collective-permute"}
+    assert {c.consumer for c in found} == {"roll"}
+    assert "result of roll" not in {c.producer for c in found if c.phase == "backward"}
+
+
+@needs_libtpu
+def test_what_a_loop_carries_to_a_matrix_has_the_name_that_it_has_there():
+    def directions_of_a_solver(A, b):
+        def step(carry, _):
+            x, r, p = carry
+            product = A @ p
+            return (x + p, r - product, r + p), None
+
+        return lax.scan(step, (b * 0, b, b), None, length=5)[0]
+
+    # The direction begins as `b`, and is another vector from the second turn on.
+    found = answers(directions_of_a_solver, ((1024, 1024), ROWS), ((1024,), ROWS))
+    assert told(found) == {("all-gather", "conflict", "p", "dot_general"): 1}
