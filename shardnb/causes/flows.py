@@ -130,7 +130,10 @@ class Flows:
                 read |= self._union(graph, operands)
                 if self.bit(instruction) and "transpose(" in named:
                     # A parameter that a loop trains holds the gradients of the steps before.
-                    computed = [one for one in operands if self.part_of(graph, one) is None]
+                    # TPU adds the rows of a look-up to the gradient of the product with the same
+                    # matrix, as of tied embeddings: the sum of both goes on as that gradient.
+                    taking = operands[1:] if instruction.opcode == "scatter" else operands
+                    computed = [one for one in taking if self.part_of(graph, one) is None]
                     taken |= self._union(graph, computed)
         return read, taken
 
