@@ -12,6 +12,7 @@ from shardnb.propagation.named import Lines, op_word
 from shardnb.sources.expressions import (
     Expressions,
     expressions,
+    is_of_two,
     is_one_operation,
     is_product,
     operand_of,
@@ -20,6 +21,7 @@ from shardnb.sources.expressions import (
     written_as,
 )
 from shardnb.texts.instruction import HloValue, Instruction, Key
+from shardnb.texts.opcodes import ONE_OPERAND_STEPS
 
 
 class WrittenNames:
@@ -63,27 +65,57 @@ class WrittenNames:
 
         Of what has a backward pass, only a product leaves operations of its own kind there.
         """
-        nested = self._nested(instruction)
-        expression, path = written_as(name, nested), self._lines.module.path(instruction)
+        nested, path = self._nested(instruction), self._lines.module.path(instruction)
+        expression = self._written(instruction, name)
         text = text_of(expression) if expression is not None else ""
         if "rematted_computation" in path:
             return f"the recomputation of {text}" if text else ""
         if "transpose(" in path:
-            known = text and expression is not None and is_product(expression)
-            return f"the backward pass of {text}" if known else ""
+            # Of `a @ b @ c` the backward pass of both products is that of the outer one.
+            whole = written_as(name, nested)[:1]
+            text = text_of(whole[0]) if whole and is_product(whole[0]) else ""
+            return f"the backward pass of {text}" if text else ""
         shapes = self._alike[instruction.key, instruction.opcode]
-        if isinstance(expression, ast.Call) and len(shapes) > 1:
+        if isinstance(expression, ast.Call) and len({one.shape for one in shapes}) > 1:
             return ""  # `layer(x).sum()` may be either
         return text or sum_within(name, nested)
 
     def _of_value(self, instruction: Instruction) -> ast.expr | None:
         """Return the expression whose value an operation makes."""
-        expression = written_as(op_word(instruction), self._nested(instruction))
+        expression = self._written(instruction, op_word(instruction))
         if expression is None or self._may_be_derivative(instruction):
             return None
-        shapes = self._alike[instruction.key, instruction.opcode]
-        repeated = len(shapes) == 1 and is_one_operation(expression)
-        return expression if repeated or shapes.total() == 1 else None
+        alike = self._alike[instruction.key, instruction.opcode]
+        several = len(written_as(op_word(instruction), self._nested(instruction))) > 1
+        repeated = len({one.shape for one in alike}) == 1 and is_one_operation(expression)
+        return expression if several or repeated or len(alike) == 1 else None
+
+    def _written(self, instruction: Instruction, name: str) -> ast.expr | None:
+        """Return the expression that an operation is written as, None where that is not plain.
+
+        Of several that begin at one place, as `a @ b` and `a @ b @ c` do, the inner one makes what
+        the outer one takes.
+        """
+        fitting = written_as(name, self._nested(instruction))
+        if len(fitting) < 2:
+            return fitting[0] if fitting else None
+        if not all(map(is_of_two, fitting)):
+            return None
+        depths = self._depths(instruction.key, instruction.opcode)
+        turns = Counter(depth % len(fitting) for depth in depths.values())
+        if len(turns) < len(fitting) or len(set(turns.values())) > 1:
+            return None
+        return fitting[::-1][depths[instruction] % len(fitting)]
+
+    def _depths(self, key: Key, opcode: str) -> dict[Instruction, int]:
+        """Return how many operations of one name and place each of them follows directly."""
+        depths: dict[Instruction, int] = {}
+        for one in self._alike[key, opcode]:
+            graph = self._lines.module.graph_of(one)
+            taken = (graph.source(value, ONE_OPERAND_STEPS) for value in graph.operands[one.name])
+            inner = [depths[made] for value in taken if (made := graph.maker(value)) in depths]
+            depths[one] = max(inner, default=-1) + 1
+        return depths
 
     def _nested(self, instruction: Instruction) -> Sequence[ast.expr]:
         """Return the expressions that begin where an operation stands in the user's text."""
@@ -118,9 +150,9 @@ class WrittenNames:
         return frozenset(one.key[1] for one in every if "transpose(" in module.path(one))
 
     @cached_property
-    def _alike(self) -> dict[tuple[Key, str], Counter[str]]:
-        """The shapes of what has one name and one line, by these."""
-        found: dict[tuple[Key, str], Counter[str]] = defaultdict(Counter)
+    def _alike(self) -> dict[tuple[Key, str], list[Instruction]]:
+        """What has one name and one place, by these, in the order of the program."""
+        found: dict[tuple[Key, str], list[Instruction]] = defaultdict(list)
         for instruction in self._lines.module.instructions():
-            found[instruction.key, instruction.opcode][instruction.shape] += 1
+            found[instruction.key, instruction.opcode].append(instruction)
         return found

@@ -53,21 +53,14 @@ def expressions(text: str, first_line: int = 1) -> Expressions:
     return found
 
 
-def written_as(operation: str, nested: Sequence[ast.expr]) -> ast.expr | None:
-    """Return the expression that an operation is written as, None if that is not plain."""
-    fitting = [one for one in nested if _is_written_as(operation, one)]
-    return fitting[0] if len(fitting) == 1 else None
+def written_as(operation: str, nested: Sequence[ast.expr]) -> list[ast.expr]:
+    """Return the expressions that an operation may be written as, outermost first.
 
-
-def expression_of(operation: str, nested: Sequence[ast.expr]) -> str:
-    """Return the text of the expression that an operation is written as, "" if that is not plain.
-
-    >>> begun = expressions("h = x @ w + b")[1, 4]
-    >>> [expression_of(operation, begun) for operation in ("dot_general", "add", "mul")]
-    ['x @ w', 'x @ w + b', '']
+    >>> nested = expressions("h = a @ b @ c + d")[1, 4]
+    >>> [text_of(expression) for expression in written_as("dot_general", nested)]
+    ['a @ b @ c', 'a @ b']
     """
-    expression = written_as(operation, nested)
-    return "" if expression is None else text_of(expression)
+    return [one for one in nested if _is_written_as(operation, one)]
 
 
 def sum_within(operation: str, nested: Sequence[ast.expr]) -> str:
@@ -85,25 +78,30 @@ def sum_within(operation: str, nested: Sequence[ast.expr]) -> str:
 def text_of(expression: ast.expr) -> str:
     """Return the text of an expression, "" for a long one; of a product each factor may be long.
 
-    >>> long = expressions("jax.nn.gelu(x @ first_weights + first_bias) @ second_weights")[1, 0]
-    >>> expression_of("dot_general", long)
+    >>> text_of(expressions("jax.nn.gelu(x @ first_weights + bias) @ second_weights")[1, 0][0])
     '(...) @ second_weights'
+    >>> text_of(expressions("jnp.dot(jax.nn.gelu(x @ first_weights + bias), weights)")[1, 0][0])
+    'jnp.dot((...), weights)'
     """
     text = ast.unparse(expression)
-    if len(text) <= _LONGEST:
-        return text
-    if not isinstance(expression, ast.BinOp) or not isinstance(expression.op, ast.MatMult):
-        return ""
-    left, right = ast.unparse(expression.left), ast.unparse(expression.right)
-    short = f"(...) @ {right}" if len(left) > len(right) else f"{left} @ (...)"
+    if len(text) <= _LONGEST or not is_product(expression):
+        return text if len(text) <= _LONGEST else ""
+    short = ""
+    if isinstance(expression, ast.BinOp):
+        left, right = ast.unparse(expression.left), ast.unparse(expression.right)
+        short = f"(...) @ {right}" if len(left) > len(right) else f"{left} @ (...)"
+    elif isinstance(expression, ast.Call) and expression.args and not expression.keywords:
+        factors = [ast.unparse(one) for one in expression.args]
+        factors[factors.index(max(factors, key=len))] = "(...)"
+        short = f"{ast.unparse(expression.func)}({', '.join(factors)})"
     return short if len(short) <= _LONGEST else ""
 
 
 def operand_of(expression: ast.expr, at: int) -> str:
     """Return the text of an operand, "" where the expression does not tell which one it is.
 
-    >>> begun = expressions("h = x @ w + b")[1, 4]
-    >>> [operand_of(written_as("dot_general", begun), at) for at in (0, 1)]
+    >>> (product,) = written_as("dot_general", expressions("h = x @ w + b")[1, 4])
+    >>> [operand_of(product, at) for at in (0, 1)]
     ['x', 'w']
     """
     operand: ast.expr | None = None
@@ -131,6 +129,13 @@ def is_one_operation(expression: ast.expr) -> bool:
     if not isinstance(expression, ast.Call):
         return True
     return _function(expression) in (*_CALLS["reduce_max"], *_CALLS["reduce_min"], "sum")
+
+
+def is_of_two(expression: ast.expr) -> bool:
+    """Whether an expression is one operation on two arrays: an `einsum` may be none, or several."""
+    return isinstance(expression, ast.BinOp) or (
+        isinstance(expression, ast.Call) and _function(expression) in ("dot", "inner", "matmul")
+    )
 
 
 def _is_written_as(operation: str, expression: ast.expr) -> bool:

@@ -9,7 +9,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
-from shardnb.sources.expressions import expression_of, expressions
+from shardnb.sources.expressions import expressions, text_of, written_as
 
 
 def f32(*shape):
@@ -211,12 +211,86 @@ def test_a_call_of_several_arrays_is_not_the_name_of_one():
         ("reduce_sum", "h = (x * x).mean(0)", ""),
         ("tanh", "h = jnp.tanh(x)", "jnp.tanh(x)"),
         ("dot_general", "h = layer(x)", ""),
-        ("dot_general", "h = a @ b @ c", ""),
+        ("dot_general", "h = a @ b @ c", "a @ b @ c, a @ b"),
+        ("dot_general", f"h = jnp.dot({'+'.join('abcdefghijklmnopqrst')}, w)", "jnp.dot((...), w)"),
         ("gather", "h = table[rows][::2]", "table[rows]"),
         ("gather", "h = table.at[rows].get()", ""),
-        ("add", f"h = x + {'+'.join('abcdefghijklmnopqrstuvw')}", ""),
+        ("add", f"h = x + {'y' * 40}", ""),
+        ("add", "h = x + y + z", "x + y + z, x + y"),
         ("add", "h = x + (", ""),
     ],
 )
 def test_an_expression_is_told_by_the_operation(operation, text, name):
-    assert expression_of(operation, expressions(text).get((1, 4), ())) == name
+    written = written_as(operation, expressions(text).get((1, 4), ()))
+    assert ", ".join(map(text_of, written)) == name
+
+
+def chain(a, b, c):
+    return jnp.tanh(a @ b @ c)
+
+
+def chain_of_methods(a, b, c):
+    return a.dot(b).dot(c)
+
+
+def chain_on_several_lines(a, b, c):
+    return (
+        a
+        @ b
+        @ c
+    )  # fmt: skip
+
+
+def chain_with_a_product_inside(a, b, c):
+    return (a.T @ a) @ (b * 2) @ c
+
+
+def chain_in_a_loop(a, b, c):
+    for _ in range(2):
+        a = jnp.sin(a @ b @ c)
+    return a
+
+
+BY_ROWS = P("data"), P("data"), P("data")
+BY_SUMS = P(None, "data"), P("data"), P("data")
+
+
+@pytest.mark.parametrize(
+    ("fn", "specs", "names"),
+    [
+        (chain, BY_SUMS, ["a @ b", "a @ b @ c"]),
+        (chain_of_methods, BY_SUMS, ["a.dot(b)", "a.dot(b).dot(c)"]),
+        (chain_on_several_lines, BY_SUMS, ["a @ b", "a @ b @ c"]),
+        (
+            chain_with_a_product_inside,
+            BY_ROWS,
+            ["a.T @ a", "a.T @ a @ (b * 2)", "a.T @ a @ (b * 2) @ c"],
+        ),
+        (chain_in_a_loop, BY_SUMS, ["a @ b", "a @ b @ c"] * 2),
+    ],
+)
+def test_each_product_of_a_chain_has_its_own_name(fn, specs, names):
+    """Each sums over a sharded dimension, so what it makes is sent."""
+    assert producers(fn, *[(64, 64)] * 3, specs=specs) == names
+
+
+def test_what_a_chain_takes_is_named_by_the_product_inside():
+    assert producers(chain, *[(64, 64)] * 3, specs=[P(None, "data")] * 3) == ["a", "a @ b"]
+
+
+def test_a_product_that_is_left_of_a_chain_has_no_expression():
+    """Nothing needs the second product of the forward pass, so which one is left is not plain."""
+    grads = jax.grad(lambda a, b, c: (a @ b @ c).sum(), (1, 2))
+    report = sn.explain(grads, *[f32(64, 64)] * 3, mesh="data=8", in_specs=P("data"), origins=False)
+    assert "@" not in next(one.why for one in report.collectives if "of b (" in one.why)
+
+
+def test_the_backward_pass_of_a_chain_is_that_of_all_of_it():
+    def grads(a, b, c):
+        return jax.grad(lambda b, c: (a @ b @ c).sum(), (0, 1))(b, c)
+
+    args = [f32(64, 64)] * 3
+    report = sn.explain(grads, *args, mesh="data=8", in_specs=P("data"), origins=False)
+    backward = [one.why for one in report.collectives if "backward pass of" in one.why]
+    assert backward
+    assert all("the backward pass of a @ b @ c" in why for why in backward)
