@@ -111,7 +111,7 @@ class Matcher:
 
     @cached_property
     def _copies(self) -> Copies:
-        return Copies(self.optimized, self.made_from, self.finder, self.made)
+        return Copies(self.optimized, self.made_from, self.finder, self.made, self._flow)
 
     def _single(self, collective: Collective) -> Instruction | None:
         """Return the collective of a channel; those that the program calls may share one."""
@@ -331,18 +331,20 @@ class Matcher:
         pool = self._pool(group[0], final, frozenset(one.name for one in wanted))
         found: dict[int, Instruction] = {}
         inputs = [self._sent.input(final, at) for at in range(len(group))]
+        laid = len(final.operands) < len(group)  # end to end, in no order of the program's
         # What moves a part of an input is known best, so it leaves less to the others.
         for at in sorted(range(len(group)), key=lambda at: inputs[at] is None):
             member = group[at]
             whole = final.arrays[at] if member.made_as else (member.dtype, member.shape)
-            alike = [one for one in pool[without_ones(whole[1])] if may_become(one, whole[0])]
+            name = wanted[at].name if laid else ""
+            alike = [one for one in pool[without_ones(whole[1])] if may_become(one, whole[0], name)]
             if inputs[at] is not None:
                 alike = [one for one in alike if self.made_from.entering(one) == inputs[at]]
             alike = [one for one in alike if self._groups_of(one) == member.groups] or alike
-            alike = list(self._steps.alike(alike, final, at))
-            if alike:
-                best = self._flow.likeliest(alike, final, at, wanted[at])[0]
-                found[member.id] = best
+            followed = self._steps.alike(alike, final, at)
+            likely = self._flow.likeliest(followed, final, at, wanted[at])
+            if len(likely) == 1 or (likely and not laid):
+                found[member.id] = best = likely[0]
                 self._steps.add(final, at, best)
                 self._take(best)
                 self._homes[self._place(final)].add(self._inlined_into(best.computation))

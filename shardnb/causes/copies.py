@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from shardnb.causes.entry_parameters import EntryParameters
+from shardnb.causes.member_matching import FlowMatching
 from shardnb.causes.origin_lines import Origin, origins_of
 from shardnb.collectives.flattened import pieces
 from shardnb.report.model import Collective, Groups
@@ -35,11 +36,15 @@ _INPUT, _ORIGIN, _NAME = 16, 8, 4
 
 
 class _Sent(NamedTuple):
-    """What a member of a collective sends: its name, where its operand comes from, which input."""
+    """What a member of a collective sends: its name, where its operand comes from, which input.
+
+    `is_joined` says that the name is the member's own, of those of all that are sent as one.
+    """
 
     name: str
     origins: frozenset[Origin]
     parameter: int | None
+    is_joined: bool = False
 
 
 @dataclass
@@ -50,6 +55,7 @@ class Copies:
     made_from: EntryParameters
     finder: AxisFinder
     made: Sequence[Instruction]
+    flow: FlowMatching
     _described: dict[tuple[str, str], _Sent] = field(default_factory=dict)
 
     def match(
@@ -64,8 +70,11 @@ class Copies:
         found: dict[int, tuple[Instruction, ...]] = {}
         if len(members) == 1 and members[0].id not in known and (pairs := self._pairs(members[0])):
             return {members[0].id: pairs}
-        for member, sent in zip(members, self._members(final, len(members)), strict=True):
+        for at, (member, sent) in enumerate(
+            zip(members, self._members(final, len(members)), strict=True)
+        ):
             likely = [] if member.id in known else self._likely(member, sent)
+            likely = list(self.flow.alike(likely, final, at))
             if likely:
                 likely.sort(key=lambda one: uses[_place(one)])
                 found[member.id] = tuple(likely)
@@ -104,7 +113,9 @@ class Copies:
         alike = [one for one in self.made if self._can_be(one, member)]
         if not alike and not member.within:
             alike = [one for one in self.made if self._is_of_each_step(one, member)]
-        weighed = [(self._weight(one, sent), one) for one in alike]
+        # Of one product for several a member has the name, and each slice that of the last.
+        named = [one for one in alike if sent.is_joined and self._is_named(one, sent.name)]
+        weighed = [(self._weight(one, sent), one) for one in named or alike]
         most = max((weight for weight, _ in weighed), default=0)
         return [one for weight, one in weighed if most and weight == most]
 
@@ -142,8 +153,11 @@ class Copies:
             alike = _INPUT
         else:
             alike = 0
-        named = bool(sent.name) and was.name.endswith(sent.name)
+        named = self._is_named(made, sent.name)
         return alike + _ORIGIN * bool(sent.origins & was.origins) + _NAME * named
+
+    def _is_named(self, made: Instruction, name: str) -> bool:
+        return bool(name) and self._of_made(made).name.endswith(name)
 
     def _of_made(self, made: Instruction) -> _Sent:
         place = _place(made)
@@ -173,7 +187,7 @@ class Copies:
                 origins.update(origins_of(module, final))
             name = names[at] if len(names) == count else "" if names else final.op_name
             parameter = self._left_from.of(of[0].name, of[1])
-            yield _Sent(name, frozenset(origins), parameter)
+            yield _Sent(name, frozenset(origins), parameter, len(names) == count > 1)
 
     @cached_property
     def _left_from(self) -> EntryParameters:

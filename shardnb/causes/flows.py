@@ -9,9 +9,12 @@ does: a bias is repeated before it is added to one, which carries nothing on.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
+from typing import NamedTuple
 
 from shardnb.causes.phase import phase_of
 from shardnb.terms.collectives import kind_of
@@ -33,6 +36,14 @@ Place = tuple[str, HloValue]
 """A computation, and a value in it."""
 
 
+class Piece(NamedTuple):
+    """A part of an array of one dimension that was laid end to end: where, and what reaches it."""
+
+    start: int
+    stop: int
+    mask: int
+
+
 @dataclass
 class Flows:
     """What reaches each value of a module. Sets are numbers with a bit for each member.
@@ -47,6 +58,7 @@ class Flows:
     _masks: dict[Place, int] = field(default_factory=dict)
     _parts: dict[Place, int | None] = field(default_factory=dict)
     _bits: dict[tuple[str, str], int] = field(default_factory=dict)
+    _pieces: dict[Place, tuple[Piece, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Walk over the module once."""
@@ -85,6 +97,10 @@ class Flows:
     def bit(self, instruction: Instruction) -> int:
         """Return the bit of an operation that starts anew, 0 for another."""
         return self._bits.get((instruction.computation, instruction.name), 0)
+
+    def piece(self, collective: Instruction, at: int) -> int:
+        """Return the bit of a piece of what a collective sends end to end, 0 where it does not."""
+        return self._bits.get((collective.computation, f"{collective.name} {at}"), 0)
 
     def started(self, mask: int) -> Iterator[Instruction]:
         """Yield the operations in a set."""
@@ -158,6 +174,7 @@ class Flows:
     def _step(self, graph: Graph, node: Instruction, operands: Sequence[HloValue]) -> None:
         """Say what reaches the result of one operation."""
         place = graph.name, node.value
+        self._lay(graph, node, operands)
         if node.opcode.endswith("-done"):
             self._masks[place] = self._union(graph, operands)
             self._parts[place] = self.part_of(graph, operands[0])
@@ -172,7 +189,9 @@ class Flows:
             if node.opcode in ("convert", "copy"):
                 self._parts[place] = self.part_of(graph, operands[0])
         elif _is_move(graph, node, operands):
-            self._masks[place] = self._union(graph, operands[: _TAKEN.get(node.opcode)])
+            self._masks[place] = self._sliced(graph, node, operands[0]) or self._union(
+                graph, operands[: _TAKEN.get(node.opcode)]
+            )
             if node.opcode not in ("concatenate", "dynamic-update-slice"):
                 self._parts[place] = self.part_of(graph, operands[0])
         else:
@@ -185,14 +204,46 @@ class Flows:
             self._masks[place] = before | late | (0 if repeats else self._start(node))
             self._parts[place] = self.part_of(graph, operands[0]) if repeats else None
 
+    def _lay(self, graph: Graph, node: Instruction, operands: Sequence[HloValue]) -> None:
+        """Keep apart what XLA for GPU lays end to end to send it as one; a collective begins anew.
+
+        Else all that is sent so would reach each new value
+        (`test_projections_that_xla_makes_one_product_of_are_not_named_after_another_one`).
+        """
+        sizes = [_size(graph.array(operand)) or 0 for operand in operands]
+        if node.opcode == "concatenate" and len(node.arrays[0][1]) == 1:
+            stops = list(accumulate(sizes))
+            self._pieces[graph.name, node.value] = tuple(
+                Piece(stop - size, stop, self.reaching(graph, operand))
+                for size, stop, operand in zip(sizes, stops, operands, strict=True)
+            )
+        elif len(operands) == 1 and (laid := self._pieces.get((graph.name, operands[0]))):
+            if kind_of(node.opcode) is not None:
+                laid = tuple(
+                    one._replace(mask=one.mask | self._start(node, f" {at}"))
+                    for at, one in enumerate(laid)
+                )
+            elif not node.opcode.endswith("-done"):
+                return
+            self._pieces[graph.name, node.value] = laid
+
+    def _sliced(self, graph: Graph, node: Instruction, operand: HloValue) -> int:
+        """Return what reaches a slice of what was laid end to end, 0 for another value."""
+        cut = re.fullmatch(r"\{\[(\d+):(\d+)\]\}", node.attribute("slice") or "")
+        if cut is None or node.opcode != "slice":
+            return 0
+        pieces = self._pieces.get((graph.name, operand), ())
+        inside = (p for p in pieces if p.start <= int(cut[1]) and int(cut[2]) <= p.stop)
+        return next((piece.mask for piece in inside), 0)
+
     def _union(self, graph: Graph, operands: Sequence[HloValue]) -> int:
         found = 0
         for operand in operands:
             found |= self.reaching(graph, operand)
         return found
 
-    def _start(self, node: Instruction) -> int:
-        key = node.computation, node.name
+    def _start(self, node: Instruction, part: str = "") -> int:
+        key = node.computation, node.name + part
         if key not in self._bits:
             self.origins.append(node)
             self._bits[key] = 1 << (self.arguments + len(self.origins))
@@ -261,6 +312,8 @@ class Flows:
             before = self._masks.get(place, 0) if several else 0
             self._masks[place] = before | self.reaching(inner, result)
             self._parts[place] = None if several else self.part_of(inner, result)
+            if laid := self._pieces.get((inner.name, result)):
+                self._pieces[place] = laid
 
     def _hand_in(self, graph: Graph, operand: HloValue, inner: Graph, value: HloValue) -> None:
         node = graph.maker(operand)
@@ -269,6 +322,8 @@ class Flows:
         for at, one in pairs or [(value, operand)]:
             self._masks[inner.name, at] = self.reaching(graph, one)
             self._parts[inner.name, at] = self.part_of(graph, one)
+            if laid := self._pieces.get((graph.name, one)):
+                self._pieces[inner.name, at] = laid
 
 
 def _is_move(graph: Graph, node: Instruction, operands: Sequence[HloValue]) -> bool:

@@ -55,6 +55,12 @@ class _Signatures:
             self._known[key] = self._of(node, at)
         return self._known[key]
 
+    def of_piece(self, node: Instruction, at: int) -> frozenset[int] | None:
+        """Return the results that a piece of what is sent end to end reaches, None for another."""
+        piece = self._flows.piece(node, at)
+        ends = (at for at, end in enumerate(self._flows.results) if end & piece)
+        return frozenset(ends) if piece else None
+
     def _of(self, node: Instruction, at: int) -> Signature:
         flows, graph = self._flows, self.module.graph_of(node)
         mask, taken = flows.reaching(graph, graph.operands[node.name][at]), set[int]()
@@ -92,7 +98,9 @@ class FlowMatching:
         """
         if len(ones) < 2:
             return ones
-        known = at < len(final.operands) and any(self._optimized.of(final, at))
+        reached = self._optimized.of_piece(final, at)
+        whole = reached is None and at < len(final.operands)
+        known = bool(reached) or (whole and any(self._optimized.of(final, at)))
         told = self.alike(ones, final, at) if known else ones
         module = self._partitioned.module
         scores = [_score(module, one, wanted) for one in told]
@@ -106,7 +114,12 @@ class FlowMatching:
 
         All of them where that does not tell (`three_projections_of_one_line`).
         """
-        if len(ones) < 2 or at >= len(final.operands):
+        if len(ones) < 2:
+            return ones
+        reached = self._optimized.of_piece(final, at)
+        if reached is not None:
+            return [one for one in ones if self._partitioned.of(one, 0).results == reached] or ones
+        if at >= len(final.operands):
             return ones
         wanted = self._optimized.of(final, at)
         return [one for one in ones if self._partitioned.of(one, 0) == wanted] or ones
@@ -151,12 +164,16 @@ def sent_together(collectives: Sequence[Collective]) -> list[list[Collective]]:
     return list(groups.values())
 
 
-def may_become(made: Instruction, dtype: str) -> bool:
-    """Whether a collective may have this element type in the end.
+def may_become(made: Instruction, dtype: str, name: str = "") -> bool:
+    """Whether a collective may have this element type in the end, and has a name, if one is given.
 
-    CPU widens narrow floats; TPU rounds before it sends what only a product takes.
+    CPU widens narrow floats; TPU rounds before it sends what only a product takes. Of what GPU lays
+    end to end the shape says little, as some of it is stored transposed, but each has its name
+    (`test_projections_that_xla_makes_one_product_of_are_not_named_after_another_one`).
     """
     own = made.arrays[0][0]
+    if name and not name.endswith(made.op_name):
+        return False
     return own == dtype or (own in _NARROW and dtype == "f32") or (own, dtype) == ("f32", "bf16")
 
 
@@ -193,7 +210,7 @@ def left_over(
 def _score(module: Module, made: Instruction, wanted: Evidence) -> int:
     """Weigh a candidate of the right shape: names, lines and the element type tell the rest."""
     mine = origin_of(module, made)
-    named = bool(wanted.name) and made.op_name.endswith(wanted.name)
+    named = bool(wanted.name) and mine[0].endswith(wanted.name)
     alike = bool(mine[0]) and mine[0] == wanted.origin[0]
     same = alike and mine == wanted.origin
     return 4 * named + 8 * same + 2 * alike + (made.arrays[0][0] == wanted.dtype)

@@ -48,9 +48,7 @@ def module_path(op_name: str) -> str:
     """
     paths: list[list[str]] = []
     for name in op_name.split(";"):
-        members = joined_names(name)
-        before = name[: -len(":".join(members)) - 2] if members else ""
-        wholes = [f"{before}{member}" for member in members] or [name]
+        wholes = joined_names(name) or [name]
         paths += [_of_torch(list(_modules(whole.rpartition("/")[0]))) for whole in wholes]
     common = itertools.takewhile(lambda level: len(set(level)) == 1, zip(*paths, strict=False))
     return "/".join(level[0] for level in common)
@@ -74,12 +72,15 @@ def _modules(scopes: str) -> Iterator[str]:
 def joined_names(op_name: str) -> list[str]:
     """Return the names of the members of a combined collective, in order.
 
-    >>> joined_names("jit(f)/(dot_general:transpose(jvp())/reduce_sum)")
-    ['dot_general', 'transpose(jvp())/reduce_sum']
+    Each with what XLA wrote once for all, as one name may end as another one does.
+
+    >>> joined_names("jit(f)/(reduce_sum:jvp()/reduce_sum)")
+    ['jit(f)/reduce_sum', 'jit(f)/jvp()/reduce_sum']
     """
     for match in re.finditer(r"(?:^|/)\(", op_name):
         if op_name.endswith(")") and _balanced(op_name[match.end() : -1]):
-            return _split(op_name[match.end() : -1], ":")
+            members = _split(op_name[match.end() : -1], ":")
+            return [f"{op_name[: match.end() - 1]}{member}" for member in members]
     return []
 
 

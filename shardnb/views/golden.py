@@ -63,7 +63,7 @@ def _operation(collective: Collective) -> str:
         ids = sorted({collective.id, *collective.combined_with})
         if len(ids) != len(members):
             return ""
-        name = f"/{members[ids.index(collective.id)]}"
+        name = members[ids.index(collective.id)]
     return clean(name.rpartition("/")[2].partition("[")[0]) if "/" in name else ""
 
 

@@ -234,3 +234,67 @@ def test_a_ragged_exchange_of_the_backward_pass_is_autodiffs():
         (line, False, "called"),
         (line, True, None),
     ]
+
+
+def attention_step(p, x):
+    def loss(p):
+        q, k, v = (jnp.einsum("bsd,dhf->bhsf", x, p[name]) for name in "qkv")
+        values = jax.nn.softmax(q @ k.mT) @ v
+        return jnp.mean(jnp.einsum("bhsf,hfd->bsd", values, p["o"]) ** 2)
+
+    value, gradients = jax.value_and_grad(loss)(p)
+    return jax.tree.map(lambda p, g: p - 0.1 * g, p, gradients), value
+
+
+@needs_gpu_compiler
+def test_projections_that_xla_makes_one_product_of_are_not_named_after_another_one():
+    p = {name: f32(64, 8, 8) for name in "qkv"} | {"o": f32(8, 8, 64)}
+    spec = {name: P(None, "tp") for name in "qkv"} | {"o": P("tp")}
+    specs = (spec, P("dp"))
+    report = sn.explain(
+        attention_step,
+        p,
+        f32(16, 32, 64),
+        mesh="dp=4,tp=8",
+        on="h100:4x8",
+        in_specs=specs,
+        out_specs=(spec, P()),
+    )
+    sums = [one for one in report.collectives if one.role == "gradient"]
+    # A device has one head of 8: each gradient is 64 x 8, which are laid end to end.
+    assert {(one.shape, one.axes) for one in sums} == {((64, 8), ("dp",))}
+    assert sorted(one.role_of for one in sums) == [f"p['{name}']" for name in "koqv"]
+
+
+def layers_of_a_library(p, x):
+    """Three products of one layer, each in a function of its own, and their clipped gradients."""
+
+    def loss(p):
+        layers = {}
+        for name in "qkv":
+            with jax.named_scope(name):
+                layers[name] = x @ p[name]
+        return jnp.mean(jax.nn.softmax(layers["q"] @ layers["k"].mT) @ layers["v"])
+
+    value, gradients = jax.value_and_grad(loss)(p)
+    norm = jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(gradients)))
+    return jax.tree.map(lambda p, g: p - g / jnp.maximum(norm, 1.0), p, gradients), value
+
+
+@needs_gpu_compiler
+def test_gradients_that_xla_makes_as_one_product_and_scatters_keep_their_names():
+    specs = ({name: P("data") for name in "qkv"}, P("data"))
+    report = sn.explain(
+        layers_of_a_library,
+        {name: f32(64, 64) for name in "qkv"},
+        f32(16, 32, 64),
+        mesh="data=8",
+        on="h100:8",
+        in_specs=specs,
+        out_specs=(specs[0], P()),
+    )
+    names = [one.role_of for one in report.collectives if one.role == "gradient-scatter"]
+    assert sorted(names) == [f"p['{name}']" for name in "kqv"]
+    # Nothing tells the norms apart: they are sent in no order of the program's.
+    norms = [one for one in report.collectives if one.role == "gradient-norm"]
+    assert {one.role_of for one in norms} == {""}
