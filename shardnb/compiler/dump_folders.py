@@ -13,14 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from shardnb.compiler.dumps import Dumps, of_files, read_text
+from shardnb.compiler.dumps import Dumps, memory_texts, of_files, read_text
 from shardnb.report.invalid_input import InvalidInput
 
 # XLA writes the time before a name with `--xla_dump_include_timestamp`, which keeps apart what
 # several processes write into one folder.
 _MODULE = re.compile(r"(?:\d+\.)?(module_\d+\.([\w-]+))")
 _OPTIMIZED = re.compile(r"[._]after_optimizations\.txt$")
-_BUFFERS = ".cpu_after_optimizations-buffer-assignment.txt"
 _PLATFORM = re.compile(r"[._](cpu|gpu|tpu)_(?:after_optimizations|comp_env)")
 _SHARDY = "shardy"
 # A job of a day on many hosts leaves some ten thousand; a whole disk is not the folder of a dump.
@@ -79,9 +78,7 @@ class DumpedProgram:
         """Read what XLA wrote of it; raises `InvalidInput` for what is not text."""
         dumps = of_files(self.files, _MOST_BYTES)
         dumps.optimized = self.text()
-        # Only CPU's list has everything that XLA counts (test_a_tpus_memory_is_not_in_its_dump).
-        buffers = [file for file in self.files if file.name.endswith(_BUFFERS)]
-        dumps.buffers = read_text(buffers[-1], _MOST_BYTES) if buffers else ""
+        dumps.buffers, dumps.live_ranges = memory_texts(self.files, _MOST_BYTES)
         dumps.platform = self.platform
         dumps.problems += [self.problem] if self.problem else []
         return dumps

@@ -22,7 +22,9 @@ from shardnb.texts import shardy
 from shardnb.texts.shardy_results import Propagated, Stated, read_propagated, read_stated
 
 _BUFFERS = "after_optimizations-buffer-assignment.txt"
-_BUFFERS_OF_CPU = f".cpu_{_BUFFERS}"
+_LIVE_RANGES = "after_optimizations-live-range.txt"
+# JAX 0.11 writes the second of these last, 0.12 the first: then what is read is complete.
+_LAST_WRITTEN = ("-buffer-assignment-values.txt", "-memory-usage-report.txt", _LIVE_RANGES)
 
 
 @dataclass
@@ -33,9 +35,8 @@ class Dumps:
     `propagated` Shardy's modules before and after propagation, `warnings` what the compiler
     wrote to file descriptor 2. `optimized` is the HLO at the end of a program that does not fit
     into memory, was compiled elsewhere, or was read before its compile ended; `buffers` is what
-    each allocation of memory holds, of such programs and of CPU's. `platform` is what it was
-    compiled for, where a folder says so. `problems` says why a module could not be read, after the
-    first attempt.
+    each allocation of memory holds, and `live_ranges` when. `platform` is what it was compiled for,
+    where a folder says so. `problems` says why a module could not be read, after the first attempt.
     """
 
     before: str = ""
@@ -45,6 +46,7 @@ class Dumps:
     warnings: str = ""
     optimized: str = ""
     buffers: str = ""
+    live_ranges: str = ""
     platform: str = ""
     problems: list[str] = field(default_factory=list, compare=False)
 
@@ -96,7 +98,7 @@ class Recorder:
             "xla_dump_to": str(self.folder),
             "xla_dump_hlo_pass_re": PASSES,
             "xla_dump_hlo_as_text": True,
-            "xla_dump_buffer_assignment_analysis": False,
+            "xla_dump_buffer_assignment_analysis": True,  # the live ranges
         }
 
     def read_before_machine_code(self) -> bool:
@@ -105,13 +107,12 @@ class Recorder:
         It does so before it makes machine code, for which it takes as long as for all the rest.
         """
         files = sorted(self.folder.rglob("*"))
-        text = _last(files, ".cpu_after_optimizations.txt")
-        if "\nENTRY " not in text or not text.rstrip().endswith("\n}"):  # it is being written
+        if not all(any(file.name.endswith(part) for file in files) for part in _LAST_WRITTEN):
             return False
         self.dumps = of_files(files)
-        self.dumps.optimized = text
-        self.dumps.buffers = _last(files, _BUFFERS_OF_CPU)
-        return True
+        self.dumps.optimized = _last(files, ".cpu_after_optimizations.txt")
+        self.dumps.buffers, self.dumps.live_ranges = memory_texts(files)
+        return bool(self.dumps.optimized)
 
     def read(self) -> None:
         """Read the dumps into `dumps`, where that was not done before the compile ended."""
@@ -120,9 +121,7 @@ class Recorder:
         files = sorted(self.folder.rglob("*"))
         self.dumps = of_files(files)
         self.dumps.optimized = _last(files, ".oom_intermediate_module.txt")
-        # If a program fits, only CPU's list contains everything that its memory analysis counts.
-        part = _BUFFERS if self.dumps.optimized else _BUFFERS_OF_CPU
-        self.dumps.buffers = _last(files, part)
+        self.dumps.buffers, self.dumps.live_ranges = memory_texts(files)
 
 
 def of_files(files: Sequence[Path], most: int | None = None) -> Dumps:
@@ -137,6 +136,11 @@ def of_files(files: Sequence[Path], most: int | None = None) -> Dumps:
         stated=last("before_propagation.mlir"),
         propagated=last("after_propagation.mlir"),
     )
+
+
+def memory_texts(files: Sequence[Path], most: int | None = None) -> tuple[str, str]:
+    """Read what each allocation of memory holds, and when its values are alive."""
+    return _last(files, _BUFFERS, most=most), _last(files, _LIVE_RANGES, most=most)
 
 
 def _last(files: Sequence[Path], *parts: str, most: int | None = None) -> str:

@@ -36,6 +36,7 @@ from shardnb.findings import (
     unchanging_in_loop,
 )
 from shardnb.findings.evidence import Evidence
+from shardnb.findings.peak import with_peak
 from shardnb.findings.program_evidence import evidence_of_program
 from shardnb.findings.text_evidence import evidence_of_text
 from shardnb.findings.work import work_of
@@ -125,7 +126,7 @@ def assemble(evidence: Evidence) -> Report:
         values=with_varying(explained.values, typed),
         collectives=causes.collectives,
         findings=_counted_once(finding for find in FINDINGS for finding in find(evidence)),
-        memory=evidence.memory,
+        memory=with_peak(evidence),
         typed=typed,
         work=work_of(evidence.text, evidence.module, evidence.compiled) if evidence.own else None,
         sources=evidence.sources.texts(),

@@ -14,14 +14,16 @@ from shardnb.causes.text_roles import with_roles
 from shardnb.causes.training import Training
 from shardnb.collectives.find import find_collectives
 from shardnb.compiler.dumps import Dumps
-from shardnb.findings.memory import memory_of, memory_of_compiled, read_allocations, with_host
+from shardnb.findings.memory import memory_of, memory_of_compiled, with_host
 from shardnb.propagation.named import Lines
 from shardnb.propagation.written import WrittenNames
-from shardnb.report.model import Collective, Location, Memory, Mesh, Run, Value
+from shardnb.report.memory import Memory
+from shardnb.report.model import Collective, Location, Mesh, Run, Value
 from shardnb.report.types import SpecProblem
 from shardnb.sources.source_texts import Sources
 from shardnb.terms.primitives import PRIMITIVES
 from shardnb.texts import hlo
+from shardnb.texts.buffers import Allocation, read_allocations
 
 _OF_JAX = re.compile(r'op_name="(jit|pjit|pmap|xmap)\(')
 # PyTorch/XLA names an operation by the function of torch's, and calls of collectives by its own.
@@ -84,15 +86,29 @@ class Evidence:
     texts: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
+    def allocations(self) -> tuple[Allocation, ...]:
+        """XLA's list of what it allocates; empty where it did not write one."""
+        return read_allocations(self.dumps.buffers)
+
+    @cached_property
     def memory(self) -> Memory | None:
-        """What one device holds; XLA's list of allocations is read sooner than analysed again."""
-        memory = None
-        if self.dumps.buffers:
-            memory = memory_of(read_allocations(self.dumps.buffers))
-        elif self.compiled is not None:
-            memory = memory_of_compiled(self.compiled)
+        """What one device holds, without what of it is alive at the peak.
+
+        XLA's list of allocations is read sooner than analysed again. A TPU's analysis counts other
+        temporaries than its compiler does, and of a GPU's list it is not known which of the memory
+        spaces take room of their own.
+        """
+        listed, analysed = None, None
+        apart = [each for each in self.allocations if not each.is_main]
+        if self.allocations and not (apart and self.mesh.platform == "gpu"):
+            listed = memory_of(self.allocations)
+        if self.compiled is not None and (listed is None or self.mesh.platform != "cpu"):
+            analysed = memory_of_compiled(self.compiled, self.mesh.platform)
+        memory = listed or analysed
         if memory is None or self.compiled is None:
             return memory
+        if analysed is not None:
+            memory = replace(memory, code=analysed.code, host=analysed.host)
         constants = (value.shard_bytes for value in self.inputs if value.name in self.constants)
         memory = with_host(memory, self.inputs, self.outputs)
         return replace(memory, constants=sum(constants))

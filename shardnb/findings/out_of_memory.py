@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from shardnb.cost import find_hardware
 from shardnb.findings.evidence import Evidence
-from shardnb.findings.memory import Buffer, read_allocations
 from shardnb.jax_compat.error_wordings import MEMORY_NEEDED
 from shardnb.report.model import Finding
+from shardnb.texts.buffers import Buffer
 from shardnb.texts.instruction import Instruction, parse_shape
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -22,11 +22,11 @@ def find(evidence: Evidence) -> Iterator[Finding]:
         return
     module, locate = evidence.module, evidence.sources.locate_anywhere
     known = {one.name: one for one in module.instructions()}
-    buffers = [buffer for a in read_allocations(evidence.dumps.buffers) for buffer in a.buffers]
+    buffers = [buffer for a in evidence.allocations if a.is_main for buffer in a.largest]
     largest = sorted(buffers, key=lambda buffer: -buffer.bytes)[:_LISTED]
     told, first = [], None
     for buffer in largest:
-        instruction = known.get(buffer.name)
+        instruction = known.get(buffer.value.name)
         frames = locate(module.frames(instruction)) if instruction is not None else ()
         first = first or next(iter(frames), None)
         where = f" at line {frames[0].line}" if frames else ""
@@ -66,7 +66,7 @@ def _message(failure: str) -> str:
 
 def _named(buffer: Buffer, instruction: Instruction | None) -> str:
     name = instruction.op_name if instruction is not None else ""
-    return name.rpartition("/")[2] if name.startswith("jit(") else name or buffer.name
+    return name.rpartition("/")[2] if name.startswith("jit(") else name or buffer.value.name
 
 
 def _bytes(number: str, unit: str) -> int:

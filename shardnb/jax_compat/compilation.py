@@ -34,6 +34,7 @@ _MEMORY = (
     "host_temp_size_in_bytes",
     "host_alias_size_in_bytes",
 )
+_SINCE_0_12 = ("total_allocation_bytes", "indefinite_allocations")
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,8 @@ def text_of(executable: Any) -> str:
 
 
 def _memory(stats: Any) -> dict[str, int]:
-    return {name: getattr(stats, name) for name in _MEMORY}
+    known = [*_MEMORY, *(name for name in _SINCE_0_12 if hasattr(stats, name))]
+    return {name: getattr(stats, name) for name in known}
 
 
 def _known[T](read: Callable[[], T]) -> T | None:

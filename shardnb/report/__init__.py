@@ -3,13 +3,13 @@
 from shardnb.report.cost import Cost, Work
 from shardnb.report.edits import Fix, NewSpec, ProposedEdit
 from shardnb.report.invalid_input import InvalidInput
+from shardnb.report.memory import Held, Memory, Peak
 from shardnb.report.model import (
     Axis,
     Blocked,
     Collective,
     Finding,
     Location,
-    Memory,
     Mesh,
     Origin,
     Overlap,
@@ -27,6 +27,7 @@ __all__ = [
     "Cost",
     "Finding",
     "Fix",
+    "Held",
     "InvalidInput",
     "Location",
     "Memory",
@@ -34,6 +35,7 @@ __all__ = [
     "NewSpec",
     "Origin",
     "Overlap",
+    "Peak",
     "ProposedEdit",
     "Report",
     "Run",

@@ -17,6 +17,7 @@ from shardnb.report.bytes_sent import most_sent
 from shardnb.report.changes import Diff, Outcome
 from shardnb.report.cost import Cost, Work
 from shardnb.report.edits import Fix, ProposedEdit
+from shardnb.report.memory import Memory
 from shardnb.report.typed import TypedLine
 from shardnb.terms.axis_types import AxisType
 from shardnb.terms.causes import AskedBy, Phase, Reason
@@ -316,29 +317,6 @@ class Finding:
     subject: str = ""
     edits: tuple[ProposedEdit, ...] = ()
     fixes: tuple[Fix, ...] | None = None
-
-
-@dataclass(frozen=True)
-class Memory:
-    """Bytes per device, from the compiler's own analysis.
-
-    `aliased` bytes are outputs that reuse a donated input. `constants` is the part of `arguments`
-    that the function closes over: `jax.jit` makes these arrays constants on each device. `host` is
-    what the program holds in host memory; no other figure includes it.
-    """
-
-    arguments: int
-    outputs: int
-    temporaries: int
-    aliased: int = 0
-    code: int = 0
-    constants: int = 0
-    host: int = 0
-
-    @property
-    def total(self) -> int:
-        """Bytes that each device holds at once: arguments, outputs and temporaries."""
-        return self.arguments + self.outputs + self.temporaries - self.aliased
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from shardnb.findings.memory import memory_of_compiled
 from shardnb.findings.work import work_of
 from shardnb.report.bytes_sent import most_sent
 from shardnb.report.cost import Work
-from shardnb.report.model import Collective, Memory, Mesh
+from shardnb.report.memory import Memory
+from shardnb.report.model import Collective, Mesh
 from shardnb.texts import hlo
 from shardnb.worker.process import Cancelled, CompilerAborted
 
@@ -73,7 +74,7 @@ def outcome_of(compiled: Any, mesh: Mesh) -> Outcome:
     module = hlo.parse(text)
     return Outcome(
         find_collectives(module, mesh, lambda _: ()),
-        memory_of_compiled(compiled),
+        memory_of_compiled(compiled, mesh.platform),
         work_of(text, module, compiled),
     )
 

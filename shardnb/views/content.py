@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from shardnb.report import Memory, Mesh, Report, Value
+from shardnb.report import Mesh, Report, Value
 from shardnb.report.why import explain
 from shardnb.views import arrays, words
 from shardnb.views.arrays import ArrayRow
 from shardnb.views.changes import since_last_run
 from shardnb.views.code import CodePart, parts_of
-from shardnb.views.formatting import clean, count, seconds, size
+from shardnb.views.formatting import clean, count, seconds
+from shardnb.views.memory import PeakTable, memory_parts, peak_table
 from shardnb.views.points import MOST, Point, points_of
 from shardnb.views.sent import Row, rows_of
 from shardnb.views.verdict import outcomes, verdict
@@ -41,6 +42,7 @@ class Content:
     rows: tuple[Row, ...]
     code: tuple[CodePart, ...]
     memory: tuple[str, ...]
+    peak: PeakTable | None
     inputs: Arrays
     outputs: Arrays
     values: Arrays
@@ -64,6 +66,7 @@ def content_of(report: Report) -> Content:
         rows=tuple(_referring(rows, points)),
         code=parts_of(report),
         memory=memory_parts(report.memory, len(report.outputs)),
+        peak=peak_table(report),
         inputs=_edge("Inputs", "input", report.inputs, report),
         outputs=_edge("Outputs", "output", report.outputs, report),
         values=_arrays("Values inside the program", "value", report.values, report.mesh),
@@ -141,22 +144,6 @@ def _reasons(report: Report) -> tuple[str, ...]:
     left = len(said) - _REASONS
     more = (f"and {count(left, 'more value')}: report.why() explains all",) if left > 0 else ()
     return (*said[:_REASONS], *more)
-
-
-def memory_parts(memory: Memory | None, outputs: int) -> tuple[str, ...]:
-    """Say what one device holds at once, part by part; first all of it."""
-    if memory is None:
-        return ("not known: the compiler gave no analysis",)
-    noun = "output" if outputs == 1 else "outputs"
-    reused = f" ({size(memory.aliased)} in donated inputs)" if memory.aliased else ""
-    closed = f" ({size(memory.constants)} closed over)" if memory.constants else ""
-    host = f"; {size(memory.host)} on the host" if memory.host else ""
-    return (
-        f"{size(memory.total)} per device",
-        f"{size(memory.arguments)} arguments{closed}",
-        f"{size(memory.outputs)} {noun}{reused}",
-        f"{size(memory.temporaries)} temporaries{host}",
-    )
 
 
 def about(report: Report) -> tuple[str, ...]:

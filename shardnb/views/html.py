@@ -30,6 +30,7 @@ from shardnb.views.markup import (
     tag,
     text,
 )
+from shardnb.views.memory import PeakTable
 from shardnb.views.palette import TONES
 from shardnb.views.phrases import LEGEND
 from shardnb.views.picture import Gallery, pictures, value_picture
@@ -46,6 +47,7 @@ _OPEN = 4
 _ROWS = 8
 _TOLD = 40
 _ARRAYS = 16
+_HELD = 24
 # Characters of a line of code beside its badges that stay on one line.
 _CODE = 56
 _TYPED = 200
@@ -257,7 +259,8 @@ def _array(array: ArrayRow) -> list[str]:
 
 def _facts(content: Content) -> str:
     total, *parts = content.memory
-    facts = [("Memory", text(f"{total}: {', '.join(parts)}" if parts else total))]
+    held = text(f"{total}: {', '.join(parts)}" if parts else total)
+    facts = [("Memory", held + _peak(content.peak))]
     if content.cost:
         assumed = "".join(block(text(sentence)) for sentence in content.assumptions)
         how = details(tag("span", "how it is estimated", FAINT), assumed)
@@ -265,7 +268,24 @@ def _facts(content: Content) -> str:
     facts += [("Note", text(note)) for note in content.notes]
     if content.about:
         facts.append(("About", tag("span", text(" ".join(content.about)), FAINT)))
-    return table(row([cell(tag("b", label)), cell(body)]) for label, body in facts)
+    return table(
+        row([cell(tag("b", label), "white-space:nowrap"), cell(body)]) for label, body in facts
+    )
+
+
+def _peak(shown: PeakTable | None) -> str:
+    if shown is None:
+        return ""
+    rows, more = shown.shown(_HELD)
+    head = row(cell(tag("b", text(name)), "white-space:nowrap") for name in phrases.HELD_COLUMNS)
+    body = table([head, *map(_held, rows)]) + _faint(more) + _faint(shown.rest)
+    return details(tag("span", text(shown.when), FAINT), body)
+
+
+def _held(said: tuple[str, str, str, str]) -> str:
+    room, what, shape, line = said
+    right = "text-align:right;white-space:nowrap"
+    return row([cell(text(room), right), cell(text(what)), cell(mono(shape)), cell(text(line))])
 
 
 def _texts(report: Report) -> str:

@@ -23,6 +23,7 @@ from shardnb.views.code import Led, led_by
 from shardnb.views.content import Arrays, content_of
 from shardnb.views.formatting import clean, count, dims, size
 from shardnb.views.layout import copies
+from shardnb.views.memory import PeakTable
 from shardnb.views.palette import Tone
 from shardnb.views.points import Point
 from shardnb.views.sent import Row, more, rows_of, weight
@@ -36,6 +37,8 @@ _REFERRED = 5
 # Badges after a line: in the report, and in the editor, where there is less room.
 _BADGES = 4
 _MARKS = 2
+# Rows of what is alive at the peak that a reader takes in; the report has the others.
+_HELD = 24
 
 
 class Column(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -112,6 +115,14 @@ class SaidArrays(msgspec.Struct, frozen=True, omit_defaults=True):
     members: tuple[str, ...] = ()
 
 
+class SaidPeak(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is alive at the peak: when that is, a row for each kind of values, what is left over."""
+
+    when: str
+    rows: tuple[tuple[str, str, str, str], ...]
+    rest: str = ""
+
+
 class Said(msgspec.Struct, frozen=True, omit_defaults=True):
     """Every text of the live view.
 
@@ -128,6 +139,7 @@ class Said(msgspec.Struct, frozen=True, omit_defaults=True):
     inputs: SaidArrays
     outputs: SaidArrays
     values: SaidArrays
+    peak: SaidPeak | None = None
     changed: str = ""
     outcomes: tuple[tuple[str, bool | None], ...] = ()
     points: tuple[SaidPoint, ...] = ()
@@ -178,6 +190,7 @@ def said_of(report: Report) -> Said:
         points=tuple(map(_point, content.points)),
         rows=tuple(map(_row, content.rows)),
         memory=content.memory,
+        peak=_peak(content.peak),
         inputs=_rows(content.inputs),
         outputs=_rows(content.outputs),
         values=_rows(content.values),
@@ -205,6 +218,13 @@ def _row(row: Row) -> SaidRow:
     return SaidRow(
         _ids(row.members), row.name, row.where, row.times, row.sends, row.cause, row.tone
     )
+
+
+def _peak(table: PeakTable | None) -> SaidPeak | None:
+    if table is None:
+        return None
+    rows, more_rows = table.shown(_HELD)
+    return SaidPeak(table.when, tuple(rows), "; ".join(filter(None, (more_rows, table.rest))))
 
 
 def _rows(part: Arrays) -> SaidArrays:

@@ -20,6 +20,7 @@ SLICE_LINES = "thick lines separate {number} slices"
 DEVICES = "Communicating devices"
 TYPES = "Shardings in the types of each line"
 SENT_COLUMNS = ("for", "times", "per run", "why")
+HELD_COLUMNS = ("per device", "values", "shape per device", "line")
 
 LEGEND: Mapping[Tone, str] = {
     "neutral": "typical of a strategy, called, or completing a partial sum",
@@ -86,6 +87,10 @@ REPORT: dict[str, Phrase] = {
     "columnTimes": SENT_COLUMNS[1],
     "columnSends": SENT_COLUMNS[2],
     "columnWhy": SENT_COLUMNS[3],
+    "heldBytes": HELD_COLUMNS[0],
+    "heldValues": HELD_COLUMNS[1],
+    "heldShape": HELD_COLUMNS[2],
+    "heldLine": HELD_COLUMNS[3],
     "moreRows": ("show {number} more row", "show {number} more rows"),
     "filtered": "{shown} of {all} collectives",
     "showAll": "show all",

@@ -10,6 +10,7 @@ from shardnb.views import page, phrases, typed
 from shardnb.views.arrays import smaller
 from shardnb.views.content import Content, content_of
 from shardnb.views.formatting import columns, wrapped
+from shardnb.views.memory import PeakTable
 from shardnb.views.points import MOST, Edit, Point
 from shardnb.views.sent import Row, more
 from shardnb.views.verdict import NOTHING
@@ -22,6 +23,9 @@ _WIDTH = 100
 # Rows that a reader takes in at once; a report holds them all.
 _ROWS = 10
 _ARRAYS = 8
+# Of a program that holds less, nobody asks what it holds when; the HTML has it folded.
+_SMALL = 1 << 20
+_HELD = 6
 # Lines of the typed view: its table is there to be looked at, report.typed has them all.
 _TYPED = 24
 
@@ -41,9 +45,10 @@ def render(report: Report, view: View = "full") -> str:
     parts = [header, "\n".join(_verdict(content)), "\n".join(_points(content.points))]
     parts.append("\n".join(_sent(content.rows)))
     if not brief:
+        held = report.memory.total if report.memory else 0
         # Types have a sharding on Explicit and Manual axes only.
         lines = page.text(typed.page(report.typed, report.sources, _TYPED)) if report.typed else ""
-        parts += ["\n".join(_facts(content)), f"{phrases.TYPES}\n{lines}" if lines else ""]
+        parts += ["\n".join(_facts(content, held)), f"{phrases.TYPES}\n{lines}" if lines else ""]
         parts.append("\n".join(_remarks(content)))
     return "\n\n".join(filter(None, parts))
 
@@ -88,8 +93,9 @@ def _sent(rows: Sequence[Row]) -> Iterator[str]:
         yield left
 
 
-def _facts(content: Content) -> Iterator[str]:
-    yield from _labelled("Memory", [_memory(content.memory)])
+def _facts(content: Content, held: int) -> Iterator[str]:
+    peak = content.peak if held >= _SMALL else None
+    yield from _labelled("Memory", [_memory(content.memory), *_peak(peak)])
     tables = (content.inputs, content.outputs)
     rows = [
         (row.name, row.type, row.shard, row.size, "; ".join(row.remarks))
@@ -105,6 +111,15 @@ def _facts(content: Content) -> Iterator[str]:
 
 def _memory(parts: Sequence[str]) -> str:
     return f"{parts[0]}: {', '.join(parts[1:])}" if parts[1:] else parts[0]
+
+
+def _peak(table: PeakTable | None) -> Iterator[str]:
+    if table is None:
+        return
+    rows, more = table.shown(_HELD)
+    yield f"{table.when}:"
+    yield from (f"  {line}" for line in columns(rows, right=(0,)))
+    yield from (f"  {line}" for line in (more, table.rest) if line)
 
 
 def _remarks(content: Content) -> Iterator[str]:

@@ -10,6 +10,7 @@ from shardnb.report.changes import Outcome
 from shardnb.report.strategies import strategy_of
 from shardnb.views import words
 from shardnb.views.formatting import clean, count, listed, seconds, size
+from shardnb.views.memory import fitting
 
 NOTHING = "No communication."
 NOT_PARTITIONED = "Communication is not known: the program is not partitioned yet"
@@ -25,7 +26,7 @@ def verdict(report: Report) -> tuple[str, ...]:
         called = f"; it calls {count(len(collectives), 'collective')}" if collectives else ""
         return (f"{NOT_PARTITIONED}{called}.",)
     said = [_sent(report), _unsure(report), _avoidable(report)] if collectives else [NOTHING]
-    return tuple(filter(None, (*said, _fits(report))))
+    return tuple(filter(None, (*said, fitting(report))))
 
 
 def outcomes(report: Report) -> tuple[tuple[str, bool | None], ...]:
@@ -115,12 +116,3 @@ def _avoidable(report: Report) -> str:
     if after >= before:
         return "None of the edits that were tried sends less."
     return f"A compiled fix avoids {size(before - after) if after else 'all'} of it."
-
-
-def _fits(report: Report) -> str:
-    """Say whether the program fits, where the memory of the hardware is known."""
-    held, has = report.memory, report.cost.memory_size if report.cost else None
-    if held is None or has is None:
-        return ""
-    fits = "it fits" if held.total <= has else "it does not fit"
-    return f"It needs {size(held.total)} of the {size(has)} memory per device: {fits}."

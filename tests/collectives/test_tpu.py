@@ -11,9 +11,11 @@ from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
 from shardnb.collectives.find import find_collectives
-from shardnb.findings.memory import Buffer, memory_of, read_allocations
+from shardnb.findings.memory import memory_of
 from shardnb.report import Axis, Mesh
 from shardnb.texts import hlo
+from shardnb.texts.buffers import Buffer, read_allocations
+from shardnb.texts.instruction import HloValue
 from tests.needs import needs_libtpu
 
 MESH = Mesh((Axis("data", 4), Axis("model", 2)), tuple(range(8)))
@@ -357,9 +359,9 @@ allocation 4: size 65536, color 1, page 0, preallocated-temp:
 
 
 def test_allocations_of_the_main_memory():
-    found = read_allocations(ALLOCATIONS)
+    found = [each for each in read_allocations(ALLOCATIONS) if each.is_main]
     assert [a.bytes for a in found] == [1024, 4096, 3072]
-    assert found[2].buffers == (Buffer("a", "f32[512]{0:T(512)}", 2048),)
+    assert found[2].largest == (Buffer(HloValue("a"), "f32[512]{0:T(512)}", 2048),)
     memory = memory_of(found)
     assert (memory.arguments, memory.outputs, memory.temporaries) == (1024, 4096, 3072)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -51,7 +53,7 @@ def test_the_memory_is_that_of_jaxs_own_analysis(fn, donated, on):
     shardings = tuple(jax.NamedSharding(mesh, spec) for spec in specs)
     jitted = jax.jit(fn, in_shardings=shardings, donate_argnums=donated)
     stats = jitted.lower(LAYERS, BATCH).compile().memory_analysis()
-    assert report.memory == Memory(
+    assert replace(report.memory, peak=None) == Memory(
         stats.argument_size_in_bytes,
         stats.output_size_in_bytes,
         stats.temp_size_in_bytes,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -9,9 +11,10 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
-from shardnb.findings.memory import memory_of, read_allocations
+from shardnb.findings.memory import memory_of
 from shardnb.mesh import make_grid
-from shardnb.report.model import Memory
+from shardnb.report import Memory
+from shardnb.texts.buffers import read_allocations
 
 X = jax.ShapeDtypeStruct((256, 512), jnp.float32)
 
@@ -39,7 +42,7 @@ def test_the_memory_is_that_of_jaxs_own_analysis(fn, donated):
     specs = (jax.NamedSharding(grid, P("data")), jax.NamedSharding(grid, P(None, "model")))
     jitted = jax.jit(fn, in_shardings=specs, donate_argnums=donated)
     stats = jitted.lower(X, X).compile().memory_analysis()
-    assert report.memory == Memory(
+    assert replace(report.memory, peak=None) == Memory(
         stats.argument_size_in_bytes,
         stats.output_size_in_bytes,
         stats.temp_size_in_bytes,

@@ -293,9 +293,11 @@ def test_whether_a_program_fits_is_said_where_the_memory_is_known(report):
     cost = Cost("TPU v5e", "", 1e-3, memory_size=16 << 30)
     told = flat(text.render(replace(report, cost=cost)))
     assert "Each device sends 256 KiB per run, about 1.00 ms on TPU v5e." in told
-    assert "It needs 1.3 MiB of the 16 GiB memory per device: it fits." in told
+    assert "It needs 1.3 MiB of the 16 GiB memory per device: it fits, with 16.0 GiB left." in told
     small = replace(report, cost=replace(cost, memory_size=1 << 20))
-    assert "of the 1.0 MiB memory per device: it does not fit." in flat(text.render(small))
+    assert "of the 1.0 MiB memory per device: it does not fit: 320 KiB too much." in flat(
+        text.render(small)
+    )
 
 
 def test_an_unpartitioned_program_is_said_to_be_not_known(report):

@@ -140,6 +140,22 @@ export interface Fix {
   location: Location | null;
 }
 
+export interface Held {
+  name: string;
+  use: "argument" | "output" | "temporary";
+  bytes: number;
+  dtype: string;
+  shape: readonly number[];
+  count: number;
+  location: Location | null;
+  phase: Phase | null;
+  reused: boolean;
+  copied: boolean;
+  stacked: boolean;
+  sliced: boolean;
+  collective: string;
+}
+
 export interface KindChange {
   kind: Kind;
   number: number;
@@ -167,6 +183,7 @@ export interface Memory {
   code: number;
   constants: number;
   host: number;
+  peak: Peak | null;
 }
 
 export interface Mesh {
@@ -217,6 +234,14 @@ export interface Overlap {
   cycles: number | null;
 }
 
+export interface Peak {
+  held: readonly Held[];
+  others: number;
+  unused: number;
+  location: Location | null;
+  phase: Phase | null;
+}
+
 export interface ProposedEdit {
   text: string;
   specs: readonly NewSpec[];
@@ -261,6 +286,7 @@ export interface Said {
   inputs: SaidArrays;
   outputs: SaidArrays;
   values: SaidArrays;
+  peak: SaidPeak | null;
   changed: string;
   outcomes: readonly (readonly [string, boolean | null])[];
   points: readonly SaidPoint[];
@@ -284,6 +310,12 @@ export interface SaidEdit {
   code: string;
   effect: string;
   compiled: boolean;
+}
+
+export interface SaidPeak {
+  when: string;
+  rows: readonly (readonly [string, string, string, string])[];
+  rest: string;
 }
 
 export interface SaidPoint {

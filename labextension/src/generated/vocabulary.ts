@@ -207,6 +207,23 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "location": "Location"
     }
   },
+  "Held": {
+    "defaults": {
+      "dtype": "",
+      "shape": [],
+      "count": 1,
+      "location": null,
+      "phase": null,
+      "reused": false,
+      "copied": false,
+      "stacked": false,
+      "sliced": false,
+      "collective": ""
+    },
+    "parts": {
+      "location": "Location"
+    }
+  },
   "KindChange": {
     "defaults": {
       "at_least": false
@@ -233,9 +250,12 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "aliased": 0,
       "code": 0,
       "constants": 0,
-      "host": 0
+      "host": 0,
+      "peak": null
     },
-    "parts": {}
+    "parts": {
+      "peak": "Peak"
+    }
   },
   "Mesh": {
     "defaults": {
@@ -286,6 +306,18 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "cycles": null
     },
     "parts": {}
+  },
+  "Peak": {
+    "defaults": {
+      "others": 0,
+      "unused": 0,
+      "location": null,
+      "phase": null
+    },
+    "parts": {
+      "held": "Held",
+      "location": "Location"
+    }
   },
   "ProposedEdit": {
     "defaults": {
@@ -345,6 +377,7 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
   },
   "Said": {
     "defaults": {
+      "peak": null,
       "changed": "",
       "outcomes": [],
       "points": [],
@@ -360,6 +393,7 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "inputs": "SaidArrays",
       "outputs": "SaidArrays",
       "values": "SaidArrays",
+      "peak": "SaidPeak",
       "points": "SaidPoint",
       "rows": "SaidRow",
       "lines": "LedLine",
@@ -379,6 +413,12 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
   "SaidEdit": {
     "defaults": {
       "compiled": true
+    },
+    "parts": {}
+  },
+  "SaidPeak": {
+    "defaults": {
+      "rest": ""
     },
     "parts": {}
   },
@@ -519,6 +559,10 @@ export const REPORT = {
   "columnTimes": "times",
   "columnSends": "per run",
   "columnWhy": "why",
+  "heldBytes": "per device",
+  "heldValues": "values",
+  "heldShape": "shape per device",
+  "heldLine": "line",
   "moreRows": [
     "show {number} more row",
     "show {number} more rows"

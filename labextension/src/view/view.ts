@@ -1,10 +1,11 @@
 /** The live view of a report: the verdict, what to look at, what is sent; the rest is folded. */
 
+import type { SaidPeak } from '../generated/report';
 import { REPORT } from '../generated/vocabulary';
 import { arrays } from './arrays';
 import { paint } from './badge';
 import { Code } from './code';
-import { button, folded, h } from './dom';
+import { button, folded, h, mono } from './dom';
 import { points } from './points';
 import { Report, readReport, unpacked } from './report';
 import { Sent } from './sent';
@@ -165,5 +166,16 @@ function memory({ memory: held, said }: Report): HTMLElement {
     bar.append(piece);
     return h('span', { class: 'held' }, h('span', { class: `swatch ${name}` }), text);
   });
-  return h('div', null, ...texts, bar);
+  return h('div', null, ...texts, bar, ...(said.peak ? [peak(said.peak)] : []));
+}
+
+const HELD = [REPORT.heldBytes, REPORT.heldValues, REPORT.heldShape, REPORT.heldLine];
+
+/** What is alive when most of the memory is in use, the largest first. */
+function peak({ when, rows, rest }: SaidPeak): HTMLElement {
+  const head = h('tr', null, ...HELD.map(text => h('th', { scope: 'col' }, text)));
+  const body = rows.map(([bytes, values, shape, line]) =>
+    h('tr', null, h('td', { class: 'number' }, bytes), h('td', null, values), h('td', null, mono(shape)), h('td', null, line))
+  );
+  return h('div', { class: 'peak' }, h('div', null, when), h('table', null, head, ...body), h('div', { class: 'faint' }, rest));
 }
