@@ -195,6 +195,23 @@ var SHAPES = {
       "location": "Location"
     }
   },
+  "Held": {
+    "defaults": {
+      "dtype": "",
+      "shape": [],
+      "count": 1,
+      "location": null,
+      "phase": null,
+      "reused": false,
+      "copied": false,
+      "stacked": false,
+      "sliced": false,
+      "collective": ""
+    },
+    "parts": {
+      "location": "Location"
+    }
+  },
   "KindChange": {
     "defaults": {
       "at_least": false
@@ -221,9 +238,12 @@ var SHAPES = {
       "aliased": 0,
       "code": 0,
       "constants": 0,
-      "host": 0
+      "host": 0,
+      "peak": null
     },
-    "parts": {}
+    "parts": {
+      "peak": "Peak"
+    }
   },
   "Mesh": {
     "defaults": {
@@ -274,6 +294,18 @@ var SHAPES = {
       "cycles": null
     },
     "parts": {}
+  },
+  "Peak": {
+    "defaults": {
+      "others": 0,
+      "unused": 0,
+      "location": null,
+      "phase": null
+    },
+    "parts": {
+      "held": "Held",
+      "location": "Location"
+    }
   },
   "ProposedEdit": {
     "defaults": {
@@ -333,6 +365,7 @@ var SHAPES = {
   },
   "Said": {
     "defaults": {
+      "peak": null,
       "changed": "",
       "outcomes": [],
       "points": [],
@@ -348,6 +381,7 @@ var SHAPES = {
       "inputs": "SaidArrays",
       "outputs": "SaidArrays",
       "values": "SaidArrays",
+      "peak": "SaidPeak",
       "points": "SaidPoint",
       "rows": "SaidRow",
       "lines": "LedLine",
@@ -367,6 +401,12 @@ var SHAPES = {
   "SaidEdit": {
     "defaults": {
       "compiled": true
+    },
+    "parts": {}
+  },
+  "SaidPeak": {
+    "defaults": {
+      "rest": ""
     },
     "parts": {}
   },
@@ -506,6 +546,10 @@ var REPORT = {
   "columnTimes": "times",
   "columnSends": "per run",
   "columnWhy": "why",
+  "heldBytes": "per device",
+  "heldValues": "values",
+  "heldShape": "shape per device",
+  "heldLine": "line",
   "moreRows": [
     "show {number} more row",
     "show {number} more rows"
@@ -2916,7 +2960,15 @@ function memory({ memory: held, said }) {
     bar.append(piece);
     return h("span", { class: "held" }, h("span", { class: `swatch ${name}` }), text);
   });
-  return h("div", null, ...texts, bar);
+  return h("div", null, ...texts, bar, ...said.peak ? [peak(said.peak)] : []);
+}
+var HELD = [REPORT.heldBytes, REPORT.heldValues, REPORT.heldShape, REPORT.heldLine];
+function peak({ when, rows: rows2, rest }) {
+  const head3 = h("tr", null, ...HELD.map((text) => h("th", { scope: "col" }, text)));
+  const body2 = rows2.map(
+    ([bytes, values, shape, line2]) => h("tr", null, h("td", { class: "number" }, bytes), h("td", null, values), h("td", null, mono(shape)), h("td", null, line2))
+  );
+  return h("div", { class: "peak" }, h("div", null, when), h("table", null, head3, ...body2), h("div", { class: "faint" }, rest));
 }
 
 // src/widget/model.ts
