@@ -58,7 +58,7 @@ class Compiled:
 
 
 Meanwhile = Callable[[Callable[[], bool]], object]
-"""What can be done while another process compiles; it is told how to ask whether that has ended."""
+"""What can be done while another process compiles; its argument says whether that has ended."""
 
 
 def compile_lowered(

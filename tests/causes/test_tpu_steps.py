@@ -315,10 +315,10 @@ def test_the_backward_pass_of_a_roll_is_a_roll_too():
 
 @needs_libtpu
 def test_what_a_loop_carries_to_a_matrix_has_the_name_that_it_has_there():
-    def directions_of_a_solver(A, b):
+    def directions_of_a_solver(matrix, b):
         def step(carry, _):
             x, r, p = carry
-            product = A @ p
+            product = matrix @ p
             return (x + p, r - product, r + p), None
 
         return lax.scan(step, (b * 0, b, b), None, length=5)[0]
