@@ -291,7 +291,12 @@ def _add_explain(commands: Commands) -> None:
     explain.add_argument(
         "--args", metavar="EXPR", help="all arguments, as an expression in the file's names"
     )
-    explain.add_argument("--in-specs", metavar="EXPR", help="with --args: their specs")
+    explain.add_argument(
+        "--in-specs",
+        metavar="EXPR",
+        help="with --args: their specs, as an expression, or by name and rule as on the line of "
+        "%%%%shard: \"params:/kernel$/=P(None, 'model') opt=like(params)\"",
+    )
     explain.add_argument("--out-specs", metavar="EXPR", help="the specs of the result")
     _add_output(explain, None)
 

@@ -138,6 +138,33 @@ def test_explain_takes_an_expression_for_all_arguments(layer, capsys):
     assert [c.kind for c in report.collectives] == ["all-reduce"]
 
 
+def test_specs_of_all_arguments_may_be_given_by_rules(tmp_path, capsys):
+    file = tmp_path / "step.py"
+    file.write_text(
+        "import jax, jax.numpy as jnp\n"
+        "kernel = jax.ShapeDtypeStruct((8, 16), jnp.float32)\n"
+        "given = {'up': {'kernel': kernel}}, {'up': {'kernel': kernel}}, 2.0\n"
+        "def step(params, momentum, scale):\n"
+        "    return params['up']['kernel'] * scale + momentum['up']['kernel']\n"
+    )
+    argv = ["explain", f"{file}:step", "--mesh", "model=4", "--args", "given", "--json"]
+    line = "params:/up.kernel/=P(None, 'model') momentum=like(params)"
+    assert cli.main([*argv, "--in-specs", line]) == 0
+    report = Report.from_json(capsys.readouterr().out)
+    assert [value.spec for value in report.inputs[:2]] == [((), ("model",))] * 2
+    assert cli.main([*argv, "--in-specs", "{'params': rules({'kernel': P('model')})}"]) == 0
+    assert Report.from_json(capsys.readouterr().out).inputs[0].spec == (("model",), ())
+    assert cli.main([*argv, "--in-specs", "params:/kernal/=P('model')"]) == 3
+    assert "no rule of params matches any of its arrays: /kernal/" in capsys.readouterr().err
+    assert cli.main([*argv, "--in-specs", "params:/(/=P('model')"]) == 2
+    assert "is not a regular expression" in capsys.readouterr().err
+
+
+def test_specs_beside_the_types_of_arguments_are_refused(layer, capsys):
+    assert cli.main(["explain", f"{layer}:layer", *MATMUL, "--in-specs", "x=P()"]) == 2
+    assert "--in-specs goes with --args" in capsys.readouterr().err
+
+
 def test_a_forbidden_collective_gives_status_1_and_is_named(layer, capsys):
     assert cli.main(["explain", f"{layer}:layer", *MATMUL, "--forbid", "all-reduce"]) == 1
     assert "all-reduce[model] at line 6 in layer is forbidden" in capsys.readouterr().err

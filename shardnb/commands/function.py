@@ -6,11 +6,12 @@ import importlib.util
 import inspect
 import itertools
 import operator
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from shardnb.commands import typed_arguments
@@ -21,6 +22,9 @@ from shardnb.sources.quotable import is_file
 # A file that ends in `sys.exit(0)` would else end the command, with the status of a program that
 # was explained.
 _RAISED = (Exception, SystemExit)
+# `params=P('data')` and `params:/kernel/=P('data')`, but no `f(x=1)` and no `x == y`.
+_LINE = re.compile(r"\s*[^\W\d]\w*\s*(?:=(?!=)|:\s*/|[.\[][^=()]*=(?!=))")
+_LINE_FORM = "params:/kernel$/=P(None, 'model') opt=like(params) x=P('data')"
 
 
 @dataclass(frozen=True)
@@ -101,8 +105,10 @@ def _arguments(
     """Return a function's positional arguments, its keyword arguments, and their specs."""
     if call.args is not None:
         args = _evaluated(call.args, module, "--args")
-        in_specs = _evaluated(call.in_specs, module, "--in-specs")
-        return (args if isinstance(args, tuple) else (args,)), {}, in_specs
+        args = args if isinstance(args, tuple) else (args,)
+        return args, {}, _in_specs(call.in_specs, function, module)
+    if call.in_specs is not None:
+        raise CommandError("--in-specs goes with --args: an --arg has its spec in its type")
     given = {argument.name: argument for argument in map(typed_arguments.parse, call.arguments)}
     try:
         parameters = inspect.signature(function).parameters
@@ -162,12 +168,51 @@ def _spec(argument: typed_arguments.Argument) -> Any:
     return PartitionSpec(*(axes or None for axes in argument.spec))
 
 
-def _evaluated(expression: str | None, module: ModuleType, option: str) -> Any:
+def _in_specs(text: str | None, function: Callable[..., Any], module: ModuleType) -> Any:
+    """Return the specs of an expression, or of a line such as that of `%%shard`, by name."""
+    if text is None or not _LINE.match(text):
+        return _evaluated(text, module, "--in-specs")
+    from shardnb.magics.cell import CellError
+    from shardnb.magics.options import OptionError, parse
+    from shardnb.magics.parts import ruled
+
+    try:
+        line = parse(text, ())
+        if line.first or line.parts or line.out:
+            raise CommandError(f"--in-specs: expected {_LINE_FORM}, got {text!r}")
+        # `like(params)` names an argument, for which the file need not have a value.
+        known = {name: name for name in inspect.signature(function).parameters}
+
+        def values(texts: Mapping[str, str]) -> dict[str, Any]:
+            given = texts.items()
+            return {name: _evaluated(spec, module, "--in-specs", known) for name, spec in given}
+
+        specs, by_rule = values(line.specs), values(line.rule_texts)
+        return ruled(specs, line.by_rule(by_rule))
+    except (OptionError, CellError) as error:
+        raise CommandError(f"--in-specs: {error}") from error
+
+
+def _evaluated(
+    expression: str | None,
+    module: ModuleType,
+    option: str,
+    arguments: Mapping[str, str] = MappingProxyType({}),
+) -> Any:
     if expression is None:
         return None
     from jax.sharding import NamedSharding, PartitionSpec
 
-    names = {"P": PartitionSpec, "NamedSharding": NamedSharding, **vars(module)}
+    from shardnb.compiler.spec_rules import like, logical, rules
+
+    ours: dict[str, Any] = {"like": like, "logical": logical, "rules": rules}
+    names = {
+        "P": PartitionSpec,
+        "NamedSharding": NamedSharding,
+        **ours,
+        **arguments,
+        **vars(module),
+    }
     try:
         # The expression comes from the command line, like the file that was just imported.
         return eval(expression, names)  # noqa: S307

@@ -54,8 +54,8 @@ def rules(by_path: Mapping[str, Any] | Sequence[tuple[str, Any]]) -> Rules:
     first regular expression that is found in it gives the spec. An array that none matches keeps
     its own sharding, or is replicated. The report says which rule matched which arrays.
 
-    Raises `ValueError` for what is not a regular expression, and `TypeError` for what is not a
-    spec.
+    Raises `ValueError` for what is not a regular expression and, when the specs are used, if no
+    rule matches any array, and `TypeError` for what is not a spec.
 
     >>> import jax, jax.numpy as jnp, shardnb as sn
     >>> from jax.sharding import PartitionSpec as P
@@ -166,12 +166,14 @@ def _by_path(name: str, given: Rules, tree: Tree) -> tuple[Tree, list[str]]:
     matched: list[list[str]] = [[] for _ in patterns]
     none: list[str] = []
     specs = placement.spread(name, tree, given.rest)
-    for at, (path, _) in enumerate(paths):
-        joined = "/".join(steps(path))
+    paths_of = ["/".join(steps(path)) for path, _ in paths]
+    for at, ((path, _), joined) in enumerate(zip(paths, paths_of, strict=True)):
         rule = next((n for n, (p, _) in enumerate(patterns) if p.search(joined)), None)
         (none if rule is None else matched[rule]).append(f"{name}{jax.tree_util.keystr(path)}")
         if rule is not None:
             specs[at] = patterns[rule][1]
+    if none and not any(matched):
+        raise ValueError(words.none_matches(name, [p for p, _ in given.by_path], paths_of))
     said = [
         words.matched(name, pattern, _text(spec), arrays)
         for (pattern, spec), arrays in zip(given.by_path, matched, strict=True)

@@ -15,6 +15,8 @@ from shardnb.mesh import gpus, topologies
 _MAGIC = re.compile(r"\s*(%%shard|%shard|%mesh)\s(.*)", re.DOTALL)
 _LAST_WORD = re.compile(r"(?:^|\s)(\S*)$")
 _IN_SPEC = re.compile(r"""\bP(?:artitionSpec)?\([^()]*(?:\([^()]*)?['"](\w*)$""")
+_IN_LIKE = re.compile(r"""\blike\(['"]?(\w*)$""")
+_SPEC = re.compile(r"[\w\]/]=(\w*)$")
 _VALUE = re.compile(r"--([\w-]+)[ =](\S*)$")
 _SLICES = re.compile(r"[1-9]\d*\*")
 _AXIS_TYPE = re.compile(r"[\w]+=\d+:(\w*)$")
@@ -63,6 +65,11 @@ def offered(
         fragment = value[2].rpartition(",")[2]
         slices = _SLICES.match(fragment) if value[1] == options.ON.name else None
         return fragment, _of_slices(slices[0]) if slices else choices.get(value[1], ())
+    in_shard = magic != "%mesh"
+    return (in_shard and _of_a_spec(text, namespace)) or _of_a_word(magic, text, namespace)
+
+
+def _of_a_word(magic: str, text: str, namespace: Namespace) -> tuple[str, Iterable[str]]:
     word = _LAST_WORD.search(text)
     fragment = word[1] if word else ""
     if fragment.startswith("-"):
@@ -71,6 +78,14 @@ def offered(
     if magic == "%%shard" and (fragment == "" or fragment.isidentifier()):
         return fragment, _targets(namespace)
     return fragment, ()
+
+
+def _of_a_spec(text: str, namespace: Namespace) -> tuple[str, Iterable[str]] | None:
+    """Return what is written of a spec, and its possible completions; None elsewhere."""
+    if in_like := _IN_LIKE.search(text):
+        return in_like[1], [target.removesuffix("=") for target in _targets(namespace)]
+    spec = _SPEC.search(text)
+    return (spec[1], ("P(", "like(", "logical(")) if spec else None
 
 
 def _of_slices(prefix: str) -> list[str]:

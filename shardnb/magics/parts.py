@@ -25,6 +25,16 @@ def with_rules(
 
     `line_rules` has specs by name and pattern. Raises `CellError` for what is not a spec.
     """
+    try:
+        return resolved(ruled(specs, line_rules), inputs)
+    except placement.SpecStructureError:
+        raise
+    except ValueError as error:
+        raise CellError(str(error)) from error
+
+
+def ruled(specs: Mapping[str, Tree], line_rules: Mapping[tuple[str, str], Any]) -> dict[str, Tree]:
+    """Return specs with the rules of a line, as `explain` takes them; raises `CellError`."""
     whole = dict(specs)
     for name in dict.fromkeys(name for name, _ in line_rules):
         pairs = [(pattern, spec) for (at, pattern), spec in line_rules.items() if at == name]
@@ -34,12 +44,7 @@ def with_rules(
             whole[name] = replace(rules(pairs), rest=whole.get(name))
         except TypeError as error:
             raise CellError(str(error)) from error
-    try:
-        return resolved(whole, inputs)
-    except placement.SpecStructureError:
-        raise
-    except ValueError as error:
-        raise CellError(str(error)) from error
+    return whole
 
 
 def with_parts(

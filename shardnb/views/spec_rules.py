@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 from shardnb.views.formatting import clean, count, listed, names
+
+_LISTED = 4
 
 
 def matched(argument: str, pattern: str, spec: str, arrays: Sequence[str]) -> str:
@@ -24,6 +27,23 @@ def without_a_rule(argument: str, arrays: Sequence[str], *, replaced: bool) -> s
     """Say which arrays no rule matches, and what becomes of them."""
     rest = "own sharding, or replicated" if replaced else f"as {clean(argument)}= says"
     return f"{clean(argument)}: no rule matches {_arrays(arrays)}: {rest}"
+
+
+def none_matches(argument: str, patterns: Sequence[str], paths: Sequence[str]) -> str:
+    """Say that rules match nothing, with the path that is most like one of them.
+
+    >>> none_matches("params", ["kernal"], ["up/kernel", "up/bias"])
+    "no rule of params matches any of its arrays: /kernal/; a path of it is 'up/kernel'"
+    """
+    rules = listed([f"/{clean(pattern)}/" for pattern in patterns[:_LISTED]])
+    more = f" and {len(patterns) - _LISTED} more" if len(patterns) > _LISTED else ""
+    steps = {step: path for path in reversed(paths) for step in (path, *path.split("/"))}
+    near = (get_close_matches(pattern, steps, 1) for pattern in patterns)
+    path = next((steps[found[0]] for found in near if found), paths[0])
+    return (
+        f"no rule of {clean(argument)} matches any of its arrays: {rules}{more}; "
+        f"a path of it is {clean(path)!r}"
+    )
 
 
 def alike(argument: str, other: str, like: Sequence[str], unlike: Sequence[str]) -> str:

@@ -94,6 +94,14 @@ def test_an_argument_that_is_like_none_is_refused(other):
         explained(PARAMS, in_specs=(sn.like(other),))
 
 
+def test_rules_that_match_nothing_are_refused_with_the_nearest_path():
+    given = sn.rules({"kernal$": P("model"), "embed": P("data")})
+    with pytest.raises(ValueError, match="no rule of trees0 matches any of its arrays") as refused:
+        explained(PARAMS, in_specs=(given,))
+    assert "/kernal$/ and /embed/" in str(refused.value)
+    assert "'layers/0/up/kernel'" in str(refused.value)
+
+
 RULES = [("embed", None), ("mlp", "model"), ("batch", "data"), ("heads", "model")]
 
 

@@ -48,6 +48,12 @@ def _completions(ip, text):
         ("%%shard --mesh rows=2 x=P('", ["rows"]),
         ("%%shard ", ["params=", "x="]),
         ("%%shard x=P() pa", ["params="]),
+        ("%%shard x=", ["P(", "like(", "logical("]),
+        ("%%shard params:/kernel/=l", ["like(", "logical("]),
+        ("%%shard params['w']=", ["P("]),
+        ("%%shard x=like(", ["params", "x"]),
+        ("%%shard x=like(pa", ["params"]),
+        ("%shard f(x) x=li", ["like("]),
     ],
 )
 def test_tab_offers(offered, text, has):

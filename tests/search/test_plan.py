@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import PartitionSpec as P
 
+import shardnb as sn
 from shardnb.engine import explain
 from shardnb.mesh import make_grid
 from shardnb.search.plans import plan
@@ -144,6 +145,27 @@ def test_an_argument_that_the_user_places_stays_there():
     specs = {"up": P("model")}
     found = plan(mlp, *MLP, mesh="model=4", in_specs=specs, previews=40, compiles=4)
     assert {o.specs["up"] for o in found} == {(("model",), ())}
+
+
+def test_an_argument_that_a_rule_places_stays_there_on_axes_of_one_size():
+    """The axes are alike, so a search may change their names, but not where the user wrote them."""
+
+    def apply(params, x):
+        return mlp(x, params["up"], params["down"])
+
+    rule = sn.rules({"up": P(None, "model")})
+    found = plan(
+        apply,
+        {"up": MLP[1], "down": MLP[2]},
+        MLP[0],
+        mesh="data=2,model=2",
+        in_specs=(rule, P("data")),
+        previews=40,
+        compiles=4,
+    )
+    assert {o.specs["params['up']"] for o in found} == {((), ("model",))}
+    assert {o.specs["x"] for o in found} == {(("data",), ())}
+    assert any("from the rule /up/ = P(None, 'model')" in note for note in found.notes)
 
 
 def test_a_number_of_devices_takes_every_mesh():

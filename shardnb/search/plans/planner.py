@@ -84,7 +84,8 @@ def plan(
     limit = None if memory is None else read_size(memory)
     with bar_on("plan") as bar:
         budget = Budget(limit, previews, compiles, seed)
-        return search_plans(request, grids, budget, progress or bar, hardware, notes)
+        said = (*notes, *request.notes)
+        return search_plans(request, grids, budget, progress or bar, hardware, said)
 
 
 @dataclass(frozen=True)

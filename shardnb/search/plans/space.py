@@ -150,12 +150,14 @@ class Space:
 
     @cached_property
     def _renamings(self) -> tuple[dict[str, str], ...]:
-        """Ways to swap the names of axes of the same size."""
+        """Ways to swap the names of axes of the same size that leave what the user placed."""
         sizes = sorted(set(self.sizes.values()))
         groups = [[name for name, of_axis in self.axes if of_axis == size] for size in sizes]
         orders = itertools.product(*(itertools.permutations(group) for group in groups))
         old = list(itertools.chain(*groups))
-        return tuple(dict(zip(old, itertools.chain(*order), strict=True)) for order in orders)
+        ways = (dict(zip(old, itertools.chain(*order), strict=True)) for order in orders)
+        placed = [pattern.fixed for pattern in self.patterns if pattern.fixed is not None]
+        return tuple(names for names in ways if all(self._renamed(p, names) == p for p in placed))
 
 
 def _without(spec: Spec, axis: str) -> Spec:
