@@ -327,24 +327,24 @@ class Matcher:
     def _members(self, group: list[Collective]) -> dict[int, Instruction]:
         channel = group[0].channel or 0
         final = self._instruction(group[0]) or self._final[channel][0]
+        if self._copies.is_laid(final):
+            return {}
         wanted = self._sent.evidence(final, len(group))
         pool = self._pool(group[0], final, frozenset(one.name for one in wanted))
         found: dict[int, Instruction] = {}
         inputs = [self._sent.input(final, at) for at in range(len(group))]
-        laid = len(final.operands) < len(group)  # end to end, in no order of the program's
         # What moves a part of an input is known best, so it leaves less to the others.
         for at in sorted(range(len(group)), key=lambda at: inputs[at] is None):
             member = group[at]
             whole = final.arrays[at] if member.made_as else (member.dtype, member.shape)
-            name = wanted[at].name if laid else ""
-            alike = [one for one in pool[without_ones(whole[1])] if may_become(one, whole[0], name)]
+            alike = [one for one in pool[without_ones(whole[1])] if may_become(one, whole[0])]
             if inputs[at] is not None:
                 alike = [one for one in alike if self.made_from.entering(one) == inputs[at]]
             alike = [one for one in alike if self._groups_of(one) == member.groups] or alike
-            followed = self._steps.alike(alike, final, at)
-            likely = self._flow.likeliest(followed, final, at, wanted[at])
-            if len(likely) == 1 or (likely and not laid):
-                found[member.id] = best = likely[0]
+            alike = list(self._steps.alike(alike, final, at))
+            if alike:
+                best = self._flow.likeliest(alike, final, at, wanted[at])[0]
+                found[member.id] = best
                 self._steps.add(final, at, best)
                 self._take(best)
                 self._homes[self._place(final)].add(self._inlined_into(best.computation))

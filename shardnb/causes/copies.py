@@ -58,6 +58,10 @@ class Copies:
     flow: FlowMatching
     _described: dict[tuple[str, str], _Sent] = field(default_factory=dict)
 
+    def is_laid(self, final: Instruction) -> bool:
+        """Whether a collective sends several sums end to end, in no order of the program's."""
+        return bool(pieces(self.optimized, final))
+
     def match(
         self, final: Instruction, members: Sequence[Collective], known: Mapping[int, Instruction]
     ) -> dict[int, tuple[Instruction, ...]]:
@@ -70,11 +74,9 @@ class Copies:
         found: dict[int, tuple[Instruction, ...]] = {}
         if len(members) == 1 and members[0].id not in known and (pairs := self._pairs(members[0])):
             return {members[0].id: pairs}
-        for at, (member, sent) in enumerate(
-            zip(members, self._members(final, len(members)), strict=True)
-        ):
-            likely = [] if member.id in known else self._likely(member, sent)
-            likely = list(self.flow.alike(likely, final, at))
+        for at, sent in enumerate(self._members(final, len(members))):
+            member = members[at]
+            likely = [] if member.id in known else self._likely(member, sent, final, at)
             if likely:
                 likely.sort(key=lambda one: uses[_place(one)])
                 found[member.id] = tuple(likely)
@@ -108,14 +110,19 @@ class Copies:
             groups.append(group.union(*touched))
         return frozenset(groups)
 
-    def _likely(self, member: Collective, sent: _Sent) -> list[Instruction]:
+    def _likely(
+        self, member: Collective, sent: _Sent, final: Instruction, at: int
+    ) -> list[Instruction]:
         """Return those with the most evidence, in the order of the program."""
         alike = [one for one in self.made if self._can_be(one, member)]
         if not alike and not member.within:
             alike = [one for one in self.made if self._is_of_each_step(one, member)]
         # Of one product for several a member has the name, and each slice that of the last.
         named = [one for one in alike if sent.is_joined and self._is_named(one, sent.name)]
-        weighed = [(self._weight(one, sent), one) for one in named or alike]
+        alike = named or alike
+        if self.is_laid(final):
+            alike = list(self.flow.reaching(alike, final, at))
+        weighed = [(self._weight(one, sent), one) for one in alike]
         most = max((weight for weight, _ in weighed), default=0)
         return [one for weight, one in weighed if most and weight == most]
 

@@ -98,9 +98,7 @@ class FlowMatching:
         """
         if len(ones) < 2:
             return ones
-        reached = self._optimized.of_piece(final, at)
-        whole = reached is None and at < len(final.operands)
-        known = bool(reached) or (whole and any(self._optimized.of(final, at)))
+        known = at < len(final.operands) and any(self._optimized.of(final, at))
         told = self.alike(ones, final, at) if known else ones
         module = self._partitioned.module
         scores = [_score(module, one, wanted) for one in told]
@@ -114,15 +112,22 @@ class FlowMatching:
 
         All of them where that does not tell (`three_projections_of_one_line`).
         """
-        if len(ones) < 2:
-            return ones
-        reached = self._optimized.of_piece(final, at)
-        if reached is not None:
-            return [one for one in ones if self._partitioned.of(one, 0).results == reached] or ones
-        if at >= len(final.operands):
+        if len(ones) < 2 or at >= len(final.operands):
             return ones
         wanted = self._optimized.of(final, at)
         return [one for one in ones if self._partitioned.of(one, 0) == wanted] or ones
+
+    def reaching(
+        self, ones: Sequence[Instruction], final: Instruction, at: int
+    ) -> Sequence[Instruction]:
+        """Return those that reach the results of a piece of what is sent end to end; all else.
+
+        Its shape says little, as XLA stores some transposed (`filters_of_one_size`).
+        """
+        reached = self._optimized.of_piece(final, at) if len(ones) > 1 else None
+        if reached is None:
+            return ones
+        return [one for one in ones if self._partitioned.of(one, 0).results == reached] or ones
 
 
 @dataclass
@@ -164,16 +169,12 @@ def sent_together(collectives: Sequence[Collective]) -> list[list[Collective]]:
     return list(groups.values())
 
 
-def may_become(made: Instruction, dtype: str, name: str = "") -> bool:
-    """Whether a collective may have this element type in the end, and has a name, if one is given.
+def may_become(made: Instruction, dtype: str) -> bool:
+    """Whether a collective may have this element type in the end.
 
-    CPU widens narrow floats; TPU rounds before it sends what only a product takes. Of what GPU lays
-    end to end the shape says little, as some of it is stored transposed, but each has its name
-    (`test_projections_that_xla_makes_one_product_of_are_not_named_after_another_one`).
+    CPU widens narrow floats; TPU rounds before it sends what only a product takes.
     """
     own = made.arrays[0][0]
-    if name and not name.endswith(made.op_name):
-        return False
     return own == dtype or (own in _NARROW and dtype == "f32") or (own, dtype) == ("f32", "bf16")
 
 

@@ -298,3 +298,30 @@ def test_gradients_that_xla_makes_as_one_product_and_scatters_keep_their_names()
     # Nothing tells the norms apart: they are sent in no order of the program's.
     norms = [one for one in report.collectives if one.role == "gradient-norm"]
     assert {one.role_of for one in norms} == {""}
+
+
+def filters_of_one_size(filters, image):
+    def loss(filters):
+        first, second = filters
+        dims = ("NHWC", "HWIO", "NHWC")
+        inner = lax.conv_general_dilated(image, first, (1, 1), "SAME", dimension_numbers=dims)
+        outer = lax.conv_general_dilated(inner, second, (1, 1), "SAME", dimension_numbers=dims)
+        return jnp.mean(outer**2)
+
+    value, gradients = jax.value_and_grad(loss)(filters)
+    return jax.tree.map(lambda p, g: p - 0.1 * g, filters, gradients), value
+
+
+@needs_gpu_compiler
+def test_filters_whose_gradients_are_stored_transposed_are_told_by_the_results_they_reach():
+    report = sn.explain(
+        filters_of_one_size,
+        (f32(3, 3, 3, 8), f32(3, 3, 8, 3)),
+        f32(64, 8, 8, 3),
+        mesh="data=8",
+        on="h100:8",
+        in_specs=(P(), P("data")),
+        out_specs=(P(), P()),
+    )
+    sums = [one for one in report.collectives if one.role == "gradient"]
+    assert sorted(one.role_of for one in sums) == ["filters[0]", "filters[1]"]
