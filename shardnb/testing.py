@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from shardnb.cost import Given, on_hardware
+from shardnb.cost.sizes import read_size
 from shardnb.engine import explain
 from shardnb.guards import Rule
 from shardnb.report import Collective, InvalidInput, Report
@@ -106,15 +107,16 @@ def assert_fits(
     program: Program,
     args: Sequence[Tree] = (),
     *,
-    memory: int | None = None,
+    memory: int | str | None = None,
     hardware: Given | None = None,
     **options: Any,
 ) -> Report:
     """Compile `program(*args)`, and assert that each device can hold what it needs.
 
-    `memory` is the bytes that a device has. Without it, it is that of `hardware`, such as `v5e` or
-    `h100:4x8`, else that of the devices it is compiled for (`on="v5e:4x4"`). The program's memory
-    is that of the compiler that compiles it. The rest is as for `assert_collectives`.
+    `memory` is what a device has, in bytes or as `16GiB`. Without it, it is that of `hardware`,
+    such as `v5e` or `h100:4x8`, else that of the devices it is compiled for (`on="v5e:4x4"`). The
+    program's memory is that of the compiler that compiles it. The rest is as for
+    `assert_collectives`.
 
     Raises `AssertionError` with what the memory is for, and if it is not known; `ValueError` if the
     memory of a device is not known.
@@ -126,16 +128,16 @@ def assert_fits(
     __tracebackhide__ = True
     report = _report(program, args, options)
     priced = report if hardware is None else on_hardware(report, hardware)
-    what = "the memory that is given"
-    if memory is None:
-        memory = priced.cost.memory_size if priced.cost else None
+    what, has = "the memory that is given", None if memory is None else read_size(memory)
+    if has is None:
+        has = priced.cost.memory_size if priced.cost else None
         what = f"the memory of {priced.cost.hardware}" if priced.cost else ""
-    if memory is None:
+    if has is None:
         raise ValueError(
             "the memory of these devices is not known: pass memory=16 * 2**30, or hardware='v5e'"
         )
-    if report.memory is None or report.memory.total > memory:
-        message = words.holds_too_much(report, memory, what)
+    if report.memory is None or report.memory.total > has:
+        message = words.holds_too_much(report, has, what)
         raise AssertionError(words.failed(report.title, [message]))
     return report
 

@@ -104,7 +104,7 @@ def test_bytes_and_memory_are_limited(gathered, product):
         sn.guard(max_wire_bytes=191 * 1024)(jax.jit(product))(*gathered)
     # On each device are 2 MiB of w.
     with pytest.raises(
-        sn.GuardError, match=r"more than 2\.0 MiB .*the largest arguments .*2\.0 MiB"
+        sn.GuardError, match=r"more than 2\.0 MiB .*the most at the peak: w \(argument\), 2\.0 MiB"
     ):
         sn.guard(max_memory=2**21)(jax.jit(product))(*gathered)
 

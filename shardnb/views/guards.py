@@ -8,9 +8,11 @@ from shardnb.report import Collective, Report
 from shardnb.report.strategies import strategy_of
 from shardnb.views import words
 from shardnb.views.formatting import clean, count, listed, size
+from shardnb.views.memory import named
 
 # Collectives that a message describes: the report that is with it has them all.
 _SHOWN = 10
+_NAMED = 3
 
 
 def forbidden(report: Report, found: Sequence[Collective], what: Sequence[str]) -> Iterator[str]:
@@ -53,9 +55,12 @@ def holds_too_much(report: Report, most: int, what: str) -> str:
         (memory.temporaries, "temporaries"),
     )
     has = ", ".join(f"{size(number)} {name}" for number, name in parts)
-    largest = sorted(report.inputs, key=lambda value: -value.shard_bytes)[:3]
-    named = listed([f"{clean(value.name)} ({size(value.shard_bytes)})" for value in largest])
-    of = f"; the largest arguments per device are {named}" if named else ""
+    peak = memory.peak.held[:_NAMED] if memory.peak else ()
+    largest = sorted(report.inputs, key=lambda value: -value.shard_bytes)[:_NAMED]
+    held = [f"{clean(named(each))}, {size(each.bytes)}" for each in peak]
+    arguments = [f"{clean(value.name)} ({size(value.shard_bytes)})" for value in largest]
+    of = f"; the largest arguments per device are {listed(arguments)}" if arguments else ""
+    of = f"; the most at the peak: {'; '.join(held)}" if held else of
     return f"each device holds {size(memory.total)}, more than {size(most)} ({what}): {has}{of}"
 
 

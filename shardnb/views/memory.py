@@ -77,13 +77,13 @@ def _row(held: Held, report: Report) -> tuple[str, str, str, str]:
     passed = held.phase if held.phase in ("forward", "backward") else ""
     return (
         size(held.bytes),
-        clean(_what(held)),
+        clean(named(held)),
         clean(f"{number}{held.dtype}[{shape}]") if held.dtype else "",
         clean(", ".join(filter(None, (where, passed)))),
     )
 
 
-def _what(held: Held) -> str:
+def named(held: Held) -> str:
     """Name values as a person would: `h of every iteration`, `the all-gather of w`."""
     name = held.name
     if held.use == "argument":

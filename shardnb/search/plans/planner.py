@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +10,7 @@ import jax
 
 from shardnb.compiler import Request, build, placement
 from shardnb.compiler.call import read_call
+from shardnb.cost.sizes import read_size
 from shardnb.findings import report_of_program
 from shardnb.mesh import Grid, make_grid
 from shardnb.progress import Progress, bar_on
@@ -34,10 +34,6 @@ _FEWEST = 80
 # Each takes as long as the user's own compile, and estimates come true often enough for these.
 COMPILES = 24
 _NAMES = ("x", "y", "z")
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-_BINARY = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
-# `16GiB`, `1.5 MB`, `4096`.
-_SIZE = re.compile(r"\s*([\d.]+)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 
 
 @with_users_frames
@@ -129,22 +125,6 @@ def search_plans(
     )
     search.run(stopped=stopped)
     return _PlannedRequest(request, fields).plans(search)
-
-
-def read_size(text: int | str) -> int:
-    """Read a number of bytes; raises `ValueError` with the form.
-
-    >>> read_size("16GiB"), read_size("1.5 MB"), read_size(4096)
-    (17179869184, 1500000, 4096)
-    """
-    if isinstance(text, int):
-        return text
-    match = _SIZE.fullmatch(text)
-    if match is None:
-        raise ValueError(f"{text!r} is not a size; a size is written as 16GiB, 900MB or in bytes")
-    number, unit, binary = match.groups()
-    units = _BINARY if binary else _UNITS
-    return int(float(number) * units[unit.lower()]) if unit else int(float(number))
 
 
 def _grids(mesh: Any, on: str | None, args: Any) -> tuple[list[Grid], list[str]]:
