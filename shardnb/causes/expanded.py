@@ -20,11 +20,13 @@ from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import Instruction
 from shardnb.texts.opcodes import PRODUCTS, SUMS
 
-_LINEAR_ALGEBRA = (
+_FACTORIZATIONS = (
     "cholesky eig eigh geqp3 geqrf hessenberg householder_product lu qr schur svd "
     "triangular_solve tridiagonal tridiagonal_solve"
 )
-_NAMES = frozenset(_LINEAR_ALGEBRA.split())
+LINEAR_ALGEBRA = frozenset(_FACTORIZATIONS.split())
+"""What JAX calls its operations of linear algebra."""
+
 _UPDATES = PRODUCTS | {"while"}
 """What updates blocks by others. A factorization that the compiler keeps has none beside it."""
 _IN_BLOCKS = ("scan", "custom-call")
@@ -40,7 +42,7 @@ class Expanded:
     def names(self) -> frozenset[str]:
         """The op_names of the operations that are steps before partitioning already."""
         updates = self.program.module.of_kind(*_UPDATES)
-        return frozenset(one.op_name for one in updates if primitive(one.op_name) in _NAMES)
+        return frozenset(one.op_name for one in updates if primitive(one.op_name) in LINEAR_ALGEBRA)
 
     @cached_property
     def _in_blocks(self) -> frozenset[str]:

@@ -18,7 +18,7 @@ from shardnb.causes.expanded import Expanded
 from shardnb.causes.flows import Flows
 from shardnb.causes.judge import Judge
 from shardnb.causes.merged_sums import of_all_norms
-from shardnb.causes.names import UserNames, ValueNames
+from shardnb.causes.names import UserNames, ValueNames, algorithm
 from shardnb.causes.phase import phase_of
 from shardnb.causes.rematerialisation import read_warnings
 from shardnb.causes.roles import Purpose, Roles
@@ -244,7 +244,7 @@ class _Explainer:
 
     def _between_steps(self, collective: Collective, name: str, verdict: Verdict) -> Collective:
         """Tell of what one step of an operation sends to others."""
-        operation = primitive(name)
+        operation = algorithm(name) or primitive(name)
         own = verdict.reason == "partial-sum"
         facts = Facts(f"a step of {operation}", operation, own=own)
         return self._written(collective, verdict, facts, name)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
+from shardnb.causes.expanded import LINEAR_ALGEBRA
 from shardnb.causes.stated_shardings import is_of_the_compiler, is_shard_map_edge, primitive
 from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.texts.graph import Graph
@@ -43,6 +44,11 @@ _FUNCTION = re.compile(
     r"(?:reduce_window\w*|concatenate|slice|dynamic_slice|split|pad)$"
 )
 """A function of JAX's whose steps have names that do not say what it does."""
+
+_ALGORITHM = re.compile(r"jit\((_svd_tall_and_square_input|qdwh)\)")
+"""Functions of JAX's for TPU that write a factorization out; a polar one is a part of an svd."""
+
+_ALGORITHMS = {"_svd_tall_and_square_input": "svd", "qdwh": "polar"}
 
 _STEP = re.compile(r"[^.\[\]]+")
 """A step of a path: the first one is the argument."""
@@ -86,7 +92,11 @@ class ValueNames:
         """Name what an operation makes by that operation, and other values as the user does."""
         made = graph.node(value)
         known = made.opcode == "parameter" or _is_view(made)
-        return self.value(graph, value) if known else f"result of {self.operation(made)}"
+        return self.value(graph, value) if known else self._made_by(made)
+
+    def _made_by(self, node: Instruction) -> str:
+        """Name what an operation makes by that: a factorization is many that are not its result."""
+        return f"{'a step' if self._algorithm(node) else 'result'} of {self.operation(node)}"
 
     def _variable(self, graph: Graph, value: HloValue) -> str:
         """Return the user's name of a value, "" where no statement assigns it alone.
@@ -129,17 +139,26 @@ class ValueNames:
                 break
         made = graph.node(_unrepeated(graph, self._entering(graph, value)))
         if made.opcode != "parameter":
-            whole = self.of_the_user(made)
-            written = self.user.expression(made) if self.user and whole is made else ""
-            if written:
-                return written
-            part = whole.opcode != made.opcode or _is_part_of_a_function(made)
-            return f"{'a step' if part else 'result'} of {self.operation(whole)}"
+            return self._made(graph, made)
         here, one = at
         if carried and self.program.is_constant(here, one):
             return LOOP_CARRY
-        result = f"result of {self.operation(here.node(one))}"
+        result = self._made_by(here.node(one))
         return f"carried {result}" if carried else result
+
+    def _made(self, graph: Graph, made: Instruction) -> str:
+        """Name what an operation makes by the expression that it is written as, or by itself."""
+        whole = self.of_the_user(made)
+        users = graph.users.get(made.value, ())
+        within = primitive(made.op_name) in LINEAR_ALGEBRA and bool(users)
+        if within and all(user.key == made.key for user in users):
+            return f"a step of {self.written(made) or self.operation(made)}"
+        written = self.user.expression(made) if self.user and whole is made else ""
+        if written:
+            return written
+        if whole.opcode != made.opcode or _is_part_of_a_function(made):
+            return f"a step of {self.operation(whole)}"
+        return self._made_by(made)
 
     def taken(self, graph: Graph, value: HloValue, node: Instruction) -> str:
         """Name what an operation takes, by what the user writes there if nothing else names it.
@@ -262,6 +281,8 @@ class ValueNames:
 
     def operation(self, node: Instruction) -> str:
         """Name an operation as JAX does; a loop's name is not that of what XLA put into it."""
+        if algorithm := self._algorithm(node):
+            return algorithm
         node = self.of_the_user(node)
         name = primitive(_op_name(node))
         if is_of_the_compiler(node):
@@ -274,6 +295,19 @@ class ValueNames:
             return _PRODUCTS[node.opcode]
         inside = name in _CONTROL_FLOW and node.opcode not in CALLERS
         return node.opcode if inside or not name else name
+
+    def _algorithm(self, node: Instruction) -> str:
+        """Return the factorization that an operation is a step of, also where the compiler made it.
+
+        It is in one of the loops of that then. "" for another operation.
+        """
+        if name := algorithm(node.op_name):
+            return name
+        at: Instruction | None = node
+        while at is not None and is_of_the_compiler(at):
+            at = self.program.module.caller(self.program.module.graph_of(at))
+        name = "" if at is None or at is node else primitive(at.op_name)
+        return name if name in LINEAR_ALGEBRA else algorithm(at.op_name if at is not None else "")
 
     def of_the_user(self, node: Instruction) -> Instruction:
         """Return the operation that JAX named, where an instruction is a step of it alone.
@@ -294,6 +328,16 @@ class ValueNames:
             seen.update(fresh)
             queue.extend(fresh)
         return node
+
+
+def algorithm(op_name: str) -> str:
+    """Return the factorization that JAX writes out with an operation, "" for another one.
+
+    >>> algorithm("jit(f)/jit(svd)/jit(_svd_tall_and_square_input)/jit(qdwh)/while/body/geqrf")
+    'svd'
+    """
+    found = _ALGORITHM.search(op_name)
+    return _ALGORITHMS[found[1]] if found else ""
 
 
 def only_returns(graph: Graph, node: Instruction) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cached_property
@@ -16,12 +17,15 @@ from shardnb.sources.expressions import (
     is_one_operation,
     is_product,
     operand_of,
-    sum_within,
+    step_within,
     text_of,
+    within,
     written_as,
 )
 from shardnb.texts.instruction import HloValue, Instruction, Key
 from shardnb.texts.opcodes import ONE_OPERAND_STEPS
+
+_JITTED = re.compile(r"jit\(_?(\w+)\)")
 
 
 class WrittenNames:
@@ -72,21 +76,22 @@ class WrittenNames:
             return f"the recomputation of {text}" if text else ""
         if "transpose(" in path:
             # Of `a @ b @ c` the backward pass of both products is that of the outer one.
-            whole = written_as(name, nested)[:1]
+            whole = self._fitting(instruction, name)[:1]
             text = text_of(whole[0]) if whole and is_product(whole[0]) else ""
             return f"the backward pass of {text}" if text else ""
         shapes = self._alike[instruction.key, instruction.opcode]
         if isinstance(expression, ast.Call) and len({one.shape for one in shapes}) > 1:
             return ""  # `layer(x).sum()` may be either
-        return text or sum_within(name, nested)
+        return text or step_within(name, nested)
 
     def _of_value(self, instruction: Instruction) -> ast.expr | None:
         """Return the expression whose value an operation makes."""
-        expression = self._written(instruction, op_word(instruction))
+        name = op_word(instruction)
+        expression = self._written(instruction, name)
         if expression is None or self._may_be_derivative(instruction):
             return None
         alike = self._alike[instruction.key, instruction.opcode]
-        several = len(written_as(op_word(instruction), self._nested(instruction))) > 1
+        several = is_of_two(expression) and len(self._fitting(instruction, name)) > 1
         repeated = len({one.shape for one in alike}) == 1 and is_one_operation(expression)
         return expression if several or repeated or len(alike) == 1 else None
 
@@ -96,7 +101,7 @@ class WrittenNames:
         Of several that begin at one place, as `a @ b` and `a @ b @ c` do, the inner one makes what
         the outer one takes.
         """
-        fitting = written_as(name, self._nested(instruction))
+        fitting = self._fitting(instruction, name)
         if len(fitting) < 2:
             return fitting[0] if fitting else None
         if not all(map(is_of_two, fitting)):
@@ -106,6 +111,15 @@ class WrittenNames:
         if len(turns) < len(fitting) or len(set(turns.values())) > 1:
             return None
         return fitting[::-1][depths[instruction] % len(fitting)]
+
+    def _fitting(self, instruction: Instruction, name: str) -> list[ast.expr]:
+        nested = self._nested(instruction)
+        return written_as(name, within(nested, self._functions(instruction)))
+
+    def _functions(self, instruction: Instruction) -> frozenset[str]:
+        """Return the jitted functions that an operation is made in, as `silu`, by their names."""
+        inner = self._lines.module.path(instruction).partition("/")[2]  # the program is the first
+        return frozenset(_JITTED.findall(inner))
 
     def _depths(self, key: Key, opcode: str) -> dict[Instruction, int]:
         """Return how many operations of one name and place each of them follows directly."""

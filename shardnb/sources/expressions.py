@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from shardnb.sources.statements import parsed
 from shardnb.terms.primitives import primitive_of
@@ -39,6 +39,16 @@ _SUMMING = ("average", "mean", "norm", "std", "var")
 
 _SUMMING_TWICE = ("std", "var")
 
+_SOLVING = ("det", "inv", "slogdet", "solve")
+_FACTORING = {
+    "eigh": ("eigvalsh",),
+    "geqrf": ("qr",),
+    "lu": _SOLVING,
+    "svd": ("cond", "lstsq", "matrix_rank", "norm", "pinv", "svdvals"),
+    "triangular_solve": ("inv", "solve", "solve_triangular"),
+}
+"""Functions of linear algebra, by JAX's operations in them that have other names."""
+
 Expressions = Mapping[tuple[int, int], Sequence[ast.expr]]
 """Expressions by line and column, in bytes from 0; those that begin at one place are nested."""
 
@@ -63,16 +73,32 @@ def written_as(operation: str, nested: Sequence[ast.expr]) -> list[ast.expr]:
     return [one for one in nested if _is_written_as(operation, one)]
 
 
-def sum_within(operation: str, nested: Sequence[ast.expr]) -> str:
-    """Return the call that an operation sums for, as `jnp.mean` does, in words; "" for none.
+def within(nested: Sequence[ast.expr], functions: Container[str]) -> Sequence[ast.expr]:
+    """Return the expressions that an operation which is made in these functions may be written as.
 
-    >>> sum_within("reduce_sum", expressions("h = x.mean(0)")[1, 4])
-    'the sum in x.mean(0)'
+    >>> nested = expressions("h = silu(x) * w")[1, 4]
+    >>> [[text_of(one) for one in within(nested, names)] for names in ((), ("silu",))]
+    [['silu(x) * w', 'silu(x)'], ['silu(x)']]
     """
-    calls = [one for one in nested if isinstance(one, ast.Call) and _function(one) in _SUMMING]
-    if operation != "reduce_sum" or len(calls) != 1 or not (text := text_of(calls[0])):
+    called = [isinstance(one, ast.Call) and _function(one) in functions for one in nested]
+    return nested[len(called) - 1 - called[::-1].index(True) :] if True in called else nested
+
+
+def step_within(operation: str, nested: Sequence[ast.expr]) -> str:
+    """Return the call that an operation is a step of, as of `jnp.mean`, in words; "" for none.
+
+    >>> step_within("reduce_sum", expressions("h = x.mean(0)")[1, 4])
+    'the sum in x.mean(0)'
+    >>> step_within("svd", expressions("h = jnp.linalg.pinv(x)")[1, 4])
+    'the svd in jnp.linalg.pinv(x)'
+    """
+    steps = _SUMMING if operation == "reduce_sum" else _FACTORING.get(operation, ())
+    calls = [one for one in nested if isinstance(one, ast.Call) and _function(one) in steps]
+    if len(calls) != 1 or not (text := text_of(calls[0])):
         return ""
-    return f"{'a' if _function(calls[0]) in _SUMMING_TWICE else 'the'} sum in {text}"
+    if operation == "reduce_sum":
+        return f"{'a' if _function(calls[0]) in _SUMMING_TWICE else 'the'} sum in {text}"
+    return f"the {operation} in {text}"
 
 
 def text_of(expression: ast.expr) -> str:
