@@ -17,11 +17,12 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from shardnb.causes.phase import phase_of
+from shardnb.collectives.find import reduction_of
 from shardnb.terms.collectives import kind_of
 from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import Module
 from shardnb.texts.instruction import HloValue, Instruction
-from shardnb.texts.opcodes import CONSTANTS, ELEMENTWISE, MOVES, TUPLES
+from shardnb.texts.opcodes import CONSTANTS, ELEMENTWISE, MOVES, TUPLES, VIEWS
 
 _TURNS = 4
 """A carry hands on what it got from another one a turn later; no program was seen with three."""
@@ -149,6 +150,7 @@ class Flows:
                     # TPU adds the rows of a look-up to the gradient of the product with the same
                     # matrix, as of tied embeddings: the sum of both goes on as that gradient.
                     taking = operands[1:] if instruction.opcode == "scatter" else operands
+                    taking = () if self._sums_on(graph, instruction) else taking
                     computed = [one for one in taking if self.part_of(graph, one) is None]
                     taken |= self._union(graph, computed)
         return read, taken
@@ -198,7 +200,8 @@ class Flows:
             late = self._union(graph, operands) & self.after_backward
             if "transpose(" in self.module.prefix(graph.name) + node.attributes:
                 late = self.after_backward
-            before = self.reaching(graph, operands[0]) if node.opcode == "scatter" else 0
+            goes_on = node.opcode == "scatter" or self._sums_on(graph, node)
+            before = self.reaching(graph, operands[0]) if goes_on else 0
             # Repeated values carry nothing on, but are still a part of the argument.
             repeats = node.opcode == "broadcast"
             self._masks[place] = before | late | (0 if repeats else self._start(node))
@@ -235,6 +238,17 @@ class Flows:
         pieces = self._pieces.get((graph.name, operand), ())
         inside = (p for p in pieces if p.start <= int(cut[1]) and int(cut[2]) <= p.stop)
         return next((piece.mask for piece in inside), 0)
+
+    def _sums_on(self, graph: Graph, node: Instruction) -> bool:
+        """Whether an operation sums what is a sum already.
+
+        Of a parameter that is repeated twice, the gradient is summed twice (`masked_patches`).
+        """
+        if node.opcode != "reduce" or reduction_of(self.module, node) != "add":
+            return False
+        summed = graph.maker(graph.source(graph.operands[node.name][0], VIEWS | {"convert"}))
+        adds = summed is not None and summed.opcode == "reduce"
+        return adds and summed is not None and reduction_of(self.module, summed) == "add"
 
     def _union(self, graph: Graph, operands: Sequence[HloValue]) -> int:
         found = 0

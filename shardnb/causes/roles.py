@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -336,9 +337,18 @@ class Roles:
         if number in self.training.owners:
             return Purpose("optimizer-state", name)
         gathers = collective.kind in _GATHERS and number in self.training.parameters
+        # What is repeated before it is gathered costs more than the parameter (`masked_patches`).
+        gathers = gathers and not self._is_repeated(graph, value, number)
         if gathers and not self.dataflow.is_tensor_parallel(number, collective.axes or ()):
             return Purpose("parameter-gather", name)
         return Purpose()
+
+    def _is_repeated(self, graph: Graph, value: HloValue, number: int) -> bool:
+        """Whether a value holds elements of an argument more than once."""
+        entry = self.training.flows.entry
+        arrays = graph.array(value), entry.array(entry.parameters[number])
+        sizes = [math.prod(array[1]) for array in arrays if array is not None]
+        return len(sizes) == 2 and sizes[0] > sizes[1]
 
     def _after_backward(
         self, collective: Collective, graph: Graph, value: HloValue, ends: set[int]

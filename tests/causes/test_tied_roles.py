@@ -101,3 +101,29 @@ def test_each_use_of_a_parameter_has_its_gradient(fn, uses, target):
         ("gradient", "params['w']"): uses,
         ("gradient", "params['v']"): uses,
     }
+
+
+def masked_patches(params, x):
+    count = x.shape[0]
+    masks = jnp.repeat(jnp.repeat(params["mask"][None, None], 8, 1), count, 0)
+    h = jnp.concatenate([(x @ params["embed"])[:, :8], masks], 1)
+    return jnp.mean((jax.nn.relu(h) @ params["w"] - x) ** 2)
+
+
+PATCHES = {"mask": f32(64), "embed": f32(192, 64), "w": f32(64, 192)}
+
+
+def test_a_repeated_parameter_has_its_gradient_from_two_sums():
+    """The sum over the batch is sent, and each device adds up the 8 repeated rows of it."""
+    assert roles(trained(masked_patches), PATCHES, f32(32, 16, 192), spec=P(), target=None) == {
+        ("gradient", f"params['{name}']"): 1 for name in PATCHES
+    }
+
+
+def test_what_is_repeated_and_then_gathered_is_not_a_parameters_gather():
+    """FSDP gathers 8 rows of the mask, which are 8 times its bytes."""
+    found = roles(trained(masked_patches), PATCHES, f32(32, 16, 192), spec=P("data"), target=None)
+    assert found["parameter-gather", "params['mask']"] == 0
+    assert found["parameter-gather", "params['w']"] == 1
+    assert found[None, ""] == 1
+    assert found["gradient-scatter", "params['mask']"] == 1
