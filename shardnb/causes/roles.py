@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -100,6 +101,8 @@ class Roles:
         if found.role is None or (found.role == "gradient" and self._computes(collective)):
             product = self._local_product(collective, graph, operand)
             found = product if product.role is not None else found
+        if found.role == "gradient" and self._sums_frozen_shards(collective, graph, operand):
+            return Purpose()
         if found.role is None and not self._is_transposed(node):
             found = self._returned(graph, operand)
         return found
@@ -140,18 +143,41 @@ class Roles:
     def _local_product(self, collective: Collective, graph: Graph, value: HloValue) -> Purpose:
         """A called sum of what each device multiplies with its shard of a parameter."""
         node = graph.maker(graph.source(value, VIEWS))
-        if node is None or node.opcode != "dot":
-            return Purpose()
-        for at, side in enumerate(("lhs", "rhs")):
-            number = self.training.flows.part_of(graph, graph.operands[node.name][at])
-            spec = self._spec_of_shard(node, at)
-            if number is None or number not in self.training.parameters or spec is None:
-                continue
-            summed = map(int, _NUMBERS.findall(node.attribute(f"{side}_contracting_dims") or ""))
-            axes = axes_in(tuple(spec[dim] for dim in summed if dim < len(spec)))
-            if axes == set(collective.axes or ()):
+        for number, _ in self._summed_shards(collective, node) if node is not None else ():
+            if number in self.training.parameters:
                 return Purpose("tensor-parallel-sum", self._name(number))
         return Purpose()
+
+    def _summed_shards(
+        self, collective: Collective, node: Instruction
+    ) -> Iterator[tuple[int, list[int]]]:
+        """Yield the arguments whose shards over a collective's axes a product sums over.
+
+        Each with the dimensions that the product sums over.
+        """
+        graph = self.program.module.graph_of(node)
+        for at, side in enumerate(("lhs", "rhs") if node.opcode == "dot" else ()):
+            number = self.training.flows.part_of(graph, graph.operands[node.name][at])
+            spec = self._spec_of_shard(node, at)
+            if number is None or spec is None:
+                continue
+            dims = [*map(int, _NUMBERS.findall(node.attribute(f"{side}_contracting_dims") or ""))]
+            axes = axes_in(tuple(spec[dim] for dim in dims if dim < len(spec)))
+            if axes == set(collective.axes or ()):
+                yield number, dims
+
+    def _sums_frozen_shards(self, collective: Collective, graph: Graph, value: HloValue) -> bool:
+        """Whether a gradient is a sum over the shards of what may be a layer that is not trained.
+
+        Data is sharded by its first dimension; an argument that is sharded by another one is a
+        matrix of which each device multiplies with its columns (`copied_into_a_frozen_layer`).
+        """
+        sums = self.training.flows.reaching(graph, value) & self.training.flows.backward
+        return any(
+            number not in self.training.parameters and 0 not in dims
+            for node in self.training.flows.started(sums)
+            for number, dims in self._summed_shards(collective, node)
+        )
 
     def _spec_of_shard(self, node: Instruction, at: int) -> Spec | None:
         """Return the sharding of the argument whose shard a product in a `shard_map` takes."""

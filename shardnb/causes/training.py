@@ -18,6 +18,7 @@ from functools import cached_property, reduce
 from operator import or_
 
 from shardnb.causes.flows import Flows
+from shardnb.causes.stated_shardings import is_shard_map_edge
 from shardnb.texts.graph import Graph, is_constant
 from shardnb.texts.hlo import GraphValue
 from shardnb.texts.instruction import HloValue, Instruction
@@ -27,6 +28,9 @@ _STEP = re.compile(r"[^.\[\]'\"]+")
 """A step of a path, alike in `w`, `.w` and `['w']`: results of a dict are named by its keys."""
 
 _FLOATS = ("f", "bf")
+
+_EDGES = 12
+"""Into a `shard_map` and out of one are four steps; a value is passed on three times at most."""
 
 Source = tuple[str, HloValue]
 Tree = dict[tuple[str, ...], int]
@@ -294,15 +298,18 @@ class Training:
             return None
         graph = self.flows.module.graph_of(node)
         sources = (self._source(graph, operand) for operand in graph.operands[node.name])
-        numbers = {number for source in sources for number in self._partners.get(source, ())}
+        taken = {one for source in sources for one in self._partners.get(source, ())}
         size = math.prod(node.shapes[0])
-        fitting = [n for n in numbers if math.prod(self._shape(n) or ()) == size]
-        return fitting[0] if len(fitting) == 1 else None
+        fitting = {number for number, shape in taken if math.prod(shape or ()) == size}
+        return fitting.pop() if len(fitting) == 1 else None
 
     @cached_property
-    def _partners(self) -> dict[Source, set[int]]:
-        """The arguments that the forward pass multiplies with each value."""
-        found: dict[Source, set[int]] = defaultdict(set)
+    def _partners(self) -> dict[Source, set[tuple[int, tuple[int, ...] | None]]]:
+        """The arguments that the forward pass multiplies with each value, and their shapes there.
+
+        Inside a `shard_map` that is the shape of a shard.
+        """
+        found: dict[Source, set[tuple[int, tuple[int, ...] | None]]] = defaultdict(set)
         for node in self.flows.module.of_kind(*PRODUCTS):
             if "transpose(" in self.flows.module.path(node):
                 continue
@@ -311,12 +318,40 @@ class Training:
             for here, there in ((left, right), (right, left)):
                 number = self.flows.part_of(graph, here)
                 if number is not None:
-                    found[self._source(graph, there)].add(number)
+                    found[self._source(graph, there)].add((number, _shape(graph, here)))
         return found
 
-    @staticmethod
-    def _source(graph: Graph, value: HloValue) -> Source:
-        return graph.name, graph.source(value, VIEWS)
+    def _source(self, graph: Graph, value: HloValue) -> Source:
+        """Return where a value is made, in a `shard_map` and out of it.
+
+        The backward pass of one is another, which gets what the first computed.
+        """
+        module, place = self.flows.module, (graph, value)
+        for _ in range(_EDGES):
+            graph, value = place[0], place[0].source(place[1], VIEWS)
+            node = graph.node(value)
+            outer: GraphValue | None = None
+            if is_shard_map_edge(node):
+                outer = graph, graph.operands[node.name][0]
+            elif node.opcode == "parameter" and self._is_called(graph):
+                outer = module.outside(graph, value)
+            elif node.opcode == "call":
+                outer = self._returned_by(node, value)
+            if outer is None:
+                break
+            place = outer
+        return graph.name, value
+
+    def _is_called(self, graph: Graph) -> bool:
+        caller = self.flows.module.caller(graph)
+        return caller is not None and caller.opcode == "call"
+
+    def _returned_by(self, call: Instruction, value: HloValue) -> GraphValue | None:
+        """Return the result of what is called that a value is."""
+        names = [name for _, name in call.called]
+        inner = self.flows.module.computations.get(names[0]) if len(names) == 1 else None
+        at = value.element[0] if value.element else 0
+        return (inner, inner.results[at]) if inner and at < len(inner.results) else None
 
     # JAX returns gradients in the structure of the argument
 

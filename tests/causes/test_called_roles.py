@@ -105,3 +105,80 @@ def test_the_gradient_of_what_a_layer_takes_is_a_sum_over_the_shards_of_that_lay
         (("tp",), "tensor-parallel-sum", "w1"),
         (("tp",), "tensor-parallel-sum", "w2"),
     ]
+
+
+@jax.custom_vjp
+def copied(x):
+    """Megatron's f: the identity, whose backward pass adds up what the shards of a layer make."""
+    return x
+
+
+copied.defvjp(lambda x: (x, None), lambda _, g: (lax.psum(g, "model"),))
+
+
+@jax.custom_vjp
+def synchronized(w):
+    """The same over the batch: what data parallelism needs of a parameter."""
+    return w
+
+
+synchronized.defvjp(lambda w: (w, None), lambda _, g: (lax.psum(g, "data"),))
+
+
+def called_in_shard_map(loss, specs, out_spec, differentiated):
+    def step(w, x, y):
+        grads = jax.shard_map(
+            jax.grad(loss, differentiated), in_specs=specs, out_specs=out_spec, check_vma=False
+        )
+        return grads(w, x, y)
+
+    args = [f32(64, 64)] * len(specs)
+    report = sn.explain(step, *args, mesh="data=4,model=2", in_specs=specs, origins=False)
+    return [(one.role, one.role_of, one.axes) for one in report.collectives]
+
+
+def copied_into_a_frozen_layer(w, x, y):
+    return jnp.sum((copied(x) @ w - y) ** 2)
+
+
+def test_a_sum_over_the_columns_of_a_layer_that_is_not_trained_is_not_data_parallelism():
+    """It is the gradient of `x` as well; which strategy needs it the program does not tell."""
+    specs = P(None, "model"), P("data"), P("data", "model")
+    found = called_in_shard_map(copied_into_a_frozen_layer, specs, P("data"), 1)
+    assert found == [("called", "", ("model",))]
+
+
+def test_a_sum_over_the_batch_in_a_backward_pass_is_the_gradient():
+    def loss(w, x, y):
+        return jnp.mean((x @ synchronized(w) - y) ** 2)
+
+    found = called_in_shard_map(loss, (P(), P("data"), P("data")), P(), 0)
+    assert found == [("gradient", "w", ("data",))]
+
+
+def test_parameters_of_one_shape_in_a_shard_map_have_their_gradients():
+    """What the first layer takes, and the second one, tells whose gradient a product is."""
+
+    def loss(w, v, x, y):
+        h = lax.psum(jax.nn.relu(copied(x) @ w) @ v, "model")
+        return jnp.mean((h - y) ** 2)
+
+    def step(w, v, x, y):
+        mean = jax.shard_map(
+            lambda *args: lax.pmean(loss(*args), "data"),
+            in_specs=(P(None, "model"), P("model"), P("data"), P("data")),
+            out_specs=P(),
+            check_vma=False,
+        )
+        return jax.grad(mean, (0, 1))(w, v, x, y)
+
+    specs = P(None, "model"), P("model"), P("data"), P("data")
+    report = sn.explain(
+        step, *[f32(64, 64)] * 4, mesh="data=4,model=2", in_specs=specs, origins=False
+    )
+    found = {(one.role, one.role_of, one.axes) for one in report.collectives if one.role}
+    assert found == {
+        ("tensor-parallel-sum", "v", ("model",)),
+        ("gradient", "w", ("data",)),
+        ("gradient", "v", ("data",)),
+    }
