@@ -8,6 +8,7 @@ texts do not tell, as the steps have one name.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,6 +27,11 @@ _FACTORIZATIONS = (
 )
 LINEAR_ALGEBRA = frozenset(_FACTORIZATIONS.split())
 """What JAX calls its operations of linear algebra."""
+
+_ALGORITHM = re.compile(r"jit\((_svd_tall_and_square_input|qdwh)\)")
+"""Functions of JAX's for TPU that write a factorization out; a polar one is a part of an svd."""
+
+_ALGORITHMS = {"_svd_tall_and_square_input": "svd", "qdwh": "polar"}
 
 _UPDATES = PRODUCTS | {"while"}
 """What updates blocks by others. A factorization that the compiler keeps has none beside it."""
@@ -70,6 +76,16 @@ class Expanded:
         """Judge what a step needs of other devices, by how it is sent."""
         permute = opcode.startswith("collective-permute")
         return Verdict("halo" if permute else "whole-axis", detail="in blocks", layout_unknown=True)
+
+
+def algorithm(op_name: str) -> str:
+    """Return the factorization that JAX writes out with an operation, "" for another one.
+
+    >>> algorithm("jit(f)/jit(svd)/jit(_svd_tall_and_square_input)/jit(qdwh)/while/body/geqrf")
+    'svd'
+    """
+    found = _ALGORITHM.search(op_name)
+    return _ALGORITHMS[found[1]] if found else ""
 
 
 def _is_of_a_block(after: Graph, made: Instruction) -> bool:

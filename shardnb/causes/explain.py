@@ -14,11 +14,11 @@ from shardnb.causes.data_movement import Movement, next_permute, walk
 from shardnb.causes.dataflow import Dataflow
 from shardnb.causes.descriptions import Descriptions, ends
 from shardnb.causes.entry_parameters import EntryParameters
-from shardnb.causes.expanded import Expanded
+from shardnb.causes.expanded import Expanded, algorithm
 from shardnb.causes.flows import Flows
 from shardnb.causes.judge import Judge
 from shardnb.causes.merged_sums import of_all_norms
-from shardnb.causes.names import UserNames, ValueNames, algorithm
+from shardnb.causes.names import UserNames, ValueNames
 from shardnb.causes.phase import phase_of
 from shardnb.causes.rematerialisation import read_warnings
 from shardnb.causes.roles import Purpose, Roles

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from shardnb.causes.expanded import LINEAR_ALGEBRA
+from shardnb.causes.expanded import LINEAR_ALGEBRA, algorithm
 from shardnb.causes.stated_shardings import is_of_the_compiler, is_shard_map_edge, primitive
 from shardnb.causes.unpartitioned import Unpartitioned
 from shardnb.texts.graph import Graph
@@ -44,11 +44,6 @@ _FUNCTION = re.compile(
     r"(?:reduce_window\w*|concatenate|slice|dynamic_slice|split|pad)$"
 )
 """A function of JAX's whose steps have names that do not say what it does."""
-
-_ALGORITHM = re.compile(r"jit\((_svd_tall_and_square_input|qdwh)\)")
-"""Functions of JAX's for TPU that write a factorization out; a polar one is a part of an svd."""
-
-_ALGORITHMS = {"_svd_tall_and_square_input": "svd", "qdwh": "polar"}
 
 _STEP = re.compile(r"[^.\[\]]+")
 """A step of a path: the first one is the argument."""
@@ -328,16 +323,6 @@ class ValueNames:
             seen.update(fresh)
             queue.extend(fresh)
         return node
-
-
-def algorithm(op_name: str) -> str:
-    """Return the factorization that JAX writes out with an operation, "" for another one.
-
-    >>> algorithm("jit(f)/jit(svd)/jit(_svd_tall_and_square_input)/jit(qdwh)/while/body/geqrf")
-    'svd'
-    """
-    found = _ALGORITHM.search(op_name)
-    return _ALGORITHMS[found[1]] if found else ""
 
 
 def only_returns(graph: Graph, node: Instruction) -> bool:
