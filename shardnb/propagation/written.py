@@ -69,8 +69,7 @@ class WrittenNames:
 
         Of what has a backward pass, only a product leaves operations of its own kind there.
         """
-        nested, path = self._nested(instruction), self._lines.module.path(instruction)
-        expression = self._written(instruction, name)
+        path, expression = self._lines.module.path(instruction), self._written(instruction, name)
         text = text_of(expression) if expression is not None else ""
         if "rematted_computation" in path:
             return f"the recomputation of {text}" if text else ""
@@ -82,7 +81,7 @@ class WrittenNames:
         shapes = self._alike[instruction.key, instruction.opcode]
         if isinstance(expression, ast.Call) and len({one.shape for one in shapes}) > 1:
             return ""  # `layer(x).sum()` may be either
-        return text or step_within(name, nested)
+        return text or step_within(name, self._around(instruction))
 
     def _of_value(self, instruction: Instruction) -> ast.expr | None:
         """Return the expression whose value an operation makes."""
@@ -113,13 +112,12 @@ class WrittenNames:
         return fitting[::-1][depths[instruction] % len(fitting)]
 
     def _fitting(self, instruction: Instruction, name: str) -> list[ast.expr]:
-        nested = self._nested(instruction)
-        return written_as(name, within(nested, self._functions(instruction)))
+        return written_as(name, self._around(instruction))
 
-    def _functions(self, instruction: Instruction) -> frozenset[str]:
-        """Return the jitted functions that an operation is made in, as `silu`, by their names."""
+    def _around(self, instruction: Instruction) -> Sequence[ast.expr]:
+        """Return the expressions at an operation's place, up to the jitted call it is made in."""
         inner = self._lines.module.path(instruction).partition("/")[2]  # the program is the first
-        return frozenset(_JITTED.findall(inner))
+        return within(self._nested(instruction), frozenset(_JITTED.findall(inner)))
 
     def _depths(self, key: Key, opcode: str) -> dict[Instruction, int]:
         """Return how many operations of one name and place each of them follows directly."""

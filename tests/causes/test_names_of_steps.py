@@ -1,4 +1,4 @@
-"""Names in linear algebra: the user's call, and on TPU the steps that it is written out as."""
+"""Names of what JAX computes in steps: the user's call, and on TPU those of a factorization."""
 
 from __future__ import annotations
 
@@ -57,6 +57,17 @@ def test_what_a_call_computes_inside_is_not_what_is_made_of_it():
     (sent,) = report.collectives
     assert sent.producer == "jax.nn.silu(x)"
     assert "before jax.nn.silu(x) * g" in sent.why
+
+
+def cross_entropy(scores):
+    return -jax.nn.log_softmax(scores, 0)[jnp.arange(64), jnp.arange(64)].mean()
+
+
+def test_a_sum_inside_a_call_is_not_that_of_the_mean_of_its_result():
+    report = explained(cross_entropy, MATRIX)
+    sums = [one.why for one in report.collectives if one.role == "softmax"]
+    assert len(sums) == 2
+    assert not [why for why in sums if "mean()" in why]
 
 
 def singular_vectors(a):
