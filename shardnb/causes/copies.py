@@ -124,7 +124,8 @@ class Copies:
             alike = list(self.flow.reaching(alike, final, at))
         weighed = [(self._weight(one, sent), one) for one in alike]
         most = max((weight for weight, _ in weighed), default=0)
-        return [one for weight, one in weighed if most and weight == most]
+        likely = [one for weight, one in weighed if most and weight == most]
+        return list(self.flow.alike(likely, final, at))
 
     def _is_of_each_step(self, made: Instruction, member: Collective) -> bool:
         """Whether a loop sums in each step what is summed once after it, stacked.
