@@ -91,6 +91,15 @@ class Cost:
         return self.may_bound[0] if len(self.may_bound) == 1 else None
 
     @property
+    def step_seconds(self) -> float:
+        """What plans are compared by: the longer of computing and memory, then communication.
+
+        All three at their least, and what is unknown as 0.
+        """
+        longer = max(self.compute_seconds or 0.0, self.memory_least_seconds or 0.0)
+        return longer + self.communication_seconds
+
+    @property
     def seconds(self) -> tuple[float, float]:
         """The bounds of the step: all parts at the same time, or one after the other.
 

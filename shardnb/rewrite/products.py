@@ -55,17 +55,17 @@ class ProductEdit:
 
     def lowered(self, program: Program) -> Any:
         """Trace the edited text and lower it; raises `NotTried` where it is another product."""
+        return lowered_with([self], program.request)
+
+    def changed(self, a: Any, b: Any) -> Any:
+        """Return the product of two matrices, or of matrices and one, with its sums scattered."""
+        if b.ndim != 2 or a.ndim != len(self.spec):
+            raise NotTried(self.text)
         left, right, result = map(partition_spec, self.specs)
+        return jax.shard_map(self._scattered, in_specs=(left, right), out_specs=result)(a, b)
 
-        def scattered(a: Any, b: Any) -> Any:
-            return jax.lax.psum_scatter(a @ b, self.axes, scatter_dimension=self.dim, tiled=True)
-
-        def changed(a: Any, b: Any) -> Any:
-            if b.ndim != 2 or a.ndim != len(self.spec):
-                raise NotTried(self.text)
-            return jax.shard_map(scattered, in_specs=(left, right), out_specs=result)(a, b)
-
-        return lowered_with(program, self, changed)
+    def _scattered(self, a: Any, b: Any) -> Any:
+        return jax.lax.psum_scatter(a @ b, self.axes, scatter_dimension=self.dim, tiled=True)
 
 
 def scattered_products(

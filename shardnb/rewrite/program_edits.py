@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
 import jax
@@ -113,6 +114,18 @@ class SpecsEdit:
 
 def with_specs(program: Program, inputs: Mapping[str, Spec], results: Mapping[int, Spec]) -> Any:
     """Lower with other specs; in Auto mode no Python of the user's runs again."""
+    request = respecified(program, inputs, results)
+    # Without types that hold shardings, other input specs change nothing in what is traced.
+    if inputs and (program.manual or AxisType.Explicit in program.mesh.axis_types):
+        with quiet_retrace():
+            return lowered(request)
+    return lowered(_replayed(request, program))
+
+
+def respecified(
+    program: Program, inputs: Mapping[str, Spec], results: Mapping[int, Spec]
+) -> Request:
+    """Return a program's request with other specs of inputs by name, and of results by number."""
     request = program.request
     if inputs:
         request = replace(request, in_specs=_with_specs(program, inputs))
@@ -122,11 +135,7 @@ def with_specs(program: Program, inputs: Mapping[str, Spec], results: Mapping[in
         for number, spec in results.items():
             specs[number] = partition_spec(spec)
         request = replace(request, out_specs=jax.tree_util.tree_unflatten(structure, specs))
-    # Without types that hold shardings, other input specs change nothing in what is traced.
-    if inputs and (program.manual or AxisType.Explicit in program.mesh.axis_types):
-        with quiet_retrace():
-            return lowered(request)
-    return lowered(_replayed(request, program))
+    return request
 
 
 @dataclass(frozen=True)
@@ -186,23 +195,27 @@ class ConstraintEdit:
     @property
     def text(self) -> str:
         """Return the statement, and where it goes."""
-        call = "jax.sharding.reshard" if self.explicit else "jax.lax.with_sharding_constraint"
-        made = f"{call}({self.point.name}, {spec_text(self.spec)})"
+        made = f"{self.function}({self.point.name}, {spec_text(self.spec)})"
         if self.point.kind == "returned":
             return f"line {self.point.line}: return {made}"
         return f"after line {self.point.last_line}: {self.point.name} = {made}"
 
+    @property
+    def function(self) -> str:
+        """What gives a value its sharding: a reshard in Explicit mode."""
+        return "jax.sharding.reshard" if self.explicit else "jax.lax.with_sharding_constraint"
+
     def lowered(self, program: Program) -> Any:
         """Trace the edited text and lower it; raises `NotTried` where its line did not run."""
+        return lowered_with([self], program.request)
+
+    def changed(self, value: Any) -> Any:
+        """Return the value with the constraint; what is not traced stays as it is."""
         constrain: Callable[..., Any] = (
             jax.sharding.reshard if self.explicit else jax.lax.with_sharding_constraint
         )
-
-        def constrained(value: Any) -> Any:
-            is_traced = isinstance(value, jax.core.Tracer)
-            return constrain(value, partition_spec(self.spec)) if is_traced else value
-
-        return lowered_with(program, self, constrained)
+        is_traced = isinstance(value, jax.core.Tracer)
+        return constrain(value, partition_spec(self.spec)) if is_traced else value
 
 
 class PointEdit(Edit, Protocol):
@@ -216,36 +229,45 @@ class PointEdit(Edit, Protocol):
     def point(self) -> RewritePoint:
         """The point in it."""
 
+    def changed(self, *operands: Any) -> Any:
+        """Return what the point gives instead: of a value, or of the two sides of a product."""
 
-def lowered_with(program: Program, edit: PointEdit, change: Callable[..., Any]) -> Any:
-    """Trace the text with `change` at the edit's point, and lower it.
 
-    Raises `NotTried` where the point was not reached, or its value was left as it was.
-    """
-    changed = False
-
-    def handle(number: int, *operands: Any) -> Any:
-        nonlocal changed
-        del number  # the text calls the hook at this point only
-        result = change(*operands)
-        changed = changed or result is not operands[0]
-        return result
-
-    def transform(tree: ast.Module) -> ast.Module:
-        return hooked(tree, edit.point.number, top=edit.unit.cell is not None)
-
-    request = program.request
-    with (
-        quiet_retrace(),
-        hook.handling(handle),
-        edit.unit.edited(request.function, transform) as fn,
-        refusable(),
-    ):
-        traced = replace(request, function=fn).trace()
-    if not changed:
-        raise NotTried(edit.text)
+def lowered_with(edits: Sequence[PointEdit], request: Request) -> Any:
+    """Trace a request of a program with edits of its texts, and lower it; raises `NotTried`."""
+    traced = traced_with(edits, request)
     with refusable():
         return request.lower(traced)
+
+
+def traced_with(edits: Sequence[PointEdit], request: Request) -> Any:
+    """Trace a request with edits of its texts.
+
+    Raises `NotTried` where a point was not reached, or its value was left as it was.
+    """
+    numbered = dict(enumerate(edits))
+    left = set(numbered)
+
+    def handle(number: int, *operands: Any) -> Any:
+        result = numbered[number].changed(*operands)
+        if result is not operands[0]:
+            left.discard(number)
+        return result
+
+    with quiet_retrace(), hook.handling(handle), ExitStack() as stack, refusable():
+        function = request.function
+        # A cell is another function when it is edited; those of files and of other cells stay.
+        units = sorted(
+            dict.fromkeys(edit.unit for edit in edits), key=lambda unit: unit.cell is None
+        )
+        for unit in units:
+            here = {e.point.number: n for n, e in numbered.items() if e.unit is unit}
+            transform = partial(hooked, only=here, top=unit.cell is not None)
+            function = stack.enter_context(unit.edited(function, transform))
+        traced = replace(request, function=function).trace()
+    if left:
+        raise NotTried(", ".join(numbered[number].text for number in sorted(left)))
+    return traced
 
 
 def lowered(request: Request) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,7 +18,8 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 class RewritePoint:
     """A value at a line: assigned there, an argument from there on, returned, or `a @ b`.
 
-    `number` counts the points of a text. `operands` are the texts of a product's two sides.
+    `number` counts the points of a text. `operands` are the texts of a product's two sides, and
+    `added` the names that a sum adds to other things, as `x` in `x + f(x)`.
     """
 
     number: int
@@ -27,6 +29,7 @@ class RewritePoint:
     last_line: int
     function: str = ""
     operands: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
 
 
 def points_of(tree: ast.Module, *, top: bool = False) -> list[RewritePoint]:
@@ -36,10 +39,13 @@ def points_of(tree: ast.Module, *, top: bool = False) -> list[RewritePoint]:
     return marker.points
 
 
-def hooked(tree: ast.Module, only: int | None = None, *, top: bool = False) -> ast.Module:
-    """Return the text with a call of the hook at each point, or at the point with number `only`.
+def hooked(
+    tree: ast.Module, only: Mapping[int, int] | None = None, *, top: bool = False
+) -> ast.Module:
+    """Return the text with a call of the hook at each point, or at the numbers of points in `only`.
 
-    The hook gets the value; at a product, which is marked only alone, the two sides.
+    These have the number that the hook gets. It also gets the value; at a product, which is marked
+    only where it is meant, the two sides.
     Line numbers stay what they are: an added statement stands on the line it follows.
     """
     changed: ast.Module = _Marker(only, top=top).visit(copied(tree))
@@ -47,7 +53,7 @@ def hooked(tree: ast.Module, only: int | None = None, *, top: bool = False) -> a
 
 
 class _Marker(ast.NodeTransformer):
-    def __init__(self, only: int | None, *, top: bool) -> None:
+    def __init__(self, only: Mapping[int, int] | None, *, top: bool) -> None:
         self.points: list[RewritePoint] = []
         self._only = only
         self._within: list[str] = ["<cell>"] if top else []
@@ -87,10 +93,11 @@ class _Marker(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:
         names = [name for target in node.targets for name in _names(target)]
-        return self._followed(node, names)
+        return self._followed(node, names, _added(node.value) if len(names) == 1 else ())
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST | list[ast.stmt]:
-        return self._followed(node, _names(node.target))
+        added = _names(node.target) if isinstance(node.op, ast.Add) else ()
+        return self._followed(node, _names(node.target), added)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | list[ast.stmt]:
         return self._followed(node, _names(node.target) if node.value is not None else [])
@@ -100,7 +107,7 @@ class _Marker(ast.NodeTransformer):
             return node
         text = ast.unparse(node.value)
         self.generic_visit(node)
-        call = self._call(text, node.value, node, "returned")
+        call = self._call(text, node.value, node, "returned", _added(node.value))
         return node if call is None else ast.copy_location(ast.Return(call), node)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
@@ -110,19 +117,23 @@ class _Marker(ast.NodeTransformer):
             return node
         number = len(self.points)
         self._add("product", " @ ".join(sides), node.lineno, node.end_lineno or 0, sides)
-        if self._only != number:
+        if self._only is None or number not in self._only:
             return node
-        return self._hooked(node, number, node.left, node.right)
+        return self._hooked(node, self._only[number], node.left, node.right)
 
-    def _followed(self, node: ast.stmt, names: list[str]) -> ast.AST | list[ast.stmt]:
+    def _followed(
+        self, node: ast.stmt, names: list[str], added: Iterable[str] = ()
+    ) -> ast.AST | list[ast.stmt]:
         if not self._within:
             return node
         self.generic_visit(node)
-        added = [s for name in names for s in self._rebound(name, node, "assigned")]
-        return [node, *added]
+        after = [s for name in names for s in self._rebound(name, node, "assigned", added)]
+        return [node, *after]
 
-    def _rebound(self, name: str, node: ast.stmt, kind: Kind) -> list[ast.stmt]:
-        call = self._call(name, ast.Name(name, ast.Load()), node, kind)
+    def _rebound(
+        self, name: str, node: ast.stmt, kind: Kind, added: Iterable[str] = ()
+    ) -> list[ast.stmt]:
+        call = self._call(name, ast.Name(name, ast.Load()), node, kind, added)
         if call is None:
             return []
         statement = ast.Assign([ast.Name(name, ast.Store())], call)
@@ -130,19 +141,27 @@ class _Marker(ast.NodeTransformer):
         statement.col_offset = statement.end_col_offset = 0
         return [statement]
 
-    def _call(self, name: str, value: ast.expr, node: ast.stmt, kind: Kind) -> ast.expr | None:
+    def _call(
+        self, name: str, value: ast.expr, node: ast.stmt, kind: Kind, added: Iterable[str] = ()
+    ) -> ast.expr | None:
         number = len(self.points)
-        self._add(kind, name, node.lineno, _last_line(node, kind))
-        if self._only not in (None, number):
+        self._add(kind, name, node.lineno, _last_line(node, kind), added=added)
+        if self._only is not None and number not in self._only:
             return None
-        return self._hooked(node, number, value)
+        return self._hooked(node, number if self._only is None else self._only[number], value)
 
     def _add(
-        self, kind: Kind, name: str, line: int, last: int, operands: tuple[str, ...] = ()
+        self,
+        kind: Kind,
+        name: str,
+        line: int,
+        last: int,
+        operands: tuple[str, ...] = (),
+        added: Iterable[str] = (),
     ) -> None:
-        function = ".".join((*self._class, *self._within))
-        number = len(self.points)
-        self.points.append(RewritePoint(number, kind, name, line, last, function, operands))
+        function, number = ".".join((*self._class, *self._within)), len(self.points)
+        point = RewritePoint(number, kind, name, line, last, function, operands, tuple(added))
+        self.points.append(point)
 
     @staticmethod
     def _hooked(node: ast.stmt | ast.expr, number: int, *operands: ast.expr) -> ast.expr:
@@ -155,6 +174,22 @@ class _Marker(ast.NodeTransformer):
 def _last_line(node: ast.stmt, kind: Kind) -> int:
     """Return the line after which a value is there: an argument's is where the function begins."""
     return node.lineno if kind == "argument" else node.end_lineno or node.lineno
+
+
+def _added(value: ast.expr) -> list[str]:
+    """Return the names among the summands of a sum.
+
+    >>> _added(ast.parse("x + f(x) + bias", mode="eval").body)
+    ['x', 'bias']
+    """
+    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
+        return []
+    sides = (value.left, value.right)
+    return [
+        name
+        for side in sides
+        for name in ([side.id] if isinstance(side, ast.Name) else _added(side))
+    ]
 
 
 def _names(target: ast.expr) -> list[str]:

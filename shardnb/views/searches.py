@@ -9,6 +9,7 @@ from shardnb.report.plans import Plan, Plans
 from shardnb.report.spec import spec_text
 from shardnb.views.content import content_of
 from shardnb.views.formatting import clean, count, seconds, size
+from shardnb.views.plans import name_of
 
 STOPPED = "Stopped before anything was compiled."
 AUTO_ONLY = (
@@ -59,11 +60,11 @@ def fixes_said(before: Report, fixed: Report, rows: Sequence[Row]) -> str:
 
 
 def plan_row(plan: Plan) -> Row:
-    """Return what a plan holds and sends, and what it shards."""
+    """Return what a plan is called, holds and sends, and what it shards."""
     sends = f"{'at least ' * bool(plan.untold)}{size(plan.wire_bytes)}" if plan.wire_bytes else ""
     took = "" if plan.seconds is None else f", takes {seconds(plan.seconds)}"
     kinds = ", ".join(f"{number} {name}" for name, number in plan.collectives.items())
-    head = f"holds {size(plan.memory)}, sends {sends or 'nothing'}{took}"
+    head = f"{name_of(plan)}: holds {size(plan.memory)}, sends {sends or 'nothing'}{took}"
     specs = [f"{name}={spec_text(spec)}" for name, spec in plan.specs.items() if any(spec)]
     return head, clean("  ".join(specs) or "all replicated"), clean(kinds or "no collectives")
 
@@ -72,7 +73,7 @@ def plans_said(plans: Plans) -> str:
     """Say how many plans there are, and what was tried for them."""
     tried = f"{plans.looked:,} shardings estimated, {plans.compiled:,} compiled"
     number = count(len(plans), "plan")
-    best = "no other compiled plan holds and sends less" if len(plans) == 1 else ""
-    best = best or "of the compiled plans no other one beats them in both memory and traffic"
+    best = "no other compiled plan is faster or smaller" if len(plans) == 1 else ""
+    best = best or "of the compiled plans no other one beats them in both memory and time"
     notes = [f"{clean(note)[:1].upper()}{clean(note)[1:]}." for note in plans.notes]
     return " ".join([f"{number}: {best} ({tried}).", *notes])

@@ -304,7 +304,7 @@ class Explorer(Live):
             raise ValueError("a report alone cannot be compiled again")
         program, report = subject.compiled(plan, trace)
         if self._last is None:
-            self._arrays = arrays_of_program(subject, program, report)
+            self._arrays = arrays_of_program(subject, program)
         # For a search of fixes; those of earlier plans would fill the memory.
         self._last = plan, program, report
         if self._base is None or self._base.plan.axes != plan.axes:

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from shardnb.bugs import contained
 from shardnb.compiler import Program
-from shardnb.report import Axis, Report
+from shardnb.report import Axis
 from shardnb.report.spec import axes_in
 from shardnb.search import recipes
 from shardnb.search.recipes import ProgramArrays
@@ -31,12 +31,11 @@ def offered(axes: Sequence[Axis]) -> list[dict[str, str]]:
     ]
 
 
-def arrays_of_program(subject: Subject, program: Program, report: Report) -> ProgramArrays:
+def arrays_of_program(subject: Subject, program: Program) -> ProgramArrays:
     """Return what the arrays of a compiled program's arguments are to it."""
     with contained("which arrays are parameters"):
-        names = [report.inputs[number].name for number in program.parameters]
-        return recipes.arrays_of(subject.shapes, program.before, names)
-    return recipes.arrays_of(subject.shapes, None, ())
+        return recipes.arrays_of(subject.shapes, recipes.training_of(program))
+    return recipes.arrays_of(subject.shapes, None)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ Kind = Literal["fix", "plans"]
 _BETWEEN = 0.25
 # Somebody waits: `sn.plan` looks at more. Estimates take milliseconds, a compile as long as the
 # user's own.
-_BUDGET = Budget(previews=100, compiles=12)
+_BUDGET = Budget(previews=100, compiles=12, in_text=False)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import jax
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from shardnb.search.plans.patterns import Pattern, patterns_of
+from shardnb.search.patterns import Pattern, patterns_of
 from shardnb.search.plans.space import Space, factorisations
 from tests.search.models import f32, transformer_arguments
 

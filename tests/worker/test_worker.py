@@ -383,8 +383,8 @@ def failing(monkeypatch):
             raise CompilerAborted("SIGABRT", "Check failed: 1 == 2")
         return compile_trial(lowered, mesh, whole=whole)
 
-    for search in ("plans", "fixes"):
-        monkeypatch.setattr(f"shardnb.search.{search}.search.compile_trial", first_fails)
+    for search in ("plans.field", "fixes.search"):
+        monkeypatch.setattr(f"shardnb.search.{search}.compile_trial", first_fails)
 
 
 def test_a_plan_at_which_xla_fails_is_left_out_with_a_note(failing):

@@ -33,9 +33,14 @@ _PIPELINE = (
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a placement is reckoned to hold of inputs and results, send, and compute a device."""
+    """What each device is reckoned to hold, send and compute in a placement.
+
+    `held` are the bytes of inputs and of results that take no input's memory, `values` those of all
+    that is computed on the way.
+    """
 
     held: int
+    values: int
     wire_bytes: int
     flops: float
     collectives: tuple[Collective, ...] = ()
@@ -56,9 +61,19 @@ class Estimator:
         self._inputs = {number: at for at, number in enumerate(program.parameters)}
         self.names_axes = not stated.stated_axes.isdisjoint(self.sizes)
 
-    def of(self, specs: Mapping[int, Spec]) -> Estimate:
-        """Estimate specs by the number of an array; `Inconclusive` where Shardy refuses them."""
-        return _Counter(self._propagated(specs, _PIPELINE), self.sizes).estimate()
+    def of(
+        self,
+        specs: Mapping[int, Spec],
+        results: Mapping[int, Spec] | None = None,
+        reused: Collection[int] = (),
+    ) -> Estimate:
+        """Estimate specs by the number of an array, and of results by theirs.
+
+        The results `reused` take the memory of a donated input. `Inconclusive` where Shardy refuses
+        the specs.
+        """
+        module = self._propagated(specs, _PIPELINE, results=results)
+        return _Counter(module, self.sizes, frozenset(reused)).estimate()
 
     def carried(self, specs: Mapping[int, Spec], free: Collection[int]) -> dict[int, Spec]:
         """Let Shardy split the arrays `free` further, as the program carries what is split.
@@ -75,15 +90,20 @@ class Estimator:
         }
 
     def _propagated(
-        self, specs: Mapping[int, Spec], pipeline: str, free: Collection[int] = ()
+        self,
+        specs: Mapping[int, Spec],
+        pipeline: str,
+        free: Collection[int] = (),
+        results: Mapping[int, Spec] | None = None,
     ) -> shardy.Module:
         given = {
             self._inputs[number]: sharding_text(self._mesh, spec, is_open=number in free)
             for number, spec in specs.items()
             if number in self._inputs
         }
+        outputs = {at: sharding_text(self._mesh, spec) for at, spec in (results or {}).items()}
         try:
-            return shardy.read(self._module.copy(given).run(pipeline))
+            return shardy.read(self._module.copy(given, outputs=outputs).run(pipeline))
         except ValueError as refusal:
             raise Inconclusive(str(refusal)) from refusal
 
@@ -94,13 +114,19 @@ class _Counter:
 
     module: shardy.Module
     sizes: Mapping[str, int]
+    reused: frozenset[int]
 
     def estimate(self) -> Estimate:
         found = tuple(replace(c, id=number) for number, c in enumerate(self._collectives()))
         sent = sum(c.total_wire_bytes or 0 for c in found)
         held = sum(self._bytes(value, value.spec) for value in self.module.inputs)
-        held += sum(self._bytes(output.value, output.spec) for output in self.module.outputs)
-        return Estimate(held, sent, sum(self._products()), found)
+        held += sum(
+            self._bytes(output.value, output.spec)
+            for at, output in enumerate(self.module.outputs)
+            if at not in self.reused
+        )
+        values = sum(self._bytes(v, v.placed.spec) for op in self.module.ops for v in op.results)
+        return Estimate(held, values, sent, sum(self._products()), found)
 
     def _bytes(self, value: shardy.Value, spec: Spec | None) -> int:
         """Return the bytes of a value on one device."""

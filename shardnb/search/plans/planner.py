@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,29 +10,30 @@ import jax
 
 from shardnb.compiler import Request, build, placement
 from shardnb.compiler.call import read_call
+from shardnb.cost import find_hardware, on_hardware
 from shardnb.cost.sizes import read_size
-from shardnb.findings import report_of_program
 from shardnb.mesh import Grid, make_grid
 from shardnb.progress import Progress, bar_on
 from shardnb.report.model import Report
-from shardnb.report.plans import Plan, Plans
-from shardnb.search.plans.code import written
-from shardnb.search.plans.front import front
-from shardnb.search.plans.patterns import Pattern, patterns_of
-from shardnb.search.plans.search import Field, PlanSearch
-from shardnb.search.plans.space import Space, State, factorisations
+from shardnb.report.plans import Plans
+from shardnb.search.patterns import patterns_of
+from shardnb.search.plans.field import Field
+from shardnb.search.plans.planned import PlannedRequest, trees
+from shardnb.search.plans.search import PlanSearch
+from shardnb.search.plans.space import Space, factorisations
 from shardnb.tracebacks import with_users_frames
-from shardnb.views.formatting import count, size
 
 Tree = Any
 # A preview of a program of `_QUICK` lines takes some milliseconds, all of these some seconds.
-# A larger program gets fewer, in proportion, but not so few that none leaves the start.
-PREVIEWS = 600
-PREVIEWS_OF_MANY = 250
+# A larger program gets fewer, in proportion, but all products of recipes on two axes.
+PREVIEWS = 200
+PREVIEWS_OF_MANY = 100
 _QUICK = 1000
-_FEWEST = 80
-# Each takes as long as the user's own compile, and estimates come true often enough for these.
-COMPILES = 24
+_FEWEST = 50
+# Without hardware of the user's: it takes a mesh of any axes, and all its figures are published.
+DEFAULT_HARDWARE = "h100"
+# Each takes as long as the user's own compile, and estimates of recipes come true often enough.
+COMPILES = 16
 _NAMES = ("x", "y", "z")
 
 
@@ -52,18 +53,22 @@ def plan(
     progress: Progress | None = None,
     **options: Any,
 ) -> Plans:
-    """Search specs of the arguments for the plans with the least memory and the least traffic.
+    """Search specs of the arguments for the plans that take least time and least memory.
 
     `args` are arrays, or `jax.ShapeDtypeStruct`, in pytrees; arrays whose paths differ in a layer
     number only are one choice. An argument that `in_specs` places stays there. `mesh` is a mesh
     with auto axes, or a number of devices: then every mesh of up to three axes takes part.
-    `memory` is what a device may hold, in bytes or as `16GiB`. With a TPU mesh or a `hardware`
-    such as `v5e`, plans are compared by seconds, else by the bytes that a device sends.
+    `memory` is what a device may hold, in bytes or as `16GiB`. `hardware` such as `v5e:4x4` or
+    `h100:2x8` is what the seconds are estimated for (None: the devices of the mesh, or H100 GPUs
+    where there are no figures of these); with `on` the plans are compiled for it, too.
 
-    Shardy estimates up to `previews` placements on each mesh (None: 600, or 250 where there are
-    several, and fewer of a large program); the most promising, up to `compiles` in all, are
-    compiled, and only these are given. Nothing is allocated or run. The same `seed` gives the
-    same plans. An interrupt keeps what was found.
+    The search begins at the products of recipes, such as FSDP over one axis beside tensor
+    parallelism over another. Shardy estimates these and up to `previews` steps from them on each
+    mesh (None: 200, or 100 where there are several, and fewer of a large program). The most
+    promising, up to `compiles` in all, are compiled, some with constraints on activations, which
+    traces the function once more; only these are given. State that the function returns is donated,
+    and returned as it came. Nothing is allocated or run. The same `seed` gives the same plans. An
+    interrupt keeps what was found.
 
     Raises `ValueError` where the mesh has explicit or manual axes, and what JAX raises.
 
@@ -71,8 +76,8 @@ def plan(
     >>> x = jax.ShapeDtypeStruct((256, 512), jnp.float32)
     >>> w = jax.ShapeDtypeStruct((512, 1024), jnp.float32)
     >>> plans = plan(jnp.dot, x, w, mesh="model=4", previews=20, compiles=6)
-    >>> plans.best.wire_bytes
-    0
+    >>> plans.best.layout
+    {'model': 'tensor-parallel'}
     """
     call = read_call(fn, args, options)
     grids, notes = _grids(mesh, on, call.placed)
@@ -86,12 +91,16 @@ def plan(
 
 @dataclass(frozen=True)
 class Budget:
-    """What a plan may hold in bytes, and how much the search may do (see `plan`)."""
+    """What a plan may hold in bytes, and how much the search may do (see `plan`).
+
+    Only where `in_text` it traces the user's text with constraints.
+    """
 
     limit: int | None = None
     previews: int | None = None
     compiles: int = COMPILES
     seed: int = 0
+    in_text: bool = True
 
 
 def search_plans(
@@ -107,11 +116,12 @@ def search_plans(
     Raises what JAX raises, and `KeyboardInterrupt` before the first program is compiled.
     """
     fields: list[Field] = []
-    stopped = False
+    notes, stopped = list(notes), False
+    chosen = hardware or _hardware_for(grids[0], notes)
     try:
         for grid in grids:
             progress("meshes compiled", len(fields), len(grids))
-            fields.append(_field(replace(request, grid=grid), hardware))
+            fields.append(_field(replace(request, grid=grid), chosen))
     except KeyboardInterrupt:
         if not fields:
             raise
@@ -121,10 +131,30 @@ def search_plans(
     lines = max(field.estimator.lines for field in fields)
     each = budget.previews or max(_FEWEST, min(most, most * _QUICK // lines))
     search = PlanSearch(
-        fields, budget.limit, each, budget.compiles, budget.seed, progress, notes=list(notes)
+        fields=fields,
+        limit=budget.limit,
+        previews=each,
+        compiles=budget.compiles,
+        seed=budget.seed,
+        progress=progress,
+        in_text=budget.in_text,
+        notes=notes,
     )
     search.run(stopped=stopped)
-    return _PlannedRequest(request, fields).plans(search)
+    return PlannedRequest(request, fields, hardware).plans(search)
+
+
+def _hardware_for(grid: Grid, notes: list[str]) -> str | None:
+    """Return the hardware to estimate for where none is named: None if the mesh is on one."""
+    mesh = grid.describe()
+    if not mesh.emulated and find_hardware(mesh.kind) is not None:
+        return None
+    known = find_hardware(DEFAULT_HARDWARE)
+    notes.append(
+        f"no hardware was named, so times are estimated for {known.name if known else ''}: name "
+        "yours, such as hardware='v5e:4x4'"
+    )
+    return DEFAULT_HARDWARE
 
 
 def _grids(mesh: Any, on: str | None, args: Any) -> tuple[list[Grid], list[str]]:
@@ -159,6 +189,8 @@ def _shapes(devices: int, on: str | None) -> tuple[list[Grid], list[str]]:
 def _field(request: Request, hardware: str | None) -> Field:
     """Compile the program for a mesh, with nothing split but what the user says."""
     mesh, arguments = request.grid.describe(), request.arguments
+    if hardware:
+        on_hardware(Report("", mesh), hardware)  # refused before anything is compiled
     patterns = patterns_of(arguments, request.in_specs)
     space = Space(patterns, tuple(mesh.shape.items()))
     program = build(replace(request, in_specs=trees(arguments, patterns, space.start), apart=True))
@@ -168,65 +200,3 @@ def _field(request: Request, hardware: str | None) -> Field:
     distinct = field.estimator.names_axes or mesh.coords is not None or hardware is not None
     field.space = replace(space, symmetric=not distinct)
     return field
-
-
-def trees(args: Mapping[str, Tree], patterns: Sequence[Pattern], state: State) -> dict[str, Tree]:
-    """Return a state as specs in the arguments' own structure."""
-    by_number = {
-        member: spec
-        for pattern, spec in zip(patterns, state, strict=True)
-        for member in pattern.members
-    }
-    return placement.specs_like(dict(args), (by_number[at] for at in range(len(by_number))))
-
-
-@dataclass(frozen=True)
-class _PlannedRequest:
-    """What a search was asked, so that a plan can be explained later."""
-
-    request: Request
-    fields: list[Field]
-
-    def plans(self, search: PlanSearch) -> Plans:
-        """Return the front of what was compiled, within the memory that is allowed."""
-        compiled = list(search.plans.values())
-        fitting = [p for p in compiled if search.limit is None or p.memory <= search.limit]
-        least = min(compiled, key=lambda p: (p.memory, p.value), default=None)
-        notes = [*search.notes]
-        if number := len(self.fields[0].program.closed_over):
-            arrays = f"{count(number, 'array')} that the function closes over took no part"
-            notes.append(f"{arrays}: what is an argument can be placed")
-        if least is not None and not fitting and search.limit is not None:
-            notes.append(
-                f"no plan that was compiled holds {size(search.limit)} or less a device: "
-                f"the least holds {size(least.memory)}"
-            )
-        return Plans(
-            title=self.request.texts.title,
-            plans=tuple(front(fitting, lambda p: (float(p.memory), p.value))),
-            least=least,
-            limit=search.limit,
-            looked=search.looked,
-            compiled=len(compiled),
-            notes=tuple(notes),
-            _found=self,
-        )
-
-    def trees(self, plan: Plan) -> dict[str, Tree]:
-        """Return a plan's specs by argument."""
-        patterns = self._field(plan).space.patterns
-        return trees(self.request.arguments, patterns, tuple(plan.specs.values()))
-
-    def explain(self, plan: Plan) -> Report:
-        """Return a plan's report."""
-        field = self._field(plan)
-        request = replace(field.program.request, in_specs=self.trees(plan), apart=True)
-        report = report_of_program(build(request))
-        return report.on_hardware(field.hardware) if field.hardware else report
-
-    def written(self, plan: Plan) -> str:
-        """Return a plan's code."""
-        return written(self.request.arguments, self.trees(plan), plan.mesh)
-
-    def _field(self, plan: Plan) -> Field:
-        return next(field for field in self.fields if field.mesh == plan.mesh)

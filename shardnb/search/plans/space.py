@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from shardnb.report.model import Spec
-from shardnb.search.plans.patterns import Pattern
+from shardnb.search.patterns import Pattern
 
 State = tuple[Spec, ...]
 """A placement for each pattern."""
@@ -137,9 +137,15 @@ class Space:
 
     def canonical(self, state: State) -> State:
         """Return the one of the states that differ in the names of like axes only."""
-        renamings = self._renamings if self.symmetric else ()
-        states = (tuple(self._renamed(spec, names) for spec in state) for names in renamings)
-        return min(states, default=state)
+        return self.renamed(state)[0]
+
+    def renamed(self, state: State) -> tuple[State, Mapping[str, str]]:
+        """Return the canonical state, and the names that the axes have in it."""
+        states = [
+            (tuple(self._renamed(spec, names) for spec in state), names)
+            for names in (self._renamings if self.symmetric else ())
+        ]
+        return min(states, key=lambda pair: pair[0], default=(state, {}))
 
     def _renamed(self, spec: Spec, names: Mapping[str, str]) -> Spec:
         order = list(self.sizes)

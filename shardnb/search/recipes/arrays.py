@@ -16,11 +16,11 @@ import jax
 
 from shardnb.causes.flows import Flows
 from shardnb.causes.training import Training
-from shardnb.compiler import placement
+from shardnb.compiler import Program, placement
+from shardnb.compiler import arrays as values
 from shardnb.compiler.arrays import dtype_name
 from shardnb.report import dtypes
-from shardnb.search.plans.patterns import path_pattern
-from shardnb.texts import hlo
+from shardnb.search.patterns import path_pattern
 from shardnb.texts.graph import Graph
 from shardnb.texts.instruction import HloValue, Instruction
 
@@ -45,6 +45,11 @@ class Array:
     dtype: str
     shape: tuple[int, ...]
     is_key: bool = False
+
+    @property
+    def is_tokens(self) -> bool:
+        """Whether it is of integers, and so without features."""
+        return self.dtype[0] in "su"
 
     @property
     def bytes(self) -> int:
@@ -77,6 +82,20 @@ class ProgramArrays:
         return "state" if name in self.owners else "data"
 
     @cached_property
+    def data(self) -> tuple[Array, ...]:
+        """The arrays that are neither parameters nor their state."""
+        return tuple(array for array in self.arrays if self.part(array.name) == "data")
+
+    @property
+    def batch(self) -> Array | None:
+        """The array whose first dimension is the batch: the first of the data.
+
+        A mask has no batch as a rule, and a vector in an argument of its own may be a bias.
+        """
+        known = [a for a in self.data if a.shape and not a.is_key and a.dtype != "pred"]
+        return next((a for a in known if len(a.shape) > 1), known[0] if known else None)
+
+    @cached_property
     def patterns(self) -> Mapping[str, str]:
         """The pattern of each array by its name."""
         return {array.name: array.pattern for array in self.arrays}
@@ -87,18 +106,20 @@ class ProgramArrays:
         return {array.name: array for array in self.arrays}
 
 
-def arrays_of(
-    arguments: Mapping[str, Tree], before: hlo.Module | None, names: Sequence[str]
-) -> ProgramArrays:
-    """Read what the arrays of the arguments are to a program.
+def training_of(program: Program) -> Training | None:
+    """Read what a program trains off its dataflow; None if the program was not kept."""
+    if program.before is None:
+        return None
+    inputs = values.inputs(program)
+    return Training(Flows(program.before), [inputs[n].name for n in program.parameters])
 
-    `before` is the program before partitioning, None if it was not kept, and `names` are those of
-    its parameters in its order.
-    """
+
+def arrays_of(arguments: Mapping[str, Tree], training: Training | None) -> ProgramArrays:
+    """Read what the arrays of the arguments are to a program."""
     arrays = tuple(_arrays(arguments))
-    if before is None:
+    if training is None:
         return ProgramArrays(arrays)
-    training = Training(Flows(before), names)
+    names = training.inputs
     shapes = {array.name: array.shape for array in arrays}
     matrices, experts = dict(_matrices(training, shapes, names)), _experts(training, shapes, names)
     known = {array.name for array in arrays}

@@ -15,7 +15,7 @@ from typing import assert_never
 from shardnb.report import Axis
 from shardnb.report.model import Spec
 from shardnb.report.spec import axes_in
-from shardnb.search.plans.patterns import SMALL
+from shardnb.search.patterns import SMALL
 from shardnb.search.recipes.arrays import Array, ProgramArrays
 from shardnb.search.recipes.edits import Edited, Specs
 from shardnb.terms.recipes import LeftBecause, Recipe
@@ -63,10 +63,16 @@ def applied(
     arrays: ProgramArrays,
     axes: Sequence[Axis],
     carry: Carry,
+    *,
+    beside: Collection[str] = (),
 ) -> Edited:
-    """Return the specs with an axis where a recipe puts it, and why it left arrays without it."""
+    """Return the specs with an axis where a recipe puts it, and why it left arrays without it.
+
+    Where there is a choice, it goes to the dimension that the axes `beside` shard.
+    """
     sizes = {each.name: each.size for each in axes}
-    making = _Making(axis, sizes, arrays, carry, {n: _without(s, axis) for n, s in specs.items()})
+    without = {name: _without(spec, axis) for name, spec in specs.items()}
+    making = _Making(axis, sizes, arrays, carry, without, frozenset(beside))
     making.make(recipe)
     placed = tuple(a.name for a in arrays.arrays if axis in axes_in(making.specs[a.name]))
     left = {a.name: making.why_left(a, recipe) for a in arrays.arrays if a.name not in placed}
@@ -82,6 +88,7 @@ class _Making:
     arrays: ProgramArrays
     carry: Carry
     specs: dict[str, Spec]
+    beside: frozenset[str] = frozenset()
     indivisible: set[str] = field(default_factory=set)
 
     def make(self, recipe: Recipe) -> None:
@@ -110,21 +117,19 @@ class _Making:
 
     def batch(self) -> None:
         """Shard the first dimension of the first data array, and what Shardy carries that to."""
-        # A mask has no batch as a rule, and a vector in an argument of its own may be a bias.
-        known = [a for a in self._data() if a.shape and not a.is_key and a.dtype != "pred"]
-        first = next((a for a in known if len(a.shape) > 1), known[0] if known else None)
+        first = self.arrays.batch
         if first is not None and self._put(first, (0,)):
-            self._take_over([array.name for array in self._data()])
+            self._take_over([array.name for array in self.arrays.data])
 
     def sequence(self) -> None:
         """Shard the second dimension of the first data array that has sequences, as the batch.
 
         Tokens are integers, [batch, length]; what is computed of them has features besides.
         """
-        known = (a for a in self._data() if len(a.shape) == (2 if a.dtype[0] in "su" else 3))
+        known = (a for a in self.arrays.data if len(a.shape) == (2 if a.is_tokens else 3))
         first = next(known, None)
         if first is not None and self._put(first, (1,)):
-            self._take_over([array.name for array in self._data()])
+            self._take_over([array.name for array in self.arrays.data])
 
     def experts(self) -> None:
         """Shard parameters by the dimension that their product takes expert by expert."""
@@ -153,7 +158,10 @@ class _Making:
     def _shard_longest(self, array: Array) -> None:
         spec, dims = self.specs[array.name], range(len(array.shape))
         if not self._is_small(array):
-            self._put(array, sorted(dims, key=lambda dim: (len(spec[dim]), -array.shape[dim])))
+            self._put(array, sorted(dims, key=lambda dim: self._turn(array, spec, dim)))
+
+    def _turn(self, array: Array, spec: Spec, dim: int) -> tuple[bool, int, int]:
+        return self.beside.isdisjoint(spec[dim]), len(spec[dim]), -array.shape[dim]
 
     def matrices(self) -> None:
         """Shard matrices by their columns, in the order in which the program multiplies by them.
@@ -174,9 +182,6 @@ class _Making:
     def _kind(self, name: str) -> tuple[str, tuple[int, ...]]:
         array = self.arrays.by_name[name]
         return array.pattern, array.shape
-
-    def _data(self) -> list[Array]:
-        return [a for a in self.arrays.arrays if self.arrays.part(a.name) == "data"]
 
     def _parameters(self) -> Iterator[Array]:
         return (a for a in self.arrays.arrays if a.name in self.arrays.parameters)

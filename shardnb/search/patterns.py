@@ -31,7 +31,8 @@ class Pattern:
     """Arrays with the same spec: the pattern of their paths, and their numbers among all arrays.
 
     `fixed` is a spec that the user gave; `tail` the path without the argument's name, which
-    parameters and their optimizer's moments share. A `free` pattern is searched.
+    parameters and their optimizer's moments share. A `free` pattern is searched; what is neither
+    is small, and has what a recipe gives it.
     """
 
     name: str
@@ -80,9 +81,7 @@ def patterns_of(args: Mapping[str, Tree], specs: Mapping[str, Tree]) -> tuple[Pa
     ]
     total = sum(pattern.bytes for pattern in patterns)
     return tuple(
-        replace(pattern, fixed=((),) * len(pattern.shape), free=False)
-        if pattern.free and _is_small(pattern, total)
-        else pattern
+        replace(pattern, free=False) if pattern.free and _is_small(pattern, total) else pattern
         for pattern in patterns
     )
 
