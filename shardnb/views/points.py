@@ -80,14 +80,14 @@ def _row(row: Row, report: Report) -> Point:
 def _edits(fixes: Iterable[Fix]) -> tuple[Edit, ...]:
     """Return the best of the compiled edits: what sends least, then what holds least."""
     best = sorted(fixes, key=lambda fix: (fix.wire_bytes[1], fix.memory_bytes[1]))
-    return tuple(Edit(clean(fix.edit), words.effect(fix)) for fix in best[:_FIXES])
+    return tuple(Edit(clean_lines(fix.edit), words.effect(fix)) for fix in best[:_FIXES])
 
 
 def _edits_of(finding: Finding, about: Sequence[Row]) -> tuple[Edit, ...]:
     """Return the finding's own edits, then those of the collectives that it is about."""
     compiled = _edits(finding.fixes or ())
     compiled += _edits({fix.edit: fix for row in about for fix in row.fixes}.values())
-    proposed = (Edit(clean(edit.text), "", compiled=False) for edit in finding.edits)
+    proposed = (Edit(clean_lines(edit.text), "", compiled=False) for edit in finding.edits)
     return tuple({edit.code: edit for edit in (*compiled, *proposed)}.values())[:_FIXES]
 
 

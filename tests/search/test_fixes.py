@@ -16,9 +16,11 @@ from shardnb.compiler import Request
 from shardnb.engine import compile_and_analyse
 from shardnb.jax_compat.parts import NotAvailable
 from shardnb.mesh import make_grid
+from shardnb.rewrite.program_edits import ConstraintEdit, InputEdit, OutputEdit
 from shardnb.rewrite.source_units import units_of
 from shardnb.search.fixes import find_fixes
-from shardnb.search.fixes.candidates import constraint_edits, seen_points
+from shardnb.search.fixes.candidates import constraint_edits, seen_points, together
+from shardnb.search.fixes.search import Search
 from shardnb.search.trial import compile_trial
 from shardnb.worker.process import WORKER
 from tests.causes import training
@@ -100,11 +102,15 @@ def test_every_fix_beats_the_program_and_does_what_it_says():
     assert found
     for fix in found:
         assert fix.wire_bytes[1] < fix.wire_bytes[0] or fix.collectives[1] < fix.collectives[0]
-        if not fix.edit.startswith(("after", "line", "--out")):
-            specs = eval(f"dict({fix.edit.replace(') ', '), ')})")  # noqa: S307
+        lines = fix.edit.splitlines()
+        if not any(line.startswith(("after", "line")) for line in lines):
+            given = ", ".join(line for line in lines if not line.startswith("--out"))
+            specs = eval(f"dict({given.replace(') ', '), ')})")  # noqa: S307
+            outs = [line.partition("=")[2] for line in lines if line.startswith("--out")]
+            out = eval(outs[0]) if outs else None  # noqa: S307
             arrays = {name: array for name, (array, _) in inputs.items()}
             asked = {name: specs.get(name, spec) for name, (_, spec) in inputs.items()}
-            again = sn.explain(mlp, *arrays.values(), mesh=M8, in_specs=asked)
+            again = sn.explain(mlp, *arrays.values(), mesh=M8, in_specs=asked, out_specs=out)
             assert (len(again.collectives), again.wire_bytes) == (
                 fix.collectives[1],
                 fix.wire_bytes[1],
@@ -254,6 +260,60 @@ def test_a_value_with_many_dimensions_has_few_specs():
     points = seen_points(program, units_of(program, report.sources))
     (h,) = (seen for seen in points if seen.point.name == "h")
     assert 0 < len(list(constraint_edits(program, report, report.collectives, [h]))) <= 70
+
+
+# Several at once
+
+
+def two_sorts(x, z):
+    h = x * 2
+    k = z * 3
+    return jnp.sort(h, 0), jnp.sort(k, 0)
+
+
+SORTED = {name: (f32(64, 64), P("data")) for name in "xz"}
+
+
+def test_constraints_at_two_lines_are_composed(monkeypatch):
+    first = Search._first
+
+    def constraints(search):
+        return [edit for edit in first(search) if isinstance(edit, ConstraintEdit)]
+
+    monkeypatch.setattr(Search, "_first", constraints)
+    found = searched(two_sorts, M8, **SORTED)
+    fixes = {fix.edit: fix for c in found.collectives for fix in c.fixes or ()}
+    (both,) = (fix for edit, fix in fixes.items() if len(edit.splitlines()) == 2)
+    named = sorted(line.partition(": ")[2] for line in both.edit.splitlines())
+    assert named == [
+        f"{name} = jax.lax.with_sharding_constraint({name}, P(None, 'data'))" for name in "hk"
+    ]
+    # By columns an all-to-all sends 7/8 of a block of 8 x 64, where a gather sends 7 blocks.
+    assert both.wire_bytes[1] == 2 * 7 * (8 * 64 * 4) // 8
+    assert both.wire_bytes[0] > both.wire_bytes[1]
+
+
+def test_edits_of_one_thing_are_not_made_together():
+    x, z = (InputEdit(((name, (name,), ((), ())),)) for name in "xz")
+    assert together(x, x) is None
+    assert together(x, z).text == "x=P() z=P()"
+    result = OutputEdit(0, "result", ((), ()))
+    assert together(result, result) is None
+    both = together(x, result)
+    assert (both.text, both.size) == ("x=P()\n--out result=P()", 2)
+
+
+def test_a_composed_edit_of_specs_and_a_line_does_both():
+    program, report = made(two_sorts, M8, **SORTED)
+    points = seen_points(program, units_of(program, report.sources))
+    (h,) = (seen for seen in points if seen.point.name == "h")
+    line = ConstraintEdit(h.unit, h.point, ((), ("data",)), explicit=False)
+    both = together(InputEdit((("z", ("z",), ((), ("data",))),)), line)
+    text = both.lowered(program).as_text()
+    # The spec of z, and the constraint on h.
+    assert text.count('[{}, {"data"}]') == 2
+    trial = compile_trial(both.lowered(program), report.mesh, whole=False)
+    assert [c.kind for c in trial.collectives] == ["all-to-all"]
 
 
 # The search

@@ -19,6 +19,7 @@ from shardnb.compiler import Program
 from shardnb.report.model import Collective, Location, Report, Spec, Value
 from shardnb.rewrite import hook
 from shardnb.rewrite.closures import ClosureEdit
+from shardnb.rewrite.composed import compose
 from shardnb.rewrite.products import scattered_products
 from shardnb.rewrite.program_edits import ConstraintEdit, Edit, InputEdit, OutputEdit
 from shardnb.rewrite.retrace import quiet_retrace
@@ -141,14 +142,21 @@ def fits(spec: Spec | None, shape: tuple[int, ...], sizes: Mapping[str, int]) ->
     return all(size % count == 0 for size, count in zip(shape, parts, strict=True))
 
 
-def pairs(edits: Sequence[InputEdit]) -> Iterator[InputEdit]:
-    """Combine two input edits of different inputs, in the order of their places in the list."""
-    order = sorted(itertools.combinations(range(len(edits)), 2), key=sum)
-    for earlier, later in order:
-        first, second = edits[earlier], edits[later]
-        if first.specs[0][0] != second.specs[0][0]:
-            both = sorted((*first.specs, *second.specs), key=lambda item: item[0])
-            yield InputEdit(tuple(both))
+def pairs(edits: Sequence[Edit]) -> Iterator[Edit]:
+    """Combine two edits of different things, in the order of their places in the list."""
+    for earlier, later in sorted(itertools.combinations(range(len(edits)), 2), key=sum):
+        both = together(edits[earlier], edits[later])
+        if both is not None:
+            yield both
+
+
+def together(first: Edit, second: Edit) -> Edit | None:
+    """Return two edits as one, None where they change the same thing."""
+    if isinstance(first, InputEdit) and isinstance(second, InputEdit):
+        if {label for label, *_ in first.specs} & {label for label, *_ in second.specs}:
+            return None
+        return InputEdit(tuple(sorted((*first.specs, *second.specs), key=lambda item: item[0])))
+    return compose((first, second))
 
 
 def closure_edits(

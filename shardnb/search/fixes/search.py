@@ -27,6 +27,7 @@ from shardnb.search.fixes.candidates import (
     pairs,
     product_edits,
     seen_points,
+    together,
 )
 from shardnb.search.fixes.proposed import fix_of, fixes_of
 from shardnb.search.trial import Outcome, aborts_noted, compile_trial
@@ -47,6 +48,10 @@ _WORK_PER_BYTE = 16
 # Two specs may help only together (test_a_partial_sum_is_avoided_by_splitting_columns). Of n edits
 # there are n (n - 1) / 2 pairs: 120.
 _PAIRED = 16
+# Edits of any kind are combined, too, and each is one more trace where it is in the text: 15 pairs
+# of those that send least, and the best fix with each of the others that help
+# (test_constraints_at_two_lines_are_composed).
+_COMBINED, _STACKED = 6, 8
 # A whole compile takes longer than a look, so it waits until all were looked at. An edit that sends
 # a tenth less than the best so far has it at once, so that an interrupt keeps the best
 # (test_an_interrupt_keeps_what_was_found).
@@ -158,7 +163,8 @@ class Search:
         try:
             complete = self._proposed()
             if self.wanted:
-                complete &= self._looks(self._first()) and self._looks(list(self._paired()))
+                complete &= self._looks(self._first()) and self._stack()
+                complete &= complete and self._looks(list(self._paired()))
             weighed = self._weigh_rest()
             self._report_progress()
         except KeyboardInterrupt:
@@ -217,7 +223,26 @@ class Search:
     def _paired(self) -> Iterator[Edit]:
         looked = sorted(self.looked, key=lambda trial: trial.outcome.wire_bytes)
         singles = [trial.edit for trial in looked if isinstance(trial.edit, InputEdit)]
-        return pairs(singles[:_PAIRED])
+        yield from pairs(singles[:_PAIRED])
+        yield from pairs([trial.edit for trial in looked[:_COMBINED]])
+
+    def _stack(self) -> bool:
+        """Add to the best fix, one after the other, the edits that help and help beside it."""
+        best = min(self._good(), key=lambda trial: trial.outcome.wire_bytes, default=None)
+        if best is None:
+            return True
+        helping = [trial for trial in self.looked if trial.outcome.beats(self.before)]
+        helping.sort(key=lambda trial: (trial.outcome.wire_bytes, trial.edit.size))
+        for trial in helping[:_STACKED]:
+            both = together(best.edit, trial.edit)
+            if both is None or both.text in self._seen:
+                continue
+            if not self._looks([both]):
+                return False
+            after = next((t for t in self.looked if t.edit is both), None)
+            if after is not None and after.outcome.beats(best.outcome):
+                best = after
+        return True
 
     def _looks(self, edits: Sequence[Edit]) -> bool:
         fresh: dict[str, Edit] = {}
