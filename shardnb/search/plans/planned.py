@@ -77,8 +77,8 @@ def _is_better(plan: Plan, recipe: Plan | None) -> bool:
     if recipe is None:
         return False
     pairs = ((plan.value, recipe.value), (plan.memory, recipe.memory))
-    return all(own <= other for own, other in pairs) and any(
-        own <= _BETTER * other for own, other in pairs
+    return all(value <= other for value, other in pairs) and any(
+        value <= _BETTER * other for value, other in pairs
     )
 
 
