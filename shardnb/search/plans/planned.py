@@ -26,7 +26,7 @@ from shardnb.views.formatting import count, size
 from shardnb.views.plans import name_of
 
 Tree = Any
-# What is not a recipe has to be understood array by array. So it is shown where it is no worse than
+# Other specs have to be understood array by array. So they are shown where they are not worse than
 # the recipe, and a tenth better in time or memory
 # (test_a_plan_beside_a_recipe_has_to_be_better_than_the_recipe). A constraint has to be kept in the
 # model: a plan counts as so much slower and larger for it.
