@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from shardnb.report import Report, changes, cost, edits, memory, model, places, typed
+from shardnb.report import Report, changes, cost, edits, measured, memory, model, places, typed
 from shardnb.report.model import SCHEMA_VERSION
 from shardnb.terms.causes import AskedBy
 from shardnb.terms.collectives import KINDS, Ring
@@ -145,7 +145,7 @@ def _shapes(parts: Mapping[str, Any]) -> dict[str, Any]:
 
 def _kinds() -> Iterator[type]:
     """Give the classes that a report and its words are made of."""
-    for module in (model, changes, cost, edits, memory, places, typed, live):
+    for module in (model, changes, cost, edits, measured, memory, places, typed, live):
         for kind in vars(module).values():
             if isinstance(kind, type) and kind.__module__ == module.__name__:
                 yield kind

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from shardnb.axis_types import check_shard_map, to_explicit
     from shardnb.engine import explain
     from shardnb.numerical_check import numeric_check
+    from shardnb.profiles.reading import read_profile
     from shardnb.reading import explain_hlo
     from shardnb.search.plans import plan
     from shardnb.widgets import explore, predict
@@ -43,6 +44,7 @@ __all__ = [
     "numeric_check",
     "plan",
     "predict",
+    "read_profile",
     "rules",
     "to_explicit",
     "watch",
@@ -62,6 +64,7 @@ _HOMES = {
     "numeric_check": "shardnb.numerical_check",
     "plan": "shardnb.search.plans",
     "predict": "shardnb.widgets",
+    "read_profile": "shardnb.profiles.reading",
     "rules": "shardnb.compiler.spec_rules",
     "to_explicit": "shardnb.axis_types",
     "watch": "shardnb.watching",

@@ -155,7 +155,14 @@ def _read(given: argparse.Namespace) -> int:
     from shardnb.commands import hardware, saved
 
     hardware.check(given.hardware)
-    dump = saved.read(given.dump, given.mesh, given.sources, only=given.only, first=given.first)
+    dump = saved.read(
+        given.dump,
+        given.mesh,
+        given.sources,
+        only=given.only,
+        first=given.first,
+        dumps=given.dumps,
+    )
     return _give(hardware.on(dump, given.hardware), given)
 
 
@@ -348,14 +355,23 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_read(commands: Commands) -> None:
-    text = "explain an HLO dump from any machine"
+    text = "explain an HLO dump or a profiler's trace from any machine"
     read = commands.add_parser("read", help=text, description=text, **_statuses())
     read.set_defaults(command=_read)
-    what = "a file with HLO text, a folder that XLA dumped to, or - for standard input"
+    what = (
+        "a file with HLO text, a folder that XLA dumped to, a profiler's trace (its folder, or a "
+        "file *.xplane.pb), or - for standard input"
+    )
     read.add_argument("dump", metavar="DUMP", help=what)
     read.add_argument("--mesh", metavar="data=4,model=2", help="the mesh it was compiled for")
     _add_choice(read)
     read.add_argument("--hardware", metavar="h100:4x8|FILE", help=HARDWARE)
+    read.add_argument(
+        "--dumps",
+        metavar="DIR",
+        help="for a trace: the folder that XLA dumped to in the same run, which says who asked for "
+        "each collective, and why",
+    )
     read.add_argument(
         "--sources",
         action="append",

@@ -17,8 +17,7 @@ from shardnb.compiler.stages import Stage, program_of_stage, stage_of
 from shardnb.findings import report_of_program, report_of_text
 from shardnb.findings.each import explain_each
 from shardnb.findings.stablehlo import is_stablehlo, report_of_stablehlo
-from shardnb.findings.text_evidence import of_axes
-from shardnb.mesh import Grid, parse_mesh
+from shardnb.findings.text_evidence import described
 from shardnb.report import InvalidInput, Mesh, Report
 from shardnb.report.invalid_input import place
 from shardnb.report.programs import Programs
@@ -70,10 +69,10 @@ def explain_hlo(
         if stage is None:
             raise TypeError(f"expected HLO text or a path, got the {type(text_or_path).__name__}")
         return report_of_program(program_of_stage(stage, _axes_text(mesh)))
-    described, texts = _described(mesh), SourceTexts(may_quote=quotable(sources))
+    axes, texts = described(mesh), SourceTexts(may_quote=quotable(sources))
     is_text = isinstance(text_or_path, str) and _IS_TEXT.search(text_or_path) is not None
     if is_text:
-        return _report(str(text_or_path), described, texts)
+        return _report(str(text_or_path), axes, texts)
     path = _path(text_or_path)
     with place(str(path)):
         try:
@@ -82,8 +81,8 @@ def explain_hlo(
         except OSError as error:
             raise InvalidInput(f"it cannot be read: {error.strerror}") from error
         if dumps:
-            return report_of_text(dumps.optimized, described, texts, dumps=dumps)
-        return _report(text, described, texts)
+            return report_of_text(dumps.optimized, axes, texts, dumps=dumps)
+        return _report(text, axes, texts)
 
 
 def explain_dumps(
@@ -147,7 +146,7 @@ def read_programs(
     with place(str(folder)):
         if not folder.is_dir():
             raise InvalidInput("expected the folder of an --xla_dump_to")
-        explain = _Explainer(_described(mesh), texts)
+        explain = _Explainer(described(mesh), texts)
         every = [each for each in programs_of(folder) if each.ended >= since]
         programs = explain_each(every, explain, only=only, first=first)
         if explain.mesh is not None and programs.communicating and not explain.fits:
@@ -222,9 +221,3 @@ def _text(path: Path) -> str:
     if not path.exists():
         raise InvalidInput("there is no such file, and it is not the text of an HLO module")
     return read_text(path)
-
-
-def _described(mesh: str | Mesh | jax.sharding.Mesh | None) -> Mesh | None:
-    if isinstance(mesh, str):
-        return of_axes(parse_mesh(mesh).axes)
-    return Grid(mesh).describe() if isinstance(mesh, jax.sharding.Mesh) else mesh

@@ -35,6 +35,7 @@ ROOMS = [
     "causes",
     "propagation",
     "findings",
+    "profiles",
     "rewrite",
     "manual",
     "errors",

@@ -20,17 +20,27 @@ def read(
     *,
     only: str | None = None,
     first: int | None = None,
+    dumps: str | None = None,
 ) -> Report | Programs:
     """Return the report of an HLO dump in a file, or on standard input if the target is `-`.
 
-    Of a folder that XLA dumped to, all programs are returned, or those chosen by `only` and
-    `first`. Lines are shown of files in `sources`. Raises `CommandError` for a missing file, and
-    for a text or mesh that is wrong.
+    Of a folder that XLA dumped to, and of a profiler's trace, all programs are returned, or those
+    chosen by `only` and `first`. `dumps` is the folder of dumps beside a trace. Lines are shown of
+    files in `sources`. Raises `CommandError` for a missing file, and for a text, trace or mesh that
+    is wrong.
     """
     from shardnb.compiler.dump_folders import names_a_program
+    from shardnb.profiles.reading import read_profile
+    from shardnb.profiles.trace_folder import is_trace
     from shardnb.reading import explain_dumps, explain_hlo
 
     try:
+        if target != "-" and is_trace(Path(target)):
+            return read_profile(target, mesh, dumps=dumps, only=only, first=first, sources=sources)
+        if dumps is not None:
+            raise CommandError(
+                f"{target}: --dumps belongs to a profiler's trace, and it is not one"
+            )
         if Path(target).is_dir() and not names_a_program(Path(target)):
             return explain_dumps(target, mesh, only=only, first=first, sources=sources)
         if only is not None or first is not None:

@@ -14,7 +14,7 @@ from shardnb.report.model import Report
 from shardnb.report.programs import Dumped, Programs
 from shardnb.terms.collectives import KINDS
 
-_SENDS = re.compile(rf"\b(?:{'|'.join(KINDS)}|send|recv)(?:-start)?\(")
+SENDS = re.compile(rf"\b(?:{'|'.join(KINDS)}|send|recv)(?:-start)?\(")
 # Instructions of an optimized program. A sum or a reshard that is called outside of any jit has
 # fewer than 20 with its fusions, the smallest training step hundreds
 # (test_a_small_program_is_a_line).
@@ -49,13 +49,24 @@ def explain_each[P: Compiled](
     at which `explain` raises `InvalidInput` is in `Programs.unread`. Raises `InvalidInput` where no
     program has the name.
     """
+    check_first(first)
+    chosen = named(every, only)
+    return _Reader(explain, by_name=only is not None, first=first).read(chosen)
+
+
+def check_first(first: int | None) -> None:
+    """Raise `InvalidInput` for a number of programs that is not positive."""
     if first is not None and first < 1:
         raise InvalidInput(f"expected at least 1 program, got {first}")
+
+
+def named[P: Compiled](every: Sequence[P], only: str | None) -> list[P]:
+    """Return the programs of such a name, all without one; raises `InvalidInput` for none."""
     chosen = [each for each in every if only is None or is_named(each.title, only)]
     if every and not chosen:
         titles = ", ".join(dict.fromkeys(each.title for each in every))
         raise InvalidInput(f"none of the programs is named {only}; there are {titles}")
-    return _Reader(explain, by_name=only is not None, first=first).read(chosen)
+    return chosen
 
 
 def is_named(title: str, pattern: str) -> bool:
@@ -72,7 +83,7 @@ def is_wanted(program: Compiled, only: str | None) -> bool:
     if only is not None:
         return is_named(program.title, only)
     text = program.text()
-    return _SENDS.search(text) is not None and _is_large(text)
+    return SENDS.search(text) is not None and _is_large(text)
 
 
 def _is_large(text: str) -> bool:
@@ -119,7 +130,7 @@ class _Reader[P: Compiled]:
 
     def _add(self, program: P, compiles: int) -> None:
         text = program.text()
-        if not self.by_name and not _SENDS.search(text):
+        if not self.by_name and not SENDS.search(text):
             self._silent += [program.title] * compiles
             return
         report = self.explain(program)

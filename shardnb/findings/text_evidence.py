@@ -8,10 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+import jax
+
 from shardnb.collectives.find import find_collectives
 from shardnb.compiler import SourceTexts
 from shardnb.compiler.dumps import Dumps
 from shardnb.findings.evidence import Evidence
+from shardnb.mesh import Grid, parse_mesh
 from shardnb.report.invalid_input import InvalidInput, check_devices
 from shardnb.report.model import Axis, Location, Mesh, Value
 from shardnb.sources.quotable import quotable
@@ -291,3 +294,10 @@ def of_axes(axes: Sequence[Axis]) -> Mesh:
     devices = math.prod(axis.size for axis in axes)
     check_devices(devices)
     return Mesh(tuple(axes), tuple(range(devices)), target="unknown", kind="unknown")
+
+
+def described(mesh: str | Mesh | jax.sharding.Mesh | None) -> Mesh | None:
+    """Return the mesh that names the axes of a text; raises `InvalidInput` for a wrong one."""
+    if isinstance(mesh, str):
+        return of_axes(parse_mesh(mesh).axes)
+    return Grid(mesh).describe() if isinstance(mesh, jax.sharding.Mesh) else mesh

@@ -17,6 +17,7 @@ from shardnb.report.bytes_sent import most_sent
 from shardnb.report.changes import Diff, Outcome
 from shardnb.report.cost import Cost, Work
 from shardnb.report.edits import Fix, ProposedEdit
+from shardnb.report.measured import Measured, Profile
 from shardnb.report.memory import Memory
 from shardnb.report.typed import TypedLine
 from shardnb.terms.axis_types import AxisType
@@ -222,7 +223,7 @@ class Collective:
     asynchronous, or that is unknown). `on_accelerators` is what TPU and GPU may send instead, where
     the program was compiled for CPU, which sends more. `branches` names the conditionals around it,
     the outermost first, each with the number of its branch. `role` is what it does for `role_of`,
-    such as `params['w1']`, where the dataflow shows that.
+    such as `params['w1']`, where the dataflow shows that. `measured` is its time in a trace.
     """
 
     id: int
@@ -263,6 +264,7 @@ class Collective:
     role: Role | None = None
     role_of: str = ""
     on_accelerators: OnAccelerators | None = None
+    measured: Measured | None = field(default=None, compare=False)
 
     @property
     def bytes(self) -> int:
@@ -335,9 +337,10 @@ class Report:
 
     `title` names the program. `sources[0]` is the text that was explained. `typed` is its jaxpr
     with a sharding in every type, if its axes are explicit or manual. `work` is what each device
-    computes, `cost` the seconds on the mesh's hardware (None on CPU). `run` and `texts` differ from
-    run to run and do not count in comparisons. `texts` holds the programs themselves (`jaxpr`,
-    `stablehlo`, `before partitioning`, `after partitioning`, `optimized`), if they were kept.
+    computes, `cost` the seconds on the mesh's hardware (None on CPU), `profile` what was measured.
+    `profile`, `run` and `texts` differ from run to run and do not count in comparisons. `texts`
+    holds the programs themselves (`jaxpr`, `stablehlo`, `before partitioning`, `after
+    partitioning`, `optimized`), if they were kept.
     `partitioned` is False if the partitioner has not inserted the collectives yet: they are
     unknown. `complete` is False if not all inputs and outputs are known. `since` is what changed
     since the last run of the same cell, `outcomes` how its options that check ended.
@@ -360,6 +363,7 @@ class Report:
     partitioned: bool = True
     complete: bool = True
     outcomes: tuple[Outcome, ...] = ()
+    profile: Profile | None = field(default=None, compare=False)
     since: Diff | None = field(default=None, compare=False)
     run: Run = field(default_factory=Run, compare=False)
     texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)

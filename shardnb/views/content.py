@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from shardnb.report import Mesh, Report, Value
 from shardnb.report.why import explain
-from shardnb.views import arrays, words
+from shardnb.views import arrays, measured, words
 from shardnb.views.arrays import ArrayRow
 from shardnb.views.changes import since_last_run
 from shardnb.views.code import CodePart, parts_of
@@ -47,6 +47,7 @@ class Content:
     outputs: Arrays
     values: Arrays
     reasons: tuple[str, ...]
+    measured: tuple[str, ...]
     cost: str
     assumptions: tuple[str, ...]
     notes: tuple[str, ...]
@@ -71,6 +72,7 @@ def content_of(report: Report) -> Content:
         outputs=_edge("Outputs", "output", report.outputs, report),
         values=_arrays("Values inside the program", "value", report.values, report.mesh),
         reasons=_reasons(report),
+        measured=measured.facts(report),
         cost=words.bound(report.cost) if report.cost else "",
         assumptions=words.estimated(report.cost) if report.cost else (),
         notes=tuple(map(clean, report.notes)),

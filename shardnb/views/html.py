@@ -162,11 +162,15 @@ def _rest_of_points(points: Sequence[Point]) -> str:
 def _sent(rows: Sequence[Row]) -> str:
     if not rows:
         return ""
-    columns = ("What is sent", *phrases.SENT_COLUMNS)
+    timed = any(told.measured for told in rows)
+    columns = ("What is sent", *phrases.sent_columns(timed=timed))
     head = row(cell(tag("b", text(name)), "white-space:nowrap") for name in columns)
     # Collectives that are sent together share an instruction: the first of them shows it.
     firsts = {told.first.instruction: told for told in reversed(rows)}
-    drawn = [_row(told, shows=firsts[told.first.instruction] is told) for told in rows[:_TOLD]]
+    drawn = [
+        _row(told, shows=firsts[told.first.instruction] is told, timed=timed)
+        for told in rows[:_TOLD]
+    ]
     shown = table([head, *drawn[:_ROWS]])
     rest = ""
     if left := rows[_ROWS:]:
@@ -177,7 +181,7 @@ def _sent(rows: Sequence[Row]) -> str:
     return shown + rest + (block(legend) if len(tones) > 1 else "")
 
 
-def _row(told: Row, *, shows: bool) -> str:
+def _row(told: Row, *, shows: bool, timed: bool) -> str:
     why = block(text(" ".join((told.because, *told.further)))) + "".join(_known(told))
     if told.first.instruction:
         why += code(clean(told.first.instruction)) if shows else _faint(_SHARED)
@@ -188,6 +192,7 @@ def _row(told: Row, *, shows: bool) -> str:
             cell(what),
             cell(told.times, "text-align:right"),
             cell(text(told.sends), "text-align:right;white-space:nowrap"),
+            *([cell(text(told.measured), "text-align:right")] if timed else ()),
             cell(chip(told.cause, TONES[told.tone])),
         ]
     )
@@ -261,6 +266,8 @@ def _facts(content: Content) -> str:
     total, *parts = content.memory
     held = text(f"{total}: {', '.join(parts)}" if parts else total)
     facts = [("Memory", held + _peak(content.peak))]
+    if content.measured:
+        facts.append((phrases.MEASURED, text(" ".join(content.measured))))
     if content.cost:
         assumed = "".join(block(text(sentence)) for sentence in content.assumptions)
         how = details(tag("span", "how it is estimated", FAINT), assumed)

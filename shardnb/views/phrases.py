@@ -21,6 +21,8 @@ DEVICES = "Communicating devices"
 TYPES = "Shardings in the types of each line"
 SENT_COLUMNS = ("for", "times", "per run", "why")
 HELD_COLUMNS = ("per device", "values", "shape per device", "line")
+MEASURED = "Measured"
+MEASURED_COLUMN = "measured"
 
 LEGEND: Mapping[Tone, str] = {
     "neutral": "typical of a strategy, called, or completing a partial sum",
@@ -91,6 +93,7 @@ REPORT: dict[str, Phrase] = {
     "heldValues": HELD_COLUMNS[1],
     "heldShape": HELD_COLUMNS[2],
     "heldLine": HELD_COLUMNS[3],
+    "columnMeasured": MEASURED_COLUMN,
     "moreRows": ("show {number} more row", "show {number} more rows"),
     "filtered": "{shown} of {all} collectives",
     "showAll": "show all",
@@ -318,3 +321,9 @@ WIDGETS: dict[str, Phrase] = {
     "notChecked": "not checked",
     "ownWords": "JAX's message: {error}",
 }
+
+
+def sent_columns(*, timed: bool) -> tuple[str, ...]:
+    """Return the heads of what is sent, with a column for measured time or without."""
+    *before, why = SENT_COLUMNS
+    return (*before, *((MEASURED_COLUMN,) if timed else ()), why)

@@ -11,7 +11,7 @@ from shardnb.report.bytes_sent import most_sent
 from shardnb.report.strategies import strategy_of
 from shardnb.terms.causes import REASONS
 from shardnb.terms.roles import ROLES
-from shardnb.views import words
+from shardnb.views import measured, words
 from shardnb.views.formatting import clean, count, plural, seconds
 from shardnb.views.palette import Tone
 
@@ -27,8 +27,9 @@ class Row:
 
     `name` is `all-reduce[model]`, `array` its result on one device, `what` what it is for: its
     role, else its line. `at` is its place, `times` how often a run executes them all, `sends` and
-    `cause` follow in few words, `cost` is `sends` with its unit, such as `4 B per run`, `because`
-    and `further` are sentences, `fixes` the compiled edits.
+    `cause` follow in few words, `cost` is `sends` with its unit, such as `4 B per run`,
+    `measured` what a profiler measured per run, `because` and `further` are sentences, `fixes` the
+    compiled edits.
     """
 
     members: tuple[Collective, ...]
@@ -41,6 +42,7 @@ class Row:
     sends: str
     cost: str
     cause: str
+    measured: str
     tone: Tone
     because: str
     further: tuple[str, ...]
@@ -57,6 +59,11 @@ class Row:
         return weight(self.members)
 
     @property
+    def seconds(self) -> float:
+        """The measured seconds per run to compare rows by, 0 where nothing was measured."""
+        return sum(c.measured.seconds_per_run for c in self.members if c.measured is not None)
+
+    @property
     def head(self) -> str:
         """The name with the array."""
         number = len(self.members)
@@ -71,7 +78,10 @@ class Row:
 
 
 def rows_of(collectives: Sequence[Collective], report: Report) -> tuple[Row, ...]:
-    """Put equal collectives together: call stack, kind, axes, array, cause and role."""
+    """Put equal collectives together: call stack, kind, axes, array, cause and role.
+
+    The slowest come first where they were measured, else those that send most.
+    """
     alike: dict[Hashable, list[Collective]] = {}
     for one in collectives:
         stack = tuple((frame.source, frame.line) for frame in one.frames)
@@ -81,7 +91,7 @@ def rows_of(collectives: Sequence[Collective], report: Report) -> tuple[Row, ...
         sent = one.kind, words.over(one), one.dtype, one.shape
         alike.setdefault((stack, cause, strategy, role, sent), []).append(one)
     rows = (_row(tuple(group), report) for group in alike.values())
-    return tuple(sorted(rows, key=lambda row: -row.weight))
+    return tuple(sorted(rows, key=lambda row: (-row.seconds, -row.weight)))
 
 
 def weight(collectives: Sequence[Collective]) -> int:
@@ -115,6 +125,7 @@ def _row(group: tuple[Collective, ...], report: Report) -> Row:
     runs = sum(c.least_trips if c.trips is None else c.trips for c in group)
     unknown, took = words.unknown(group), _seconds(group)
     what = short(words.code_at(place, report))
+    further = words.further(first) if alone else _further(group)
     # Of a called one, why says so, and the line says more.
     if first.role and first.role != "called":
         what = ROLES[first.role].of(clean(pattern(first.role_of)))
@@ -129,9 +140,10 @@ def _row(group: tuple[Collective, ...], report: Report) -> Row:
         sends=", ".join(filter(None, (words.sent(group), took))),
         cost=", ".join(filter(None, (words.per_run(group), took))),
         cause=words.cause(first, report),
+        measured=measured.cell(group, report),
         tone=_tone(group, report),
         because=because if len(reasons) == 1 else f"The first of them: {because}",
-        further=words.further(first) if alone else _further(group),
+        further=(*further, *(measured.sentences(first, report) if alone else ())),
         fixes=tuple(fixes.values()),
     )
 

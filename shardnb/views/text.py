@@ -86,11 +86,17 @@ def _edit(edit: Edit) -> Iterator[str]:
 def _sent(rows: Sequence[Row]) -> Iterator[str]:
     if not rows:
         return
-    shown = [(row.name, row.where, row.times, row.sends, row.cause) for row in rows[:_ROWS]]
-    head = ("What is sent", *phrases.SENT_COLUMNS)
-    yield from columns([head, *shown], right=(2, 3))
+    timed = any(row.measured for row in rows)
+    shown = [_cells(row, timed=timed) for row in rows[:_ROWS]]
+    head = ("What is sent", *phrases.sent_columns(timed=timed))
+    yield from columns([head, *shown], right=(2, 3, 4) if timed else (2, 3))
     if left := more(rows[_ROWS:]):
         yield left
+
+
+def _cells(row: Row, *, timed: bool) -> tuple[str, ...]:
+    took = (row.measured,) if timed else ()
+    return (row.name, row.where, row.times, row.sends, *took, row.cause)
 
 
 def _facts(content: Content, held: int) -> Iterator[str]:
@@ -123,7 +129,8 @@ def _peak(table: PeakTable | None) -> Iterator[str]:
 
 
 def _remarks(content: Content) -> Iterator[str]:
-    facts = [("Time", content.cost), *(("Note", note) for note in content.notes)]
+    timed = (phrases.MEASURED, " ".join(content.measured))
+    facts = [timed, ("Time", content.cost), *(("Note", note) for note in content.notes)]
     for label, text in (*facts, ("About", " ".join(content.about))):
         # Wrapped with the label's width, since lines are as long as the page.
         yield from _labelled(label, [line[_LABEL:] for line in wrapped(text, _LABEL, _LABEL)])

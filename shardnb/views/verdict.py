@@ -8,7 +8,7 @@ from shardnb.report import Collective, Report
 from shardnb.report.bytes_sent import most_sent, sends_alike
 from shardnb.report.changes import Outcome
 from shardnb.report.strategies import strategy_of
-from shardnb.views import words
+from shardnb.views import measured, words
 from shardnb.views.formatting import clean, count, listed, seconds, size
 from shardnb.views.memory import fitting
 
@@ -20,13 +20,13 @@ _CHECKED = 3
 
 
 def verdict(report: Report) -> tuple[str, ...]:
-    """Say the least that a reader has to know, in one to four sentences."""
+    """Say the least that a reader has to know, in one to five sentences."""
     collectives = report.collectives
     if not report.partitioned:
         called = f"; it calls {count(len(collectives), 'collective')}" if collectives else ""
         return (f"{NOT_PARTITIONED}{called}.",)
     said = [_sent(report), _unsure(report), _avoidable(report)] if collectives else [NOTHING]
-    return tuple(filter(None, (*said, fitting(report))))
+    return tuple(filter(None, (*said, measured.verdict(report), fitting(report))))
 
 
 def outcomes(report: Report) -> tuple[tuple[str, bool | None], ...]:

@@ -83,6 +83,7 @@ export interface Collective {
   role: Role | null;
   role_of: string;
   on_accelerators: OnAccelerators | null;
+  measured: Measured | null;
 }
 
 export interface Column {
@@ -108,6 +109,14 @@ export interface Cost {
   memory_size: number | null;
   memory_least_seconds: number | null;
   crossing: Readonly<Record<string, readonly [number, number]>>;
+}
+
+export interface DeviceTimeline {
+  name: string;
+  position: number | null;
+  computing: readonly number[];
+  communicating: readonly number[];
+  ids: readonly number[];
 }
 
 export interface Diff {
@@ -173,6 +182,13 @@ export interface Location {
   source: number;
   line: number;
   function: string;
+}
+
+export interface Measured {
+  seconds: number;
+  waiting: number | null;
+  hidden: number;
+  executions: number;
 }
 
 export interface Memory {
@@ -242,6 +258,20 @@ export interface Peak {
   phase: Phase | null;
 }
 
+export interface Profile {
+  runs: number;
+  devices: number;
+  step_seconds: number;
+  communication_seconds: number;
+  exposed_seconds: number;
+  hosts: number;
+  platform: string;
+  kind: string;
+  hardware: string;
+  unmeasured: number;
+  timeline: readonly DeviceTimeline[];
+}
+
 export interface ProposedEdit {
   text: string;
   specs: readonly NewSpec[];
@@ -265,6 +295,7 @@ export interface Report {
   partitioned: boolean;
   complete: boolean;
   outcomes: readonly Outcome[];
+  profile: Profile | null;
   since: Diff | null;
   run: Run;
   texts: Readonly<Record<string, string>>;

@@ -129,13 +129,15 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "least_trips": 0,
       "role": null,
       "role_of": "",
-      "on_accelerators": null
+      "on_accelerators": null,
+      "measured": null
     },
     "parts": {
       "fixes": "Fix",
       "frames": "Location",
       "overlap": "Overlap",
-      "on_accelerators": "OnAccelerators"
+      "on_accelerators": "OnAccelerators",
+      "measured": "Measured"
     }
   },
   "Column": {
@@ -160,6 +162,15 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "memory_size": null,
       "memory_least_seconds": null,
       "crossing": {}
+    },
+    "parts": {}
+  },
+  "DeviceTimeline": {
+    "defaults": {
+      "position": null,
+      "computing": [],
+      "communicating": [],
+      "ids": []
     },
     "parts": {}
   },
@@ -245,6 +256,14 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
     },
     "parts": {}
   },
+  "Measured": {
+    "defaults": {
+      "waiting": null,
+      "hidden": 0.0,
+      "executions": 1
+    },
+    "parts": {}
+  },
   "Memory": {
     "defaults": {
       "aliased": 0,
@@ -319,6 +338,19 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "location": "Location"
     }
   },
+  "Profile": {
+    "defaults": {
+      "hosts": 1,
+      "platform": "cpu",
+      "kind": "",
+      "hardware": "",
+      "unmeasured": 0,
+      "timeline": []
+    },
+    "parts": {
+      "timeline": "DeviceTimeline"
+    }
+  },
   "ProposedEdit": {
     "defaults": {
       "specs": []
@@ -344,6 +376,7 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "partitioned": true,
       "complete": true,
       "outcomes": [],
+      "profile": null,
       "since": null,
       "run": {},
       "texts": {},
@@ -362,6 +395,7 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "work": "Work",
       "cost": "Cost",
       "outcomes": "Outcome",
+      "profile": "Profile",
       "since": "Diff",
       "run": "Run"
     }
@@ -563,6 +597,7 @@ export const REPORT = {
   "heldValues": "values",
   "heldShape": "shape per device",
   "heldLine": "line",
+  "columnMeasured": "measured",
   "moreRows": [
     "show {number} more row",
     "show {number} more rows"

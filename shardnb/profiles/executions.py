@@ -1,0 +1,231 @@
+"""The operations that devices executed, as columns: of each program, on each device.
+
+What events look like was seen for CPU. For TPU and GPU it follows XProf's and XLA's sources: a
+TPU's programs are on a line of their own, and its operations, named by their HLO, run within them;
+a GPU's kernels have stats that name the operation and the program.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shardnb.profiles.xplane import ASYNC_OPS, MODULES, Plane, TraceFile
+
+# `%all-reduce.1 = f32[8] all-reduce(...)`, of which an event may have the name alone.
+_INSTRUCTION = re.compile(r"%?([\w.\-]+)")
+# `jit_step(1234)`, the name of a program with its id.
+_PROGRAM = re.compile(r"(.*)\((\d+)\)")
+# Events of the host's threads that are of no operation: of Python, ends, and the thread pool's.
+_NOT_OPERATIONS = ("$", "end: ", "Threadpool")
+
+
+class Device(NamedTuple):
+    """A device in a trace: its host, its platform, and its number on the host."""
+
+    host: str
+    platform: str
+    number: int
+
+
+class ProgramKey(NamedTuple):
+    """What events say of their program; ids differ from host to host."""
+
+    host: str
+    id: int
+
+
+@dataclass
+class Operations:
+    """The operations of a program on one device, in the order of their starts.
+
+    `names` are instructions, `name` has the place of each operation's in it; `start` and `end` are
+    in seconds. `run` numbers the runs of the program on this device from 0. `asynchronous` marks
+    events that span an operation from its start to its end, beside the operations of the program.
+    """
+
+    names: tuple[str, ...]
+    name: NDArray[np.int64]
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+    run: NDArray[np.int64]
+    asynchronous: NDArray[np.bool_]
+
+    @property
+    def runs(self) -> int:
+        """How often the device ran the program."""
+        return int(self.run.max(initial=-1)) + 1
+
+
+Executed = dict[ProgramKey, dict[Device, Operations]]
+
+
+@dataclass
+class _Columns:
+    """The events of one program on one device, as they come."""
+
+    names: dict[str, int] = field(default_factory=dict)
+    name: array[int] = field(default_factory=lambda: array("q"))
+    start: array[float] = field(default_factory=lambda: array("d"))
+    end: array[float] = field(default_factory=lambda: array("d"))
+    run: array[int] = field(default_factory=lambda: array("q"))
+    asynchronous: array[int] = field(default_factory=lambda: array("b"))
+
+    def add(self, name: str, event: Any, run: int = 0, *, asynchronous: bool = False) -> None:
+        start = event.start_ns
+        self.name.append(self.names.setdefault(name, len(self.names)))
+        self.start.append(start)
+        self.end.append(start + event.duration_ns)
+        self.run.append(run)
+        self.asynchronous.append(asynchronous)
+
+    def operations(self) -> Operations:
+        """Return them in the order of their starts, with their runs as the trace names them."""
+        start = np.array(self.start)
+        order = np.argsort(start, kind="stable")
+        return Operations(
+            names=tuple(self.names),
+            name=np.array(self.name)[order],
+            start=start[order] * 1e-9,
+            end=np.array(self.end)[order] * 1e-9,
+            run=np.array(self.run)[order],
+            asynchronous=np.array(self.asynchronous, dtype=bool)[order],
+        )
+
+
+def executed_in(file: TraceFile) -> Executed:
+    """Return what the devices of a host executed, by program and device."""
+    found: Executed = defaultdict(dict)
+    for plane in file.planes:
+        for key, device, operations in _of_plane(file.host, plane):
+            found[key][device] = operations
+    return dict(found)
+
+
+def _of_plane(host: str, plane: Plane) -> Iterator[tuple[ProgramKey, Device, Operations]]:
+    if plane.device is None:
+        yield from _of_threads(host, plane)
+        return
+    device = Device(host, *plane.device)
+    of_device = _of_streams(plane) if device.platform == "gpu" else _of_lines(plane)
+    for program, operations in of_device:
+        yield ProgramKey(host, program), device, operations
+
+
+# CPU
+
+
+def _of_threads(host: str, plane: Plane) -> Iterator[tuple[ProgramKey, Device, Operations]]:
+    """Read the threads of a host: each event says its operation, program, run and device."""
+    columns: dict[tuple[int, int], _Columns] = defaultdict(_Columns)
+    for _, events in plane.lines():
+        for event in events:
+            if event.name.startswith(_NOT_OPERATIONS):
+                continue
+            stats = dict(event.stats)
+            if "hlo_op" in stats and "program_id" in stats:
+                key = int(stats["program_id"]), int(stats.get("device_ordinal", 0))
+                columns[key].add(str(stats["hlo_op"]), event, int(stats.get("run_id", 0)))
+    for (program, number), column in columns.items():
+        operations = column.operations()
+        operations.run = _numbered(operations.run)
+        yield ProgramKey(host, program), Device(host, "cpu", number), operations
+
+
+def _numbered(ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Number runs by their ids, in the order of their first operations."""
+    _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]
+
+
+# TPU
+
+
+def _of_lines(plane: Plane) -> Iterator[tuple[int, Operations]]:
+    """Read a TPU: the operations between start and end of a program are its own."""
+    programs, starts, ends = list[int](), array("d"), array("d")
+    columns = _Columns()
+    for line, events in plane.lines():
+        for event in events:
+            if line == MODULES:
+                match = _PROGRAM.fullmatch(event.name)
+                programs.append(int(match[2]) if match else -1)
+                starts.append(event.start_ns * 1e-9)
+                ends.append((event.start_ns + event.duration_ns) * 1e-9)
+            else:
+                columns.add(event.name, event, asynchronous=line == ASYNC_OPS)
+    operations = _with_short_names(columns.operations())
+    order = np.argsort(starts, kind="stable")
+    begun, ended = np.array(starts)[order], np.array(ends)[order]
+    # The clock counts picoseconds, and ProfileData nanoseconds.
+    inside = np.searchsorted(begun, operations.start + 1e-9, side="right") - 1
+    known = (inside >= 0) & (operations.start <= ended[np.maximum(inside, 0)]) if len(order) else 0
+    of = np.array(programs)[order]
+    for program in dict.fromkeys(of.tolist()):
+        runs = np.cumsum(of == program) - 1
+        if program >= 0:
+            picked = np.flatnonzero(known & (of[np.maximum(inside, 0)] == program))
+            yield program, _picked(operations, picked, runs[inside[picked]])
+
+
+def _with_short_names(operations: Operations) -> Operations:
+    """Name operations by their instructions, of which events have the text."""
+    short = [m[1] if (m := _INSTRUCTION.match(name)) else name for name in operations.names]
+    places = {name: at for at, name in enumerate(dict.fromkeys(short))}
+    at = np.array([places[name] for name in short], dtype=np.int64)
+    return replace(operations, names=tuple(places), name=at[operations.name])
+
+
+def _picked(operations: Operations, at: NDArray[np.int64], runs: NDArray[np.int64]) -> Operations:
+    return Operations(
+        operations.names,
+        operations.name[at],
+        operations.start[at],
+        operations.end[at],
+        runs,
+        operations.asynchronous[at],
+    )
+
+
+# GPU
+
+
+def _of_streams(plane: Plane) -> Iterator[tuple[int, Operations]]:
+    """Read the streams of a GPU: kernels with the operation and the program that they are of.
+
+    They do not say their run: see `with_runs`.
+    """
+    columns: dict[int, _Columns] = defaultdict(_Columns)
+    for _, events in plane.lines():
+        for event in events:
+            stats = dict(event.stats)
+            if "hlo_op" in stats and "program_id" in stats:
+                # An operation in a loop has the names of both: `while.1::fusion.2`.
+                name = str(stats["hlo_op"]).rpartition("::")[2]
+                columns[int(stats["program_id"])].add(name, event)
+    for program, column in columns.items():
+        yield program, column.operations()
+
+
+def with_runs(operations: Operations, once: Iterable[str]) -> Operations:
+    """Number the runs of operations that do not say theirs, as a GPU's.
+
+    `once` are the operations that run once in each, in their order: the first that the trace has
+    begins a run wherever it comes again. What came before is left out: its run is not complete.
+    """
+    begins = next((name for name in once if name in operations.names), None)
+    if begins is None or operations.runs > 1:
+        return operations
+    again = operations.name == operations.names.index(begins)
+    # Several kernels of one operation follow each other.
+    again[1:] &= operations.name[1:] != operations.name[:-1]
+    runs = np.cumsum(again) - 1
+    at = np.flatnonzero(runs >= 0)
+    return _picked(operations, at, runs[at])
