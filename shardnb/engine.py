@@ -19,6 +19,7 @@ from shardnb.cost import Given, check_hardware, on_hardware
 from shardnb.errors import failures
 from shardnb.findings import read_ahead, report_of_program
 from shardnb.mesh import Grid, make_grid
+from shardnb.profiles.running import profiled, runs_of
 from shardnb.progress import bar_on, line_on
 from shardnb.report import Report
 from shardnb.torch.spmd import SpmdMesh
@@ -43,6 +44,7 @@ def explain(
     in_specs: Tree = None,
     out_specs: Tree = None,
     run: bool = False,
+    profile: bool | int = False,
     fixes: bool | float = False,
     origins: bool | None = None,
     isolate: bool = False,
@@ -51,7 +53,7 @@ def explain(
 ) -> Report:
     """Compile a function for a mesh and report what it sends and holds.
 
-    Nothing is allocated or run unless `run=True`.
+    Nothing is allocated or run unless `run=True`, or with `profile`.
 
     Args:
         fn: a function of pytrees of arrays, an `nn.Module` or a function of torch tensors (see
@@ -71,6 +73,10 @@ def explain(
             `sn.like` or `sn.logical`. None: the sharding that the array has, else replicated.
         out_specs: the same for the result. None: the compiler chooses.
         run: whether to run the program and record the seconds it takes.
+        profile: how often to run the program under JAX's profiler (True: 5 times, after one run
+            more). The measured time of each collective then stands beside its estimate, in
+            `Collective.measured`, and that of a run in `Report.profile`. Donated arguments stay. On
+            emulated devices the times say nothing about hardware.
         fixes: whether to look for edits that remove inferred collectives, each of them compiled
             (see `Collective.fixes`). True searches for 20 seconds, a number for that many.
         origins: whether to trace where each sharding came from, for which Shardy runs once more.
@@ -91,7 +97,8 @@ def explain(
 
     Raises:
         ValueError: a spec does not fit its argument or the mesh, or contradicts the shardings that
-        the function was jitted with. Errors that JAX raises are passed on, with a note that
+        the function was jitted with; `profile` is not a number of runs. RuntimeError: another trace
+        is being taken. Errors that JAX raises are passed on, with a note that
         explains them.
 
     >>> import jax, jax.numpy as jnp
@@ -108,10 +115,20 @@ def explain(
         raise TypeError("expected a function, got a string; sn.explain_hlo reads HLO text")
     if hardware is not None:
         check_hardware(hardware)
+    runs = runs_of(profile)
     if isinstance(mesh, SpmdMesh):
         mesh = grid_of(mesh, on)
     if stage := stage_of(fn):
-        if args or options or axes or on or fixes or in_specs is not None or out_specs is not None:
+        if (
+            args
+            or options
+            or axes
+            or on
+            or fixes
+            or runs
+            or in_specs is not None
+            or out_specs is not None
+        ):
             raise ValueError(_ONLY_A_MESH.format(type(stage).__name__.lower()))
         report = report_of_program(program_of_stage(stage, mesh, apart=isolate), origins=origins)
         return report if hardware is None else on_hardware(report, hardware)
@@ -121,11 +138,12 @@ def explain(
             raise TypeError(_NOT_OF_TORCH.format(", ".join(unknown)))
         with torch_types():
             request = torch_request(fn, args, options, mesh, on, in_specs)
-            return _explained(replace(request, apart=isolate), hardware, origins=origins, run=run)
+            request = replace(request, apart=isolate)
+            return _explained(request, hardware, origins=origins, run=run, runs=runs)
     call = read_call(fn, args, options)
     grid = make_grid(mesh, axes, on, call.placed)
     request = replace(call.request(grid, in_specs, out_specs), apart=isolate)
-    return _explained(request, hardware, origins=origins, run=run, fixes=fixes)
+    return _explained(request, hardware, origins=origins, run=run, fixes=fixes, runs=runs)
 
 
 def _explained(
@@ -135,6 +153,7 @@ def _explained(
     origins: bool | None,
     run: bool,
     fixes: bool | float = False,
+    runs: int = 0,
 ) -> Report:
     try:
         program, report = compile_and_analyse(request, origins=origins)
@@ -146,6 +165,7 @@ def _explained(
     if fixes:
         report = with_fixes(program, report, None if fixes is True else float(fixes))
     report = report if hardware is None else on_hardware(report, hardware)
+    report = measured(program, report, runs) if runs else report
     return ran(program, report)[1] if run else report
 
 
@@ -175,6 +195,13 @@ def compile_and_analyse(request: Request, *, origins: bool | None = None) -> tup
             program = build(request, read=read_ahead)
         say(activity.reading(program.request.texts.title))
         return program, report_of_program(program, origins=origins)
+
+
+def measured(program: Program, report: Report, runs: int) -> Report:
+    """Run a program under the profiler, and show the progress; see `profiles.running`."""
+    title = program.request.texts.title
+    with line_on() as say:
+        return profiled(program, report, runs, lambda at: say(activity.measuring(title, at, runs)))
 
 
 def ran(program: Program, report: Report) -> tuple[Tree, Report]:

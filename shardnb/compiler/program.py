@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -172,8 +172,15 @@ class Program:
     def run(self) -> Tree:
         """Place the arguments on the mesh and run; returns the function's result.
 
-        Raises `ValueError` if an argument is only a shape, if the devices cannot run it (see
-        `hindrance`), or if it does not fit into their memory.
+        Raises as `placed` does.
+        """
+        return self.execute(self.placed())
+
+    def placed(self) -> dict[str, Tree]:
+        """Return the arguments on the mesh; an array that is there already is the caller's own.
+
+        Raises `ValueError` if an argument is only a shape, if the devices cannot run the program
+        (see `hindrance`), or if it does not fit into their memory.
         """
         if self.hindrance:
             raise ValueError(f"nothing can run: {self.hindrance}")
@@ -181,9 +188,28 @@ class Program:
             raise ValueError("an argument is a ShapeDtypeStruct, so there is no data to run on")
         if not self.compiled:
             raise ValueError(self.failure)
-        placed = jax.tree_util.tree_map(_placed, self.arguments, self.shardings)
+        placed: dict[str, Tree] = jax.tree_util.tree_map(_placed, self.arguments, self.shardings)
+        return placed
+
+    def execute(self, placed: Mapping[str, Tree]) -> Tree:
+        """Run the program on arguments that are placed; those that it donates are gone then."""
         with jax.disable_jit(disable=False):  # else JAX refuses a program that is compiled already
             return self._runnable(*(placed[name] for name in self.arguments))
+
+    def undonated(self, placed: Mapping[str, Tree]) -> dict[str, Tree]:
+        """Return the arguments with copies of those that the program donates, so that these stay.
+
+        Nothing is compiled for that.
+        """
+        given = tuple(placed[name] for name in self.arguments)
+        leaves, structure = jax.tree_util.tree_flatten(given)
+        infos = jax.tree_util.tree_leaves(self.lowered.args_info)
+        kept = [
+            jax.device_put(leaf, leaf.sharding, may_alias=False) if info.donated else leaf
+            for leaf, info in zip(leaves, infos, strict=True)
+        ]
+        copied = jax.tree_util.tree_unflatten(structure, kept)
+        return dict(zip(self.arguments, copied, strict=True))
 
 
 def build(

@@ -377,6 +377,15 @@ CACHED_COMPILE = Part(
     lost="sn.guard",
 )
 
+PROFILER_SESSION = Part(
+    "measuring a program",
+    "jaxlib._profiler",
+    "ProfilerSession",
+    instead_of="jax.profiler.trace, which starts the notebook's own backends, and writes files",
+    lost="--profile and explain(profile=N)",
+    has=("stop",),
+)
+
 # MLIR
 
 

@@ -4,13 +4,55 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from jax.profiler import ProfileData
+import jax
+from jax.profiler import ProfileData, ProfileOptions
+
+from shardnb.jax_compat import parts
 
 # An XSpace with one plane, one line and one event.
 _SMALLEST = b"\x0a\x04\x1a\x02\x22\x00"
+# Operations of CPU devices are events of the host, of the first level.
+_LEVEL = 1
+
+
+class InUse(RuntimeError):
+    """Another session of the profiler is active in this process."""
+
+
+@contextmanager
+def recorded() -> Iterator[list[bytes]]:
+    """Record what runs in the block; the list then holds a serialized XSpace.
+
+    Raises `InUse` before the block runs, and `NotAvailable`.
+    """
+    _end(_begun())  # jaxlib says only at the end of a session that another one is active
+    written: list[bytes] = []
+    session = _begun()
+    try:
+        yield written
+    finally:
+        written.append(_end(session))
+
+
+def _begun() -> Any:
+    options = ProfileOptions()
+    options.python_tracer_level, options.host_tracer_level = 0, _LEVEL
+    return parts.PROFILER_SESSION.call(options)
+
+
+def _end(session: Any) -> bytes:
+    try:
+        space: bytes = session.stop()
+    except jax.errors.JaxRuntimeError as error:
+        raise InUse(
+            "the profiler is in use: only one trace can be taken at a time, so end the other one "
+            "first (jax.profiler.stop_trace())"
+        ) from error
+    return space
 
 
 def events_of(space: bytes) -> Iterator[Any]:

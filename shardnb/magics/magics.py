@@ -195,6 +195,10 @@ class ShardMagics(Magics):
             --fix                  search for edits that remove inferred collectives; each edit
                                    that is shown was compiled. Takes up to 20 seconds; after an
                                    interrupt, the edits found so far are shown
+            --profile [N]          run the program N times (5 unless given) under JAX's profiler
+                                   before the cell's own run, and show the measured time of each
+                                   collective; no array changes. On emulated devices the times say
+                                   nothing about hardware
             --check                compare the results with those of one device, and say how much
                                    they differ
             --compare cpu,v5e:2x4,h100:8

@@ -16,6 +16,7 @@ from typing import Any, get_args
 
 from shardnb import cost
 from shardnb.mesh import TARGETS, axis_type, is_target, target_name
+from shardnb.report.measured import MOST_RUNS, RUNS
 from shardnb.terms.axis_types import AXIS_TYPES
 from shardnb.terms.causes import AskedBy
 from shardnb.terms.collectives import KINDS
@@ -35,6 +36,7 @@ _PART = re.compile(r"([^\W\d]\w*)(?:\.\w+|\[[^\]]*\])+\s*=(?!=)")
 # A rule for the arrays of a pytree whose paths a regular expression matches: `params:/.*kernel/=`.
 _RULE = re.compile(r"([^\W\d]\w*):/((?:[^/\\]|\\.)*)/\s*=(?!=)")
 _JOINED = re.compile(r"\),\s*[^\W\d]\w*\s*=(?!=)")
+_NUMBER = re.compile(r"\s*=|\s+[-+]?\d")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -67,13 +69,15 @@ def _forbidden(value: str) -> tuple[str, ...]:
 class Option:
     """An option of a magic: how its value is read, and the example value in its help.
 
-    `read` raises `ValueError` for a bad value. An option without `value` is a switch.
+    `read` raises `ValueError` for a bad value. An option without `value` is a switch, and one with
+    a `default` takes it where no number follows.
     """
 
     name: str
     value: str = ""
     read: Callable[[str], object] = str
     choices: tuple[str, ...] = ()
+    default: object = None
 
 
 def _modes(value: str) -> tuple[str, ...]:
@@ -108,6 +112,12 @@ def _frontend(value: str) -> str:
     return value
 
 
+def _runs(value: str) -> int:
+    if not value.isdecimal() or not 1 <= int(value[:9]) <= MOST_RUNS:
+        raise ValueError(f"expected a number of runs from 1 to {MOST_RUNS:,}, got {value!r}")
+    return int(value)
+
+
 MESH = Option("mesh", "data=4,model=2")
 AXES = Option("axes", "|".join(AXIS_TYPES), axis_type, tuple(AXIS_TYPES))
 ON = Option("on", "cpu|attached|v5e:2x4|h100:4x8", choices=TARGETS)
@@ -120,6 +130,7 @@ FORBID = Option("forbid", "inferred|all-gather|...", _forbidden, (*ASKED_BY, *KI
 FIX = Option("fix")
 CHECK = Option("check")
 ISOLATE = Option("isolate")
+PROFILE = Option("profile", "[N]", _runs, default=RUNS)
 COMPARE = Option("compare", f"{','.join(AXIS_TYPES)}|cpu,h100:8", _modes, (*AXIS_TYPES, *TARGETS))
 FROM = Option("from", "torch", _frontend, FRONTENDS)
 ERRORS = Option("errors", "on|off", _switch, SWITCH)
@@ -129,6 +140,7 @@ VIEW = Option("view", "full|brief|none", _view, VIEWS)
 APART = (
     *((NO_RUN, WATCH), (FIX, WATCH), (CHECK, WATCH), (COMPARE, WATCH)),
     *((CHECK, NO_RUN), (FIX, COMPARE), (CHECK, COMPARE)),
+    *((PROFILE, option) for option in (NO_RUN, WATCH, COMPARE)),
     # They edit the program, or look at it, as one that is written with JAX.
     *((FROM, option) for option in (AXES, FIX, COMPARE, CHECK, WATCH, ERRORS)),
     *((option, ERRORS) for option in (MESH, AXES, ON, HARDWARE, SAVE, FORBID, FIX, COMPARE, VIEW)),
@@ -137,7 +149,7 @@ APART = (
 MESH_OPTIONS = (AXES, ON, HARDWARE)
 CELL_OPTIONS = (
     *(MESH, AXES, ON, HARDWARE, SAVE, FORBID, FIX, COMPARE, VIEW),
-    *(NO_RUN, CHECK, ISOLATE, WATCH, FROM),
+    *(NO_RUN, CHECK, ISOLATE, WATCH, FROM, PROFILE),
 )
 CALL_OPTIONS = (
     *(MESH, AXES, ON, HARDWARE, SAVE, FORBID, FIX, COMPARE),
@@ -187,6 +199,11 @@ class MagicLine:
         """Return the value of an option that takes several words."""
         value = self.values.get(option.name)
         return value if isinstance(value, tuple) else ()
+
+    def number(self, option: Option) -> int:
+        """Return the value of an option that takes a number, 0 if it is not given."""
+        value = self.values.get(option.name, 0)
+        return value if isinstance(value, int) else 0
 
     def has(self, option: Option) -> bool:
         """Whether an option is given."""
@@ -281,6 +298,8 @@ class _LineReader:
         self._values[name] = self._value(option) if option.value else True
 
     def _value(self, option: Option) -> object:
+        if option.default is not None and not _NUMBER.match(self._line, self._at):
+            return option.default
         text = self._word()
         if not text:
             raise OptionError(f"--{option.name} needs a value: --{option.name} {option.value}")

@@ -19,6 +19,7 @@ from shardnb.compiler.torch_program import torch_types
 from shardnb.cost import Given
 from shardnb.errors import explain_error, failures
 from shardnb.jax_compat.process_lock import names_traced
+from shardnb.jax_compat.profiling import InUse
 from shardnb.magics import options, shown_errors, shown_explanations, sources, traced_values
 from shardnb.magics.binding import Binding
 from shardnb.magics.captured_names import names_through
@@ -173,6 +174,8 @@ class Session:
             return binding.finish(prepared.function.results(_shapes(program))), report
         if program.hindrance:
             return None, self.keep(line, report, [_NOT_RUN + program.hindrance])
+        if runs := line.number(options.PROFILE):
+            report = self._measured(line, program, report, runs)
         unsharded = numerical_check.unsharded(program) if line.has(options.CHECK) else None
         with binding.begun():
             outputs, report = self._results(line, program, report)
@@ -287,6 +290,12 @@ class Session:
         except BaseException:  # an interrupt too: the report exists already
             self._show(line, report)
             raise
+
+    def _measured(self, line: MagicLine, program: Program, report: Report, runs: int) -> Report:
+        try:
+            return self.keep(line, engine.measured(program, report, runs), [])
+        except InUse as error:
+            raise CellError(f"--profile: {error}") from error
 
     def _refuse_save(self, line: MagicLine, names: Names) -> None:
         """Refuse to bind the report to a name that the cell uses: its array would be lost."""

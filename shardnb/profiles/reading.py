@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 
 import jax
@@ -21,13 +20,12 @@ from shardnb.findings.text_evidence import described, evidence_of_text
 from shardnb.profiles.executions import Device, Operations, executed_in
 from shardnb.profiles.measure import with_measurements
 from shardnb.profiles.trace_folder import files_of
-from shardnb.profiles.xplane import TracedProgram, read_file
+from shardnb.profiles.xplane import TracedProgram, names_in, read_file
 from shardnb.report import InvalidInput, Mesh, Report, valid
 from shardnb.report.invalid_input import place
 from shardnb.report.programs import Dumped, Programs
 from shardnb.sources.quotable import quotable
 
-_MADE = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = ", re.MULTILINE)
 _NO_OPERATIONS = (
     "it has no operation of a compiled program: expected a trace taken while the program ran, with "
     "a host tracer level of at least 1 where it ran on CPU devices"
@@ -83,7 +81,7 @@ def read_profile(
     with place(str(path)):
         try:
             files, note = files_of(path)
-            programs = _programs(files)
+            programs = _programs(files, path)
         except OSError as error:
             raise InvalidInput(f"it cannot be read: {error.strerror}") from error
         folder = Path(dumps) if dumps is not None else path
@@ -125,12 +123,12 @@ class _Traced:
         return self.program.text()
 
 
-def _programs(files: Iterable[Path]) -> list[_Traced]:
+def _programs(files: Iterable[Path], root: Path) -> list[_Traced]:
     """Return the programs that ran, the same program of several hosts once; longest first."""
     found: dict[str, _Traced] = {}
     any_ran = False
     for path in files:
-        with place(path.name):
+        with nullcontext() if path == root else place(path.name):
             file = read_file(path)
             executed = executed_in(file)
         any_ran |= bool(executed)
@@ -149,12 +147,7 @@ def _programs(files: Iterable[Path]) -> list[_Traced]:
 
 def _fingerprint(program: TracedProgram) -> str:
     """Return what is the same on each host: a program's id, which its proto has too, is not."""
-    return f"{program.name} {_names_in(program.text())}"
-
-
-def _names_in(text: str) -> str:
-    """Return a digest of the names of all instructions."""
-    return sha256(" ".join(sorted(_MADE.findall(text))).encode()).hexdigest()
+    return f"{program.name} {names_in(program.text())}"
 
 
 @dataclass(frozen=True)
@@ -211,5 +204,5 @@ class _Reader:
     def _dump(self, traced: _Traced) -> DumpedProgram | None:
         """Return the dump of a program: one of its name, with instructions of the same names."""
         alike = [each for each in self.dumped if each.title == traced.title]
-        names = _names_in(traced.text()) if alike else ""
-        return next((each for each in reversed(alike) if _names_in(each.text()) == names), None)
+        names = names_in(traced.text()) if alike else ""
+        return next((each for each in reversed(alike) if names_in(each.text()) == names), None)

@@ -10,6 +10,7 @@ import mmap
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,20 @@ _REPLICAS, _PARTITIONS, _COMPUTATION = 1, 2, 3  # of DeviceAssignmentProto
 _METADATA = "/host:metadata"
 HOST = "/host:CPU"
 _DEVICE = re.compile(r"/device:(TPU|GPU):(\d+)")
+_MADE = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = ", re.MULTILINE)
 MODULES, OPS, ASYNC_OPS = _TPU_LINES = ("XLA Modules", "XLA Ops", "Async XLA Ops")
 _GPU_LINE = "Stream"
 # ProfileData takes about ten times the bytes of a file in memory: a 200 MB trace is read in parts,
 # so that it stays below 2 GiB (bench_profile.py).
 _PART = 1 << 23
+
+
+def names_in(text: str) -> str:
+    """Return a digest of the names of all instructions of a program, by which it is known again.
+
+    Its text may differ in the order of its tables, and lacks a part of the header in a trace.
+    """
+    return sha256(" ".join(sorted(_MADE.findall(text))).encode()).hexdigest()
 
 
 @dataclass(frozen=True)

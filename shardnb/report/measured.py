@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+RUNS = 5
+"""Runs that are measured unless the user says how many: two outliers do not move their median."""
+MOST_RUNS = 1000
+
 
 @dataclass(frozen=True)
 class Measured:

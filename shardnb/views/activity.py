@@ -38,6 +38,15 @@ def reading(title: str) -> str:
     return f"explaining {title}"
 
 
+def measuring(title: str, run: int, runs: int) -> str:
+    """Say which program is measured, and how far that is.
+
+    >>> measuring("step", 2, 5)
+    'measuring step, run 2 of 5'
+    """
+    return f"measuring {title}, run {run} of {runs}"
+
+
 def running(title: str) -> str:
     """Say which program runs."""
     return f"running {title}"

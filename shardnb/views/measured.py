@@ -10,6 +10,7 @@ from shardnb.views.formatting import clean, count, seconds
 
 NOT_MEASURED = "not measured"
 _SHARED = "CPU devices share the host's processor: these times say nothing about GPUs or TPUs."
+_EMULATED = "The devices are emulated on CPU: these times say nothing about hardware."
 _LEAST = "on the device that takes least, the nearest to the transfer itself"
 _CLOCKS = "Each host's timeline is by its own clock."
 
@@ -40,7 +41,7 @@ def facts(report: Report) -> tuple[str, ...]:
     if profile.hosts > 1 and profile.timeline:
         said.append(_CLOCKS)
     if not profile.of_accelerators:
-        said.append(_SHARED)
+        said.append(_EMULATED if report.mesh.emulated else _SHARED)
     return tuple(map(clean, said))
 
 
