@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -55,8 +55,8 @@ def _end(session: Any) -> bytes:
     return space
 
 
-def events_of(space: bytes) -> Iterator[Any]:
-    """Yield all events of a serialized XSpace; raises `ValueError` where it is not one."""
+def events_of(space: bytes) -> Iterator[Iterable[Any]]:
+    """Yield the events of each line of a serialized XSpace; raises `ValueError` for others."""
     _kept_types()
     try:
         data = ProfileData.from_serialized_xspace(space)
@@ -64,7 +64,7 @@ def events_of(space: bytes) -> Iterator[Any]:
         raise ValueError(str(error)) from error
     for plane in data.planes:
         for line in plane.lines:
-            yield from line.events
+            yield line.events
 
 
 @cache

@@ -78,13 +78,27 @@ class _Columns:
     run: array[int] = field(default_factory=lambda: array("q"))
     asynchronous: array[int] = field(default_factory=lambda: array("b"))
 
-    def add(self, name: str, event: Any, run: int = 0, *, asynchronous: bool = False) -> None:
+    def add(self, name: str, event: Any, run: int = 0) -> None:
+        """Add an event of an operation."""
         start = event.start_ns
         self.name.append(self.names.setdefault(name, len(self.names)))
         self.start.append(start)
         self.end.append(start + event.duration_ns)
         self.run.append(run)
-        self.asynchronous.append(asynchronous)
+        self.asynchronous.append(0)
+
+    def add_all(self, events: Iterable[Any], *, asynchronous: bool) -> None:
+        """Add events that are named by their operations: a TPU has millions."""
+        names = self.names
+        rows = [(names.setdefault(e.name, len(names)), e.start_ns, e.duration_ns) for e in events]
+        if not rows:
+            return
+        name, start, length = zip(*rows, strict=True)
+        self.name.extend(name)
+        self.start.extend(start)
+        self.end.extend((np.array(start) + np.array(length)).tolist())
+        self.run.extend([0] * len(rows))
+        self.asynchronous.extend([asynchronous] * len(rows))
 
     def operations(self) -> Operations:
         """Return them in the order of their starts, with their runs as the trace names them."""
@@ -125,14 +139,13 @@ def _of_plane(host: str, plane: Plane) -> Iterator[tuple[ProgramKey, Device, Ope
 def _of_threads(host: str, plane: Plane) -> Iterator[tuple[ProgramKey, Device, Operations]]:
     """Read the threads of a host: each event says its operation, program, run and device."""
     columns: dict[tuple[int, int], _Columns] = defaultdict(_Columns)
-    for _, events in plane.lines():
-        for event in events:
-            if event.name.startswith(_NOT_OPERATIONS):
-                continue
-            stats = dict(event.stats)
-            if "hlo_op" in stats and "program_id" in stats:
-                key = int(stats["program_id"]), int(stats.get("device_ordinal", 0))
-                columns[key].add(str(stats["hlo_op"]), event, int(stats.get("run_id", 0)))
+    for event in _each(plane):
+        if event.name.startswith(_NOT_OPERATIONS):
+            continue
+        stats = dict(event.stats)
+        if "hlo_op" in stats and "program_id" in stats:
+            key = int(stats["program_id"]), int(stats.get("device_ordinal", 0))
+            columns[key].add(str(stats["hlo_op"]), event, int(stats.get("run_id", 0)))
     for (program, number), column in columns.items():
         operations = column.operations()
         operations.run = _numbered(operations.run)
@@ -150,29 +163,31 @@ def _numbered(ids: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _of_lines(plane: Plane) -> Iterator[tuple[int, Operations]]:
     """Read a TPU: the operations between start and end of a program are its own."""
-    programs, starts, ends = list[int](), array("d"), array("d")
-    columns = _Columns()
-    for line, events in plane.lines():
-        for event in events:
-            if line == MODULES:
-                match = _PROGRAM.fullmatch(event.name)
-                programs.append(int(match[2]) if match else -1)
-                starts.append(event.start_ns * 1e-9)
-                ends.append((event.start_ns + event.duration_ns) * 1e-9)
-            else:
-                columns.add(event.name, event, asynchronous=line == ASYNC_OPS)
-    operations = _with_short_names(columns.operations())
-    order = np.argsort(starts, kind="stable")
-    begun, ended = np.array(starts)[order], np.array(ends)[order]
+    modules, columns = _Columns(), _Columns()
+    for line, parts in plane.lines():
+        for events in parts:
+            (modules if line == MODULES else columns).add_all(
+                events, asynchronous=line == ASYNC_OPS
+            )
+    operations, programs = _with_short_names(columns.operations()), modules.operations()
+    if not len(programs.start):
+        return
     # The clock counts picoseconds, and ProfileData nanoseconds.
-    inside = np.searchsorted(begun, operations.start + 1e-9, side="right") - 1
-    known = (inside >= 0) & (operations.start <= ended[np.maximum(inside, 0)]) if len(order) else 0
-    of = np.array(programs)[order]
-    for program in dict.fromkeys(of.tolist()):
-        runs = np.cumsum(of == program) - 1
-        if program >= 0:
-            picked = np.flatnonzero(known & (of[np.maximum(inside, 0)] == program))
-            yield program, _picked(operations, picked, runs[inside[picked]])
+    inside = np.searchsorted(programs.start, operations.start + 1e-9, side="right") - 1
+    known = (inside >= 0) & (operations.start <= programs.end[inside])
+    numbers = [int(m[2]) if (m := _PROGRAM.fullmatch(name)) else -1 for name in programs.names]
+    of = np.array(numbers)[programs.name]
+    for number in sorted(set(numbers) - {-1}):
+        runs = np.cumsum(of == number) - 1
+        picked = np.flatnonzero(known & (of[inside] == number))
+        yield number, _picked(operations, picked, runs[inside[picked]])
+
+
+def _each(plane: Plane) -> Iterator[Any]:
+    """Yield each event of a plane."""
+    for _, parts in plane.lines():
+        for events in parts:
+            yield from events
 
 
 def _with_short_names(operations: Operations) -> Operations:
@@ -203,13 +218,12 @@ def _of_streams(plane: Plane) -> Iterator[tuple[int, Operations]]:
     They do not say their run: see `with_runs`.
     """
     columns: dict[int, _Columns] = defaultdict(_Columns)
-    for _, events in plane.lines():
-        for event in events:
-            stats = dict(event.stats)
-            if "hlo_op" in stats and "program_id" in stats:
-                # An operation in a loop has the names of both: `while.1::fusion.2`.
-                name = str(stats["hlo_op"]).rpartition("::")[2]
-                columns[int(stats["program_id"])].add(name, event)
+    for event in _each(plane):
+        stats = dict(event.stats)
+        if "hlo_op" in stats and "program_id" in stats:
+            # An operation in a loop has the names of both: `while.1::fusion.2`.
+            name = str(stats["hlo_op"]).rpartition("::")[2]
+            columns[int(stats["program_id"])].add(name, event)
     for program, column in columns.items():
         yield program, column.operations()
 

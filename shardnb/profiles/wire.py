@@ -80,6 +80,27 @@ def _varint(message: memoryview, at: int) -> tuple[int, int]:
     raise InvalidInput(CUT_OFF)
 
 
+def after_fields(message: memoryview, at: int, size: int) -> int:
+    """Return where the field ends with which fields of messages from `at` on reach a size.
+
+    There are millions of them, so that this does nothing but skip. Raises `InvalidInput`.
+    """
+    end = len(message)
+    until = min(at + size, end)
+    while at < until:
+        if message[at] & 7 != _BYTES or at + 1 >= end:
+            raise InvalidInput(CUT_OFF)
+        length = message[at + 1]
+        if length < 128:
+            at += 2 + length
+        else:
+            length, at = _varint(message, at + 1)
+            at += length
+    if at > end:
+        raise InvalidInput(CUT_OFF)
+    return at
+
+
 def varints(message: memoryview) -> list[int]:
     """Return the numbers of a packed field."""
     found, at = list[int](), 0

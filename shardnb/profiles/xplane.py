@@ -6,9 +6,10 @@ files of older versions stay readable.
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 from shardnb.compiler.dumps import captured_fd2
 from shardnb.jax_compat.profiling import events_of
 from shardnb.jax_compat.xla import hlo_text
-from shardnb.profiles.wire import CUT_OFF, Field, fields, tagged, varints
+from shardnb.profiles.wire import CUT_OFF, Field, after_fields, fields, tagged, varints
 from shardnb.report.invalid_input import InvalidInput
 
 _PLANE, _HOST = 1, 4  # of XSpace
@@ -38,7 +39,7 @@ MODULES, OPS, ASYNC_OPS = _TPU_LINES = ("XLA Modules", "XLA Ops", "Async XLA Ops
 _GPU_LINE = "Stream"
 # ProfileData takes about ten times the bytes of a file in memory: a 200 MB trace is read in parts,
 # so that it stays below 2 GiB (bench_profile.py).
-_PART = 1 << 23
+_PART = 1 << 25
 
 
 def names_in(text: str) -> str:
@@ -134,8 +135,8 @@ class Plane:
         """The plane without its lines."""
         return b"".join(bytes(f.raw) for f in fields(self.data) if f.number != _LINE)
 
-    def lines(self) -> Iterator[tuple[str, Iterator[Any]]]:
-        """Yield the name of each line that may hold operations, with its events."""
+    def lines(self) -> Iterator[tuple[str, Iterator[Iterable[Any]]]]:
+        """Yield the name of each line that may hold operations, with its events part by part."""
         head = self._head
         wanted = (f.message for f in fields(self.data) if f.number == _LINE)
         for line in sorted(wanted, key=self._rank):
@@ -152,7 +153,7 @@ class Plane:
         return _TPU_LINES.index(name) if name in _TPU_LINES else -1
 
     @staticmethod
-    def _events(head: bytes, line: memoryview) -> Iterator[Any]:
+    def _events(head: bytes, line: memoryview) -> Iterator[Iterable[Any]]:
         for part in _parts(line):
             try:
                 yield from events_of(tagged(_PLANE, head + tagged(_LINE, part)))
@@ -208,17 +209,16 @@ def _parts(line: memoryview) -> Iterator[bytes]:
     if len(line) <= _PART:
         yield bytes(line)
         return
-    head, part, size = list[bytes](), list[memoryview](), 0
-    for each in fields(line):
-        if each.number != _EVENT:
-            head.append(bytes(each.raw))
-            continue
-        part.append(each.raw)
-        size += len(each.raw)
-        if size >= _PART:
-            yield b"".join((*head, *part))
-            part, size = [], 0
-    yield b"".join((*head, *part))
+    head = b"".join(bytes(f.raw) for f in itertools.takewhile(_is_before_events, fields(line)))
+    start = len(head)
+    while start < len(line):
+        end = after_fields(line, start, _PART)
+        yield head + bytes(line[start:end])
+        start = end
+
+
+def _is_before_events(each: Field) -> bool:
+    return each.number != _EVENT
 
 
 def _programs(plane: memoryview) -> Iterator[TracedProgram]:

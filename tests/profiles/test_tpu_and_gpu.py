@@ -3,6 +3,7 @@
 import pytest
 
 import shardnb as sn
+from shardnb.profiles import xplane
 from tests.profiles.traces import STEP, field, gpu, metadata, serialized, space, tpu
 
 US = 1e-6
@@ -259,3 +260,12 @@ def test_a_name_chooses_programs(tmp_path):
         sn.read_profile(tmp_path, only="train")
     with pytest.raises(sn.InvalidInput, match="at least 1 program"):
         sn.read_profile(tmp_path, first=0)
+
+
+def test_long_lines_are_read_in_parts(tmp_path, monkeypatch):
+    write(tmp_path, space(metadata({77: serialized(STEP)}), *tpus()))
+    at_once = only_report(tmp_path)
+    monkeypatch.setattr(xplane, "_PART", 50)  # some three events
+    in_parts = only_report(tmp_path)
+    assert in_parts.profile == at_once.profile
+    assert [c.measured for c in in_parts.collectives] == [c.measured for c in at_once.collectives]

@@ -36,10 +36,13 @@ def serialized(hlo: str, devices: tuple[int, ...] = (0, 1)) -> bytes:
 
 
 def field(number: int, value: bytes) -> bytes:
-    """A field of a protocol buffer that holds a message of up to 16 KiB."""
+    """A field of a protocol buffer that holds a message."""
     size = len(value)
-    length = bytes([size]) if size < 128 else bytes([size & 127 | 128, size >> 7])
-    return bytes([number << 3 | 2]) + length + value
+    length = bytearray()
+    while size > 127:
+        length.append(size & 127 | 128)
+        size >>= 7
+    return bytes((number << 3 | 2, *length, size)) + value
 
 
 def octal(value: bytes) -> str:
@@ -84,9 +87,14 @@ def _lines(lines: dict[str, list[tuple[str, float, float, str]]]) -> str:
     )
 
 
-def tpu(number: int, lines: dict[str, list[Event]], kind: str = "TPU v5 lite") -> str:
-    """The plane of a TPU: its lines `XLA Modules`, `XLA Ops` and `Async XLA Ops`."""
-    plain = {line: [(*event, "") for event in events] for line, events in lines.items()}
+def tpu(
+    number: int, lines: dict[str, list[Event]], kind: str = "TPU v5 lite", stats: str = ""
+) -> str:
+    """The plane of a TPU: its lines `XLA Modules`, `XLA Ops` and `Async XLA Ops`.
+
+    `stats` are those of each event, which have no names.
+    """
+    plain = {line: [(*event, stats) for event in events] for line, events in lines.items()}
     return (
         f'planes {{ name: "/device:TPU:{number}" {_lines(plain)} '
         f'stats {{ metadata_id: 9 str_value: "{kind}" }} '
@@ -94,14 +102,14 @@ def tpu(number: int, lines: dict[str, list[Event]], kind: str = "TPU v5 lite") -
     )
 
 
-def gpu(number: int, streams: dict[str, list[Event]], program: int) -> str:
+def gpu(number: int, streams: dict[str, list[Event]], program: int, stats: str = "") -> str:
     """The plane of a GPU: kernels on streams, each with the operation and program it is of.
 
     The name of an event is that of the operation; its kernel is called otherwise.
     """
     operations = dict.fromkeys(e[0] for events in streams.values() for e in events)
     of = {name: 10 + place for place, name in enumerate(operations)}
-    of_program = f"stats {{ metadata_id: 2 uint64_value: {program} }}"
+    of_program = f"stats {{ metadata_id: 2 uint64_value: {program} }} {stats}"
     lines = {
         stream: [
             (
