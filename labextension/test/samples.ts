@@ -200,3 +200,25 @@ export function many(number: number): Data {
 
 /** Texts that would do harm where they were taken for markup. */
 export const HOSTILE = '<img src=x onerror="globalThis.harmed = true"><script>harm()</script>';
+
+/** Two collectives that were measured on eight devices: the one that sends less takes longer. */
+export function timed(): Data {
+  const data = sketch();
+  data.collectives = [allReduce(), { ...allReduce(), id: 1 }];
+  const line = (_: unknown, position: number) => ({
+    ...{ name: `CPU ${position}`, position, ids: [0, 1] },
+    ...{ computing: [0, 1e-6], communicating: [1e-6, 6e-6, 6e-6, 8e-6] }
+  });
+  data.profile = {
+    ...{ runs: 3, devices: 8, step_seconds: 8e-6, communication_seconds: 7e-6, exposed_seconds: 7e-6 },
+    timeline: Array.from({ length: 8 }, line)
+  };
+  const measured = { measured: 'A run takes 8 us.', timeline: 'one run of 8 us.' };
+  const rows = [0, 1].map(id => ({
+    ...{ ids: String(id), name: `name of ${id}`, what: '', times: '1', sends: '', cause: '' },
+    ...{ tone: 'neutral', measured: `took of ${id}`, seconds: 5 - id, bytes: 1 + id }
+  }));
+  const { said } = spoken(data);
+  const collectives = { ...said.collectives, measured: { texts: ['measured of 0', 'measured of 1'], at: '0 1' } };
+  return { ...data, said: { ...measured, rows, collectives } };
+}

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { deflateSync } from 'node:zlib';
 
 import { View, mount, mountKept } from '../src/view';
-import { HOSTILE, allReduce, array, many, sketch, spoken, spread } from './samples';
+import { HOSTILE, allReduce, array, many, sketch, spoken, spread, timed } from './samples';
 
 let host: HTMLElement;
 let view: View;
@@ -360,5 +360,72 @@ describe('the view', () => {
     show({ ...sketch(), values: spread() });
     openValues();
     expect(texts('.shardnb-why')).toEqual(['h is type of h, from x']);
+  });
+});
+
+describe('what was measured', () => {
+  beforeEach(() => show(timed()));
+
+  function spans(): string[] {
+    return [...host.querySelectorAll('.shardnb-span')].map(span => span.getAttribute('data-id') ?? '');
+  }
+
+  function openTimeline(): void {
+    const part = [...host.querySelectorAll('details')].find(one => one.textContent?.startsWith('Measured'))!;
+    part.dispatchEvent(new Event('toggle'));
+  }
+
+  it('stands beside what is sent, the slowest first, and can be sorted by bytes', async () => {
+    expect(host.textContent).toContain('took of 0');
+    expect(rows()).toEqual(['name of 0', 'name of 1']);
+    const [bytes, seconds] = [...host.querySelectorAll<HTMLElement>('.shardnb-sort')];
+    bytes.click();
+    await frame();
+    expect(rows()).toEqual(['name of 1', 'name of 0']);
+    host.querySelectorAll<HTMLElement>('.shardnb-sort')[1].click();
+    expect(seconds.textContent).toBe('measured');
+    expect(rows()).toEqual(['name of 0', 'name of 1']);
+  });
+
+  it('has a timeline of the first devices, drawn when it is opened', () => {
+    expect(spans()).toEqual([]);
+    openTimeline();
+    expect(host.textContent).toContain('one run of 8 us');
+    expect(texts('.shardnb-device > span')).toEqual(['CPU 0', 'CPU 1', 'CPU 2', 'CPU 3']);
+    expect(spans()).toEqual(['0', '1', '0', '1', '0', '1', '0', '1']);
+    expect(texts('.shardnb-toggle')).toHaveLength(8);
+  });
+
+  it('shows the devices that are selected', () => {
+    openTimeline();
+    host.querySelectorAll<HTMLElement>('.shardnb-toggle')[0].click();
+    host.querySelectorAll<HTMLElement>('.shardnb-toggle')[7].click();
+    expect(texts('.shardnb-device > span')).toEqual(['CPU 1', 'CPU 2', 'CPU 3', 'CPU 7']);
+  });
+
+  it('shows the devices of a group of the collective that is chosen, and lets it stand out', async () => {
+    openTimeline();
+    view.choose(0);
+    await frame();
+    expect(texts('.shardnb-device > span')).toEqual(['CPU 0', 'CPU 1']);
+    const faint = [...host.querySelectorAll('.shardnb-other')].map(span => span.getAttribute('data-id'));
+    expect(faint).toEqual(['1', '1']);
+    expect(host.querySelector('.shardnb-detail')!.textContent).toContain('measured of 0');
+  });
+
+  it('leads from a span to its collective', async () => {
+    openTimeline();
+    host.querySelector('.shardnb-span')!.dispatchEvent(new Event('click'));
+    await frame();
+    expect(host.querySelector('.shardnb-detail')!.textContent).toContain('name of 0');
+  });
+
+  it('shows a name of unknown origin as text', () => {
+    const data = timed();
+    data.profile.timeline[0].name = HOSTILE;
+    view.dispose();
+    show(data);
+    openTimeline();
+    expect(host.querySelector('.shardnb-device img')).toBeNull();
   });
 });

@@ -17,7 +17,7 @@ import msgspec
 from shardnb.report import Collective, Mesh, Report, Value, json
 from shardnb.report.spec import placed_value, type_text
 from shardnb.report.why import arrivals, explain_each
-from shardnb.views import html, text, words
+from shardnb.views import html, measured, text, words
 from shardnb.views.arrays import remarks
 from shardnb.views.code import Led, led_by
 from shardnb.views.content import Arrays, content_of
@@ -95,7 +95,10 @@ class SaidPoint(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SaidRow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Equal collectives, with these `ids`."""
+    """Equal collectives, with these `ids`.
+
+    Of a program that was measured, `seconds` and `bytes` per run are what rows are sorted by.
+    """
 
     ids: str
     name: str
@@ -104,6 +107,9 @@ class SaidRow(msgspec.Struct, frozen=True, omit_defaults=True):
     sends: str
     cause: str
     tone: Tone = "neutral"
+    measured: str = ""
+    seconds: float = 0.0
+    bytes: int = 0
 
 
 class SaidArrays(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -130,6 +136,7 @@ class Said(msgspec.Struct, frozen=True, omit_defaults=True):
     outputs, values, the findings' arrays and the earlier states of values, in this order.
     `arrivals` has for each value the steps of Shardy's that brought it the axes of its spec: 0
     for one that was there before, `?` where they are not known, "" where all were there.
+    `measured` is what was measured of a run, and `timeline` says which run is drawn.
     """
 
     header: tuple[str, ...]
@@ -144,6 +151,8 @@ class Said(msgspec.Struct, frozen=True, omit_defaults=True):
     outcomes: tuple[tuple[str, bool | None], ...] = ()
     points: tuple[SaidPoint, ...] = ()
     rows: tuple[SaidRow, ...] = ()
+    measured: str = ""
+    timeline: str = ""
     cost: str = ""
     assumptions: tuple[str, ...] = ()
     lines: tuple[tuple[LedLine, ...], ...] = ()
@@ -188,7 +197,9 @@ def said_of(report: Report) -> Said:
         changed=content.changed,
         outcomes=content.outcomes,
         points=tuple(map(_point, content.points)),
-        rows=tuple(map(_row, content.rows)),
+        rows=tuple(_row(row, timed=report.profile is not None) for row in content.rows),
+        measured=" ".join(content.measured),
+        timeline=measured.timeline(report),
         memory=content.memory,
         peak=_peak(content.peak),
         inputs=_rows(content.inputs),
@@ -214,10 +225,9 @@ def _point(point: Point) -> SaidPoint:
     return SaidPoint(point.head, point.cost, point.cause, point.tone, ids, edits, point.finding)
 
 
-def _row(row: Row) -> SaidRow:
-    return SaidRow(
-        _ids(row.members), row.name, row.where, row.times, row.sends, row.cause, row.tone
-    )
+def _row(row: Row, *, timed: bool) -> SaidRow:
+    said = _ids(row.members), row.name, row.where, row.times, row.sends, row.cause, row.tone
+    return SaidRow(*said, row.measured, row.seconds, row.weight) if timed else SaidRow(*said)
 
 
 def _peak(table: PeakTable | None) -> SaidPeak | None:
@@ -342,6 +352,7 @@ _PLAIN: dict[str, Callable[[Collective, Report], str]] = {
     "grouping": lambda one, _: words.grouping(one),
     "at": _at,
     "home": _home,
+    "measured": lambda one, report: " ".join(measured.sentences(one, report)),
 }
 # These name the operations around the collective, which the data holds already.
 _TOLD: dict[str, Callable[[Collective], str]] = {

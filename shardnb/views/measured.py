@@ -38,11 +38,21 @@ def facts(report: Report) -> tuple[str, ...]:
     if profile.unmeasured and report.collectives:
         of = count(profile.unmeasured, "collective")
         said.append(f"The trace has no event of {of}.")
-    if profile.hosts > 1 and profile.timeline:
-        said.append(_CLOCKS)
     if not profile.of_accelerators:
         said.append(_EMULATED if report.mesh.emulated else _SHARED)
     return tuple(map(clean, said))
+
+
+def timeline(report: Report) -> str:
+    """Say which run a timeline shows, and of how many devices; "" where there is none."""
+    profile = report.profile
+    if profile is None or not profile.timeline:
+        return ""
+    ends = [time for line in profile.timeline for time in (*line.computing, *line.communicating)]
+    left = profile.devices - len(profile.timeline)
+    others = f", without {count(left, 'more device')}" if left else ""
+    clocks = f" {_CLOCKS}" if profile.hosts > 1 else ""
+    return f"One run of {seconds(max(ends, default=0.0))}{others}.{clocks}"
 
 
 def _device(profile: Profile) -> str:

@@ -4,6 +4,7 @@ import pytest
 
 import shardnb as sn
 from shardnb.profiles import xplane
+from shardnb.views import live
 from tests.profiles.traces import STEP, field, gpu, metadata, serialized, space, tpu
 
 US = 1e-6
@@ -115,7 +116,7 @@ def test_the_files_of_several_hosts_are_read_together(tmp_path):
     ]
     # Which host has which devices of the mesh is not known.
     assert {line.position for line in report.profile.timeline} == {None}
-    assert "Each host's timeline is by its own clock" in str(report)
+    assert "Each host's timeline is by its own clock" in live.said_of(report).timeline
 
 
 def test_programs_come_in_the_order_of_the_time_that_they_took(tmp_path):
@@ -269,3 +270,22 @@ def test_long_lines_are_read_in_parts(tmp_path, monkeypatch):
     in_parts = only_report(tmp_path)
     assert in_parts.profile == at_once.profile
     assert [c.measured for c in in_parts.collectives] == [c.measured for c in at_once.collectives]
+
+
+def test_a_timeline_stays_small(tmp_path):
+    """Gaps that no screen shows are closed: of 3,000 operations one span is left."""
+    many = [("product", at, at + 0.99) for at in range(3000)]
+    plane = tpu(0, {"XLA Modules": [("jit_step(77)", 0, 3000)], "XLA Ops": many})
+    write(tmp_path, space(metadata({77: serialized(STEP)}), plane))
+    (line,) = only_report(tmp_path).profile.timeline
+    assert line.computing == pytest.approx((0, 2999.99 * US))
+
+
+def test_the_live_view_gets_seconds_and_bytes_to_sort_by(tmp_path):
+    write(tmp_path, space(metadata({77: serialized(STEP)}), *tpus()))
+    report = only_report(tmp_path)
+    said = live.said_of(report)
+    assert [row.seconds for row in said.rows] == pytest.approx([41 * US, 10 * US])
+    assert [row.bytes for row in said.rows] == [4096, 4096]
+    assert said.timeline == "One run of 61.0 us."
+    assert "one execution takes 41.0 us" in said.collectives["measured"].texts[0]

@@ -11,7 +11,7 @@ export type Direction = "forward" | "backward" | "sideways";
 export type Stop = "reduction" | "whole-axis" | "conflict" | "constraint" | "reshape";
 export type AxisType = "auto" | "explicit" | "manual";
 export type ArrayText = "type" | "held" | "copies" | "remarks" | "why";
-export type CollectiveText = "name" | "array" | "size" | "trips" | "cause" | "grouping" | "at" | "home" | "because" | "further" | "made" | "used";
+export type CollectiveText = "name" | "array" | "size" | "trips" | "cause" | "grouping" | "at" | "home" | "measured" | "because" | "further" | "made" | "used";
 export type AskedBy = "called" | "requested" | "inferred";
 export type Ring = "all but its own" | "a result for each other" | "there and back" | "all";
 export type Tone = "neutral" | "amber" | "red";
@@ -322,6 +322,8 @@ export interface Said {
   outcomes: readonly (readonly [string, boolean | null])[];
   points: readonly SaidPoint[];
   rows: readonly SaidRow[];
+  measured: string;
+  timeline: string;
   cost: string;
   assumptions: readonly string[];
   lines: readonly (readonly LedLine[])[];
@@ -367,6 +369,9 @@ export interface SaidRow {
   sends: string;
   cause: string;
   tone: Tone;
+  measured: string;
+  seconds: number;
+  bytes: number;
 }
 
 export interface Source {

@@ -416,6 +416,8 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
       "outcomes": [],
       "points": [],
       "rows": [],
+      "measured": "",
+      "timeline": "",
       "cost": "",
       "assumptions": [],
       "lines": [],
@@ -468,7 +470,10 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
   },
   "SaidRow": {
     "defaults": {
-      "tone": "neutral"
+      "tone": "neutral",
+      "measured": "",
+      "seconds": 0.0,
+      "bytes": 0
     },
     "parts": {}
   },
@@ -598,6 +603,12 @@ export const REPORT = {
   "heldShape": "shape per device",
   "heldLine": "line",
   "columnMeasured": "measured",
+  "bySeconds": "slowest first",
+  "byBytes": "most bytes first",
+  "measured": "Measured",
+  "timeline": "Timeline",
+  "timelineDevices": "devices that are shown",
+  "computing": "computing",
   "moreRows": [
     "show {number} more row",
     "show {number} more rows"

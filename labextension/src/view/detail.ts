@@ -46,6 +46,7 @@ export class Detail {
       h('ol', { class: 'chain' }, ...chain.map(step => h('li', null, step))),
       ...playing(one, this.report.mesh),
       h('p', null, one.say('further')),
+      h('p', { hidden: !one.say('measured') }, one.say('measured')),
       this._calls(one),
       h(
         'details',

@@ -20,6 +20,9 @@ interface Drawn {
   element?: HTMLElement;
 }
 
+/** What rows of a program that was measured are sorted by. */
+type Order = 'seconds' | 'bytes';
+
 export class Sent {
   readonly element = h('div', { class: 'sends' });
 
@@ -29,10 +32,13 @@ export class Sent {
   ) {
     const { rows } = report.said;
     this._rows = rows.map(row => ({ row, ids: numbers(row.ids) }));
+    this._timed = report.profile !== null;
+    this.element.classList.toggle('shardnb-timed', this._timed);
     this._detail = new Detail(report, store);
     const tones = [...new Set(rows.map(row => row.tone))];
     const legend = tones.length > 1 && h('div', { class: 'legend' }, ...tones.map(legendOf));
-    this.element.append(head(), this._body, legend || '', this._bar);
+    this._drawHead();
+    this.element.append(this._head, this._body, legend || '', this._bar);
     this.element.addEventListener('keydown', event => this._key(event));
     store.subscribe((focus, changed) => {
       if (changed.has('picked') || changed.has('chosen')) {
@@ -46,7 +52,8 @@ export class Sent {
     const first = this.report.byId.get(ids[0]) ?? null;
     const pick = (): void => this.store.pick('sent', ids, first);
     const element = button('', pick, { class: 'row', 'aria-expanded': 'false' });
-    const texts = [mono(row.name), row.what, row.times, row.sends].map(text => h('span', null, text));
+    const took = this._timed ? [row.measured] : [];
+    const texts = [mono(row.name), row.what, row.times, row.sends, ...took].map(text => h('span', null, text));
     element.append(...texts, h('span', null, chip(row.cause, row.tone)));
     element.addEventListener('pointerenter', () => this.store.set({ pointed: first }));
     element.addEventListener('pointerleave', () => this.store.set({ pointed: null }));
@@ -55,7 +62,8 @@ export class Sent {
 
   private _draw({ picked, chosen }: Focus): void {
     const filter = picked && picked.from !== 'sent' ? picked.ids : null;
-    const all = filter ? this._rows.filter(({ ids }) => ids.some(id => filter.has(id))) : this._rows;
+    const sorted = this._sorted();
+    const all = filter ? sorted.filter(({ ids }) => ids.some(id => filter.has(id))) : sorted;
     const shown = all.slice(0, filter ? Math.max(MORE, this._limit) : this._limit);
     const elements = shown.flatMap(drawn => {
       const here = chosen !== null && drawn.ids.includes(chosen.id);
@@ -76,6 +84,32 @@ export class Sent {
     const slots = { shown: grouped(number), all: grouped(this.report.collectives.length) };
     const clear = button(REPORT.showAll, () => this.store.set({ picked: null, chosen: null }));
     this._bar.replaceChildren(...(filter ? [fill(REPORT.filtered, slots), ' ', clear] : []));
+  }
+
+  /** The rows in the order of Python's, the slowest first, or those that send most. */
+  private _sorted(): readonly Drawn[] {
+    const bytes = (drawn: Drawn): number => drawn.row.bytes;
+    return this._order === 'seconds' ? this._rows : [...this._rows].sort((a, b) => bytes(b) - bytes(a));
+  }
+
+  private _drawHead(): void {
+    const sorter = (text: string, order: Order, title: string): HTMLElement => {
+      const sort = (): void => {
+        this._order = order;
+        this._drawHead();
+        this._draw(this.store.focus);
+      };
+      const on = String(this._order === order);
+      return this._timed ? button(text, sort, { class: 'sort', title, 'aria-pressed': on }) : h('span', null, text);
+    };
+    this._head.replaceChildren(
+      h('b', null, REPORT.sent),
+      h('span', null, REPORT.columnFor),
+      h('span', null, REPORT.columnTimes),
+      sorter(REPORT.columnSends, 'bytes', REPORT.byBytes),
+      ...(this._timed ? [sorter(REPORT.columnMeasured, 'seconds', REPORT.bySeconds)] : []),
+      h('span', null, REPORT.columnWhy)
+    );
   }
 
   private _showMore(): void {
@@ -99,13 +133,10 @@ export class Sent {
   private readonly _detail: Detail;
   private readonly _body = h('div', { class: 'rows' });
   private readonly _bar = h('div', { class: 'filtered', role: 'status' });
+  private readonly _head = h('div', { class: 'row head' });
+  private readonly _timed: boolean;
+  private _order: Order = 'seconds';
   private _limit = FEW;
-}
-
-function head(): HTMLElement {
-  const columns = [REPORT.columnFor, REPORT.columnTimes, REPORT.columnSends, REPORT.columnWhy];
-  const cells = columns.map(text => h('span', null, text));
-  return h('div', { class: 'row head' }, h('b', null, REPORT.sent), ...cells);
 }
 
 function legendOf(tone: Tone): HTMLElement {

@@ -12,6 +12,7 @@ import { Sent } from './sent';
 import { clean } from './slots';
 import { Spread } from './spread';
 import { Store } from './store';
+import { Timeline } from './timeline';
 import { typed } from './typed';
 
 /** Lines of code that are shown unasked where no editor has badges. */
@@ -135,6 +136,7 @@ function parts(report: Report, store: Store): HTMLElement[] {
   const fill = (): void => values.append(new Spread(report, store).element);
   return [
     part(REPORT.arrays, rows ? summary : '', drawn, rows <= FEW_ARRAYS),
+    ...measured(report, store),
     part(REPORT.memory, total, others.length ? memory(report) : null),
     ...(report.values.length ? [folded(REPORT.values, values, fill, said.values.summary)] : []),
     ...(report.typed.length ? [typed(report)] : []),
@@ -142,6 +144,17 @@ function parts(report: Report, store: Store): HTMLElement[] {
     ...(report.notes.length ? [part(REPORT.notes, '', list(report.notes.map(clean)))] : []),
     h('div', { class: 'faint about' }, said.about)
   ];
+}
+
+/** What was measured of a run, with a timeline under it. */
+function measured(report: Report, store: Store): HTMLElement[] {
+  const { said } = report;
+  if (!said.measured || !said.timeline) {
+    return said.measured ? [part(REPORT.measured, said.measured, null)] : [];
+  }
+  const body = h('div');
+  const fill = (): void => body.append(new Timeline(report, store).element);
+  return [folded(REPORT.measured, body, fill, said.measured)];
 }
 
 /** A part under its title, with a line that says the most of it. */
