@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -125,7 +126,7 @@ class _Traced:
 
 def _programs(files: Iterable[Path], root: Path) -> list[_Traced]:
     """Return the programs that ran, the same program of several hosts once; longest first."""
-    found: dict[str, _Traced] = {}
+    found: dict[tuple[str, int], _Traced] = {}
     any_ran = False
     for path in files:
         with nullcontext() if path == root else place(path.name):
@@ -134,10 +135,14 @@ def _programs(files: Iterable[Path], root: Path) -> list[_Traced]:
         any_ran |= bool(executed)
         kind = next((plane.kind for plane in file.planes if plane.device), "")
         known = {program.id: program for program in file.programs}
-        for key, devices in executed.items():
+        compiles = Counter[str]()
+        for key, devices in sorted(executed.items()):
             if (program := known.get(key.id)) is not None:
-                alike = found.setdefault(_fingerprint(program), _Traced(program, kind))
+                # What a host compiled twice is two programs there, in the order of their ids.
+                same = _fingerprint(program)
+                alike = found.setdefault((same, compiles[same]), _Traced(program, kind))
                 alike.executed.update(devices)
+                compiles[same] += 1
     if not any_ran:
         raise InvalidInput(_NO_OPERATIONS)
     if not found:

@@ -78,9 +78,16 @@ def cell(group: Sequence[Collective], report: Report) -> str:
     known = [m for m in messages if m is not None]
     if len(known) < len(messages) or not known:
         return NOT_MEASURED
-    took = seconds(sum(m.seconds_per_run for m in known))
-    off = factor(group, report)
-    return f"{took}, {_times(off)} estimate" if off else took
+    took, off = seconds(seconds_per_run(group)), factor(group, report)
+    said = f"{took}, {_times(off)} estimate" if off else took
+    ids = {c.id for c in group}
+    return said if all(ids.issuperset(c.combined_with) for c in group) else f"{said} (shared)"
+
+
+def seconds_per_run(group: Sequence[Collective]) -> float:
+    """Return the measured seconds of collectives, each message once; 0 where there are none."""
+    timed = (c.measured for c in _messages(group))
+    return sum(measured.seconds_per_run for measured in timed if measured is not None)
 
 
 def sentences(collective: Collective, report: Report) -> tuple[str, ...]:
@@ -93,6 +100,8 @@ def sentences(collective: Collective, report: Report) -> tuple[str, ...]:
     hidden = f"{_percent(measured.hidden)} of its time overlaps computation"
     took = f"one execution takes {seconds(measured.seconds)} {_LEAST}"
     said = [f"Measured: {took}{others}; {hidden}."]
+    if collective.combined_with:
+        said.append("That is the time of the message that it shares.")
     if off := factor((collective,), report):
         said.append(f"That is {_times(off)} the estimate.")
     return tuple(map(clean, said))

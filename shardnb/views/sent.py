@@ -61,7 +61,7 @@ class Row:
     @property
     def seconds(self) -> float:
         """The measured seconds per run to compare rows by, 0 where nothing was measured."""
-        return sum(c.measured.seconds_per_run for c in self.members if c.measured is not None)
+        return measured.seconds_per_run(self.members)
 
     @property
     def head(self) -> str:

@@ -47,6 +47,7 @@ def executed(path):
         kernel_name="python3",
         record_timing=False,
         extra_arguments=["--log-level=ERROR"],
+        resources={"metadata": {"path": str(path.parent)}},  # as Jupyter does
     )
     client.execute(env={**os.environ, "JAX_PLATFORMS": "cpu"})
     return notebook

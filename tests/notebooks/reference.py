@@ -14,7 +14,7 @@ import shardnb.testing
 import shardnb.watching
 from shardnb import report
 from shardnb.magics.magics import ShardMagics
-from shardnb.report import plans, programs, types
+from shardnb.report import measured, plans, programs, types
 
 PATH = Path(__file__).parents[2] / "notebooks" / "reference.ipynb"
 
@@ -37,6 +37,9 @@ RESULTS = (
     types.ErrorReport,
     programs.Programs,
     programs.Dumped,
+    measured.Profile,
+    measured.Measured,
+    measured.DeviceTimeline,
     shardnb.watching.Watched,
 )
 _SIGNATURE_WIDTH = 80
