@@ -197,7 +197,7 @@ class Statistics:
         executions = np.median([len(spans.start) / max(runs, 1) for spans, _, runs in parts])
         share = min(hidden / total, 1.0) if total else 0.0
         least, waiting = self._least([spans for spans, _, _ in parts])
-        return Measured(least, waiting, share, max(1, round(float(executions))))
+        return Measured(least, waiting, share, float(executions))
 
     def _least(self, parts: Sequence[Spans]) -> tuple[float, float | None]:
         """Return the least over the devices and the spread, the median of the executions.

@@ -17,13 +17,14 @@ class Measured:
     least is nearest to the transfer: `seconds` is the median, over all executions, of the least
     over the devices. `waiting` is the median of the most less the least, None if the runs of the
     devices cannot be paired. `hidden` is the share (0 to 1) of its time during which the device
-    computes, and `executions` how often one device executes it per run.
+    computes, and `executions` how often one device executes it per run: less than once where not
+    every run takes its branch.
     """
 
     seconds: float
     waiting: float | None = None
     hidden: float = 0.0
-    executions: int = 1
+    executions: float = 1.0
 
     @property
     def seconds_per_run(self) -> float:

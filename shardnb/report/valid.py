@@ -44,6 +44,8 @@ def check(report: Report) -> Report:
         with place(f"collective {one.id}"):
             checker.collective(one)
     checker.typed()
+    with place("its timeline"):
+        checker.timeline()
     return report
 
 
@@ -216,6 +218,16 @@ class _Checker:
         if min(positions, default=0) < 0 or not all(one.groups):
             raise InvalidInput("expected groups of positions of devices")
         return max(positions, default=0)
+
+    def timeline(self) -> None:
+        """Check that each span has a start and an end, and its collective and device exist."""
+        for line in self.report.profile.timeline if self.report.profile else ():
+            if len(line.computing) % 2 or len(line.communicating) != 2 * len(line.ids):
+                raise InvalidInput("expected a start and an end of each span")
+            if not set(line.ids) <= self._ids:
+                raise _expected("collectives of the report", line.ids[:9])
+            if line.position is not None and line.position >= self.mesh.size:
+                raise _expected(f"positions of {self.mesh.size} devices", line.position)
 
     def typed(self) -> None:
         """Check the lines of the typed view."""

@@ -1,5 +1,7 @@
 """Traces of TPU and GPU, by hand: what is measured follows from the times that are written there."""
 
+import json
+
 import pytest
 
 import shardnb as sn
@@ -289,3 +291,31 @@ def test_the_live_view_gets_seconds_and_bytes_to_sort_by(tmp_path):
     assert [row.bytes for row in said.rows] == [4096, 4096]
     assert said.timeline == "One run of 61.0 us."
     assert "one execution takes 41.0 us" in said.collectives["measured"].texts[0]
+
+
+def test_a_collective_of_a_branch_counts_as_often_as_it_ran(tmp_path):
+    """The second run did not take the branch of the all-gather."""
+    modules = [("jit_step(77)", 0, 70), ("jit_step(77)", 100, 170)]
+    plane = tpu(0, {"XLA Modules": modules, "XLA Ops": [*FIRST, *shifted(FIRST[:3], 100)]})
+    write(tmp_path, space(metadata({77: serialized(STEP)}), plane))
+    gathered = {c.kind: c.measured for c in only_report(tmp_path).collectives}["all-gather"]
+    assert gathered.executions == 0.5
+    assert gathered.seconds_per_run == pytest.approx(10 * US)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"computing": [0.0]}, "a start and an end of each span"),
+        ({"ids": [0]}, "a start and an end of each span"),
+        ({"ids": [0, 7]}, "collectives of the report"),
+        ({"position": 2}, "positions of 2 devices"),
+        ({"communicating": [0.0, 1.0, 2.0, -1.0]}, "a number from 0 for communicating"),
+    ],
+)
+def test_a_saved_timeline_that_cannot_be_is_refused(tmp_path, change, said):
+    write(tmp_path, space(metadata({77: serialized(STEP)}), *tpus()))
+    data = json.loads(only_report(tmp_path).to_json())
+    data["profile"]["timeline"][0].update(change)
+    with pytest.raises(sn.InvalidInput, match=said):
+        sn.Report.from_json(json.dumps(data))
