@@ -142,7 +142,7 @@ def _of_threads(host: str, plane: Plane) -> Iterator[tuple[ProgramKey, Device, O
     for event in _each(plane):
         if event.name.startswith(_NOT_OPERATIONS):
             continue
-        stats = dict(event.stats)
+        stats = _stats(event)
         if "hlo_op" in stats and "program_id" in stats:
             key = int(stats["program_id"]), int(stats.get("device_ordinal", 0))
             columns[key].add(str(stats["hlo_op"]), event, int(stats.get("run_id", 0)))
@@ -183,6 +183,14 @@ def _of_lines(plane: Plane) -> Iterator[tuple[int, Operations]]:
         yield number, _picked(operations, picked, runs[inside[picked]])
 
 
+def _stats(event: Any) -> dict[str, Any]:
+    """Return the stats of an event; none where they have bytes that are not text."""
+    try:
+        return dict(event.stats)
+    except UnicodeDecodeError:
+        return {}
+
+
 def _each(plane: Plane) -> Iterator[Any]:
     """Yield each event of a plane."""
     for _, parts in plane.lines():
@@ -219,7 +227,7 @@ def _of_streams(plane: Plane) -> Iterator[tuple[int, Operations]]:
     """
     columns: dict[int, _Columns] = defaultdict(_Columns)
     for event in _each(plane):
-        stats = dict(event.stats)
+        stats = _stats(event)
         if "hlo_op" in stats and "program_id" in stats:
             # An operation in a loop has the names of both: `while.1::fusion.2`.
             name = str(stats["hlo_op"]).rpartition("::")[2]

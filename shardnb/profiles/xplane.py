@@ -22,7 +22,7 @@ from shardnb.profiles.wire import CUT_OFF, Field, after_fields, fields, tagged, 
 from shardnb.report.invalid_input import InvalidInput
 from shardnb.texts.opcodes import NO_WORK
 
-_PLANE, _HOST = 1, 4  # of XSpace
+_PLANE = 1  # of XSpace
 _NAME, _LINE, _EVENT_METADATA, _STAT_METADATA, _PLANE_STATS = 2, 3, 4, 5, 6  # of XPlane
 _EVENT = 4  # of XLine
 _KEY, _VALUE = 1, 2  # of an entry of a map
@@ -69,7 +69,7 @@ class TracedProgram:
         with captured_fd2():  # XLA writes a stack of its own where it refuses a program
             try:
                 text, refused = hlo_text(self.proto), None
-            except RuntimeError as error:
+            except (RuntimeError, UnicodeDecodeError) as error:
                 text, refused = "", error
         if refused is not None:
             why = str(refused).partition("\n")[0]
@@ -182,12 +182,10 @@ def read_file(path: Path) -> TraceFile:
 
 
 def read_space(data: memoryview, host: str = "") -> TraceFile:
-    """Read a serialized XSpace; `host` is its name where the trace does not say one."""
+    """Read a serialized XSpace of a host: files of several have different names."""
     planes, programs = list[Plane](), list[TracedProgram]()
     for each in fields(data):
-        if each.number == _HOST:
-            host = each.text or host
-        elif each.number == _PLANE:
+        if each.number == _PLANE:
             plane = Plane(_name(each.message), each.message)
             if plane.name == _METADATA:
                 programs += _programs(plane.data)

@@ -23,7 +23,10 @@ def verdict(report: Report) -> str:
     exposed = f"{seconds(profile.exposed_seconds)} of its {seconds(profile.step_seconds)}"
     said = f"Measured: a run waits {exposed} for communication"
     off = factor(report.collectives, report)
-    return f"{said}; the collectives take {_times(off)} their estimate." if off else f"{said}."
+    if off is None or report.cost is None:
+        return f"{said}."
+    hardware = clean(report.cost.hardware)
+    return f"{said}; the collectives take {_times(off)} their estimate for {hardware}."
 
 
 def facts(report: Report) -> tuple[str, ...]:
@@ -110,10 +113,13 @@ def sentences(collective: Collective, report: Report) -> tuple[str, ...]:
 def factor(group: Sequence[Collective], report: Report) -> float | None:
     """Return how many times the estimate the measured seconds are; None if that says nothing.
 
-    Only where the seconds are estimated for the hardware that was measured.
+    Only where the seconds are estimated for the hardware that was measured. A trace of GPUs does
+    not name them: there the estimate is for what the reader says they are.
     """
     profile, cost = report.profile, report.cost
-    if profile is None or cost is None or cost.hardware != profile.hardware:
+    if profile is None or cost is None or not profile.of_accelerators:
+        return None
+    if profile.hardware not in ("", cost.hardware):
         return None
     measured = estimated = 0.0
     by_id = {c.id: c for c in report.collectives}

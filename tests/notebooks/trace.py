@@ -47,9 +47,9 @@ def main():
 
 
 def trimmed(space):
-    """A trace without planes and lines that have no operation, for a host without a name."""
+    """A trace without planes and lines that have no operation."""
     kept = [plane.message for plane in fields(memoryview(space)) if plane.number == 1]
-    return b"".join(tagged(1, _plane(p)) for p in kept if _name(p) in _KEPT) + tagged(4, b"host")
+    return b"".join(tagged(1, _plane(p)) for p in kept if _name(p) in _KEPT)
 
 
 def _plane(plane):

@@ -22,6 +22,10 @@ def shifted(events, by):
     return [(name, start + by, end + by) for name, start, end in events]
 
 
+def words(report):
+    return " ".join(str(report).split())
+
+
 # On device 0 the product takes 30 us and the all-gather 20, on device 1 they take 20 and 10.
 FIRST = [("ar-start", 0, 1), ("product", 1, 31), ("ar-done", 31, 41), ("gathered", 41, 61)]
 SECOND = [("ar-start", 0, 1), ("product", 1, 21), ("ar-done", 21, 41), ("gathered", 41, 51)]
@@ -155,9 +159,20 @@ def test_the_report_says_by_which_factor_the_formula_was_off(tmp_path):
     write(tmp_path, space(metadata({77: serialized(STEP)}), *tpus()))
     report = only_report(tmp_path, mesh="data=2").on_hardware("v5e:1x2")
     estimated = sum(c.seconds for c in report.collectives)
-    assert f"take {51 * US / estimated:.2g} times their estimate" in str(report)
+    assert f"take {51 * US / estimated:.2g} times their estimate for TPU v5e" in words(report)
     # On other hardware than was measured, it says nothing.
     assert "times" not in str(report.on_hardware("h100")).partition("What is sent")[0]
+
+
+def test_a_gpus_estimate_is_for_what_the_reader_says_it_is(tmp_path):
+    streams = {"Stream #1": FIRST[1:2], "Stream #2": [("ar-start", 0, 41), FIRST[3]]}
+    planes = [gpu(number, streams, 5) for number in range(2)]
+    write(tmp_path, space(metadata({5: serialized(STEP)}), *planes))
+    report = only_report(tmp_path, mesh="data=2")
+    assert "estimate" not in words(report).partition("What is sent")[0]
+    priced = report.on_hardware("h100:2")
+    estimated = sum(c.seconds for c in priced.collectives)
+    assert f"take {61 * US / estimated:.2g} times their estimate for " in words(priced)
 
 
 def test_a_gpus_runs_begin_with_the_first_operation_of_the_program(tmp_path):
