@@ -117,13 +117,15 @@ var SHAPES = {
       "least_trips": 0,
       "role": null,
       "role_of": "",
-      "on_accelerators": null
+      "on_accelerators": null,
+      "measured": null
     },
     "parts": {
       "fixes": "Fix",
       "frames": "Location",
       "overlap": "Overlap",
-      "on_accelerators": "OnAccelerators"
+      "on_accelerators": "OnAccelerators",
+      "measured": "Measured"
     }
   },
   "Column": {
@@ -148,6 +150,15 @@ var SHAPES = {
       "memory_size": null,
       "memory_least_seconds": null,
       "crossing": {}
+    },
+    "parts": {}
+  },
+  "DeviceTimeline": {
+    "defaults": {
+      "position": null,
+      "computing": [],
+      "communicating": [],
+      "ids": []
     },
     "parts": {}
   },
@@ -233,6 +244,14 @@ var SHAPES = {
     },
     "parts": {}
   },
+  "Measured": {
+    "defaults": {
+      "waiting": null,
+      "hidden": 0,
+      "executions": 1
+    },
+    "parts": {}
+  },
   "Memory": {
     "defaults": {
       "aliased": 0,
@@ -307,6 +326,19 @@ var SHAPES = {
       "location": "Location"
     }
   },
+  "Profile": {
+    "defaults": {
+      "hosts": 1,
+      "platform": "cpu",
+      "kind": "",
+      "hardware": "",
+      "unmeasured": 0,
+      "timeline": []
+    },
+    "parts": {
+      "timeline": "DeviceTimeline"
+    }
+  },
   "ProposedEdit": {
     "defaults": {
       "specs": []
@@ -332,6 +364,7 @@ var SHAPES = {
       "partitioned": true,
       "complete": true,
       "outcomes": [],
+      "profile": null,
       "since": null,
       "run": {},
       "texts": {},
@@ -350,6 +383,7 @@ var SHAPES = {
       "work": "Work",
       "cost": "Cost",
       "outcomes": "Outcome",
+      "profile": "Profile",
       "since": "Diff",
       "run": "Run"
     }
@@ -370,6 +404,8 @@ var SHAPES = {
       "outcomes": [],
       "points": [],
       "rows": [],
+      "measured": "",
+      "timeline": "",
       "cost": "",
       "assumptions": [],
       "lines": [],
@@ -422,7 +458,10 @@ var SHAPES = {
   },
   "SaidRow": {
     "defaults": {
-      "tone": "neutral"
+      "tone": "neutral",
+      "measured": "",
+      "seconds": 0,
+      "bytes": 0
     },
     "parts": {}
   },
@@ -550,6 +589,13 @@ var REPORT = {
   "heldValues": "values",
   "heldShape": "shape per device",
   "heldLine": "line",
+  "columnMeasured": "measured",
+  "bySeconds": "slowest first",
+  "byBytes": "most bytes first",
+  "measured": "Measured",
+  "timeline": "Timeline",
+  "timelineDevices": "devices that are shown",
+  "computing": "computing",
   "moreRows": [
     "show {number} more row",
     "show {number} more rows"
@@ -1191,11 +1237,11 @@ function gather(stage, n, said) {
 function permute(one, mesh) {
   const positions = [...new Set(one.groups.flat())].sort((a, b) => a - b);
   const members2 = positions.slice(0, DRAWN);
-  const pairs = one.groups.map(([from, to]) => [members2.indexOf(from), members2.indexOf(to)]).filter(([from, to]) => from >= 0 && to >= 0 && from !== to);
-  if (!pairs.length || positions.length > mesh.device_ids.length) {
+  const pairs2 = one.groups.map(([from, to]) => [members2.indexOf(from), members2.indexOf(to)]).filter(([from, to]) => from >= 0 && to >= 0 && from !== to);
+  if (!pairs2.length || positions.length > mesh.device_ids.length) {
     return null;
   }
-  const target = new Map(pairs);
+  const target = new Map(pairs2);
   const stage = new Stage(members2.map((_, block) => [{ block, parts: 1 }]));
   stage.step(REPORT.toPartner, true, (device) => {
     const to = target.get(device);
@@ -1502,8 +1548,8 @@ function placeAt({ x, y, tile }, right, below) {
   return found < 0 ? null : found;
 }
 function gapsOf({ rows: rows2, columns, deep }) {
-  const head3 = deep > 1 && deep <= CAPTIONED ? CAPTION : 0;
-  return { strip: Math.min(rows2, columns) > 2 ? 8 : 2, sheet: deep > CAPTIONED ? 4 : 8, head: head3 };
+  const head2 = deep > 1 && deep <= CAPTIONED ? CAPTION : 0;
+  return { strip: Math.min(rows2, columns) > 2 ? 8 : 2, sheet: deep > CAPTIONED ? 4 : 8, head: head2 };
 }
 function best(shape, box) {
   let found = { strips: 1, bands: 1, abreast: 1 };
@@ -1526,9 +1572,9 @@ function room(shape, { strips, bands, abreast }, box) {
   const below = Math.ceil(shape.deep / abreast);
   const columns = abreast * strips * Math.ceil(shape.columns / bands);
   const rows2 = below * bands * Math.ceil(shape.rows / strips);
-  const { strip, sheet, head: head3 } = gapsOf(shape);
+  const { strip, sheet, head: head2 } = gapsOf(shape);
   const aside = abreast * (strips - 1) * strip + (abreast - 1) * sheet;
-  const between = below * (bands - 1) * strip + (below - 1) * sheet + below * head3;
+  const between = below * (bands - 1) * strip + (below - 1) * sheet + below * head2;
   return { width: (box.width - aside) / columns, height: (box.height - between) / rows2 };
 }
 
@@ -2090,12 +2136,12 @@ var Card = class {
 };
 
 // src/view/badge.ts
-function badge({ ids, head: head3, sends, cause, tone }, report, store) {
+function badge({ ids, head: head2, sends, cause, tone }, report, store) {
   const members2 = numbers(ids);
   const first = report.byId.get(members2[0]) ?? null;
-  const made = button(head3 ? "" : sends, () => store.pick("code", members2, first), { class: "badge", title: cause });
-  if (head3) {
-    made.replaceChildren(mono(head3), " ", chip(sends, tone));
+  const made = button(head2 ? "" : sends, () => store.pick("code", members2, first), { class: "badge", title: cause });
+  if (head2) {
+    made.replaceChildren(mono(head2), " ", chip(sends, tone));
   }
   made.addEventListener("pointerenter", () => store.set({ pointed: first }));
   made.addEventListener("pointerleave", () => store.set({ pointed: null }));
@@ -2503,6 +2549,7 @@ var Detail = class {
       h("ol", { class: "chain" }, ...chain.map((step2) => h("li", null, step2))),
       ...playing(one, this.report.mesh),
       h("p", null, one.say("further")),
+      h("p", { hidden: !one.say("measured") }, one.say("measured")),
       this._calls(one),
       h(
         "details",
@@ -2575,10 +2622,13 @@ var Sent = class {
     this.store = store;
     const { rows: rows2 } = report.said;
     this._rows = rows2.map((row2) => ({ row: row2, ids: numbers(row2.ids) }));
+    this._timed = report.profile !== null;
+    this.element.classList.toggle("shardnb-timed", this._timed);
     this._detail = new Detail(report, store);
     const tones = [...new Set(rows2.map((row2) => row2.tone))];
     const legend = tones.length > 1 && h("div", { class: "legend" }, ...tones.map(legendOf));
-    this.element.append(head(), this._body, legend || "", this._bar);
+    this._drawHead();
+    this.element.append(this._head, this._body, legend || "", this._bar);
     this.element.addEventListener("keydown", (event) => this._key(event));
     store.subscribe((focus, changed) => {
       if (changed.has("picked") || changed.has("chosen")) {
@@ -2594,7 +2644,8 @@ var Sent = class {
     const first = this.report.byId.get(ids[0]) ?? null;
     const pick = () => this.store.pick("sent", ids, first);
     const element = button("", pick, { class: "row", "aria-expanded": "false" });
-    const texts = [mono(row2.name), row2.what, row2.times, row2.sends].map((text) => h("span", null, text));
+    const took = this._timed ? [row2.measured] : [];
+    const texts = [mono(row2.name), row2.what, row2.times, row2.sends, ...took].map((text) => h("span", null, text));
     element.append(...texts, h("span", null, chip(row2.cause, row2.tone)));
     element.addEventListener("pointerenter", () => this.store.set({ pointed: first }));
     element.addEventListener("pointerleave", () => this.store.set({ pointed: null }));
@@ -2602,7 +2653,8 @@ var Sent = class {
   }
   _draw({ picked, chosen }) {
     const filter = picked && picked.from !== "sent" ? picked.ids : null;
-    const all = filter ? this._rows.filter(({ ids }) => ids.some((id) => filter.has(id))) : this._rows;
+    const sorted = this._sorted();
+    const all = filter ? sorted.filter(({ ids }) => ids.some((id) => filter.has(id))) : sorted;
     const shown = all.slice(0, filter ? Math.max(MORE, this._limit) : this._limit);
     const elements = shown.flatMap((drawn) => {
       const here = chosen !== null && drawn.ids.includes(chosen.id);
@@ -2623,6 +2675,30 @@ var Sent = class {
     const clear = button(REPORT.showAll, () => this.store.set({ picked: null, chosen: null }));
     this._bar.replaceChildren(...filter ? [fill(REPORT.filtered, slots), " ", clear] : []);
   }
+  /** The rows in the order of Python's, the slowest first, or those that send most. */
+  _sorted() {
+    const bytes = (drawn) => drawn.row.bytes;
+    return this._order === "seconds" ? this._rows : [...this._rows].sort((a, b) => bytes(b) - bytes(a));
+  }
+  _drawHead() {
+    const sorter = (text, order, title) => {
+      const sort = () => {
+        this._order = order;
+        this._drawHead();
+        this._draw(this.store.focus);
+      };
+      const on = String(this._order === order);
+      return this._timed ? button(text, sort, { class: "sort", title, "aria-pressed": on }) : h("span", null, text);
+    };
+    this._head.replaceChildren(
+      h("b", null, REPORT.sent),
+      h("span", null, REPORT.columnFor),
+      h("span", null, REPORT.columnTimes),
+      sorter(REPORT.columnSends, "bytes", REPORT.byBytes),
+      ...this._timed ? [sorter(REPORT.columnMeasured, "seconds", REPORT.bySeconds)] : [],
+      h("span", null, REPORT.columnWhy)
+    );
+  }
   _showMore() {
     this._limit += MORE;
     this._draw(this.store.focus);
@@ -2642,13 +2718,11 @@ var Sent = class {
   _detail;
   _body = h("div", { class: "rows" });
   _bar = h("div", { class: "filtered", role: "status" });
+  _head = h("div", { class: "row head" });
+  _timed;
+  _order = "seconds";
   _limit = FEW;
 };
-function head() {
-  const columns = [REPORT.columnFor, REPORT.columnTimes, REPORT.columnSends, REPORT.columnWhy];
-  const cells = columns.map((text) => h("span", null, text));
-  return h("div", { class: "row head" }, h("b", null, REPORT.sent), ...cells);
-}
 function legendOf(tone) {
   return chip(LEGEND[tone], tone);
 }
@@ -2828,6 +2902,127 @@ var Store = class {
   _frame = 0;
 };
 
+// src/view/timeline.ts
+var FEW2 = 4;
+var WIDTH = 1e3;
+var HEIGHT = 16;
+var LEAST2 = 1.5;
+var SVG = "http://www.w3.org/2000/svg";
+var Timeline = class {
+  constructor(report, store) {
+    this.report = report;
+    this.store = store;
+    this._lines = report.profile?.timeline ?? [];
+    const times = this._lines.flatMap(({ computing: computing2, communicating }) => [computing2.at(-1), ...communicating]);
+    this._end = times.reduce((most, time) => Math.max(most, time ?? 0), 0) || 1;
+    this._shown = new Set(this._lines.slice(0, FEW2));
+    const computing = h("span", { class: "held" }, h("span", { class: "swatch computing" }), REPORT.computing);
+    const caption = h("div", { class: "faint" }, report.said.timeline, " ", computing);
+    this.element.append(caption, this._picks, this._rows);
+    store.subscribe((focus, changed) => {
+      if (changed.has("chosen")) {
+        this._follow(focus.chosen);
+        this._draw(focus);
+      }
+      this._mark(focus);
+    });
+    this._draw(store.focus);
+  }
+  report;
+  store;
+  element = h("div", { class: "timeline" });
+  /** Show the devices of a group of the collective that is looked at. */
+  _follow(chosen) {
+    const at = [...this._shown].map((line2) => line2.position);
+    const group = chosen?.groups.find((members3) => members3.some((one) => at.includes(one))) ?? chosen?.groups[0];
+    const members2 = this._lines.filter((line2) => line2.position !== null && group?.includes(line2.position));
+    if (members2.length) {
+      this._shown = new Set(members2);
+    }
+  }
+  _draw(focus) {
+    this._picks.replaceChildren(...this._lines.length > 1 ? this._lines.map((line2) => this._pick(line2)) : []);
+    const shown = this._lines.filter((line2) => this._shown.has(line2));
+    this._drawn = shown.map((line2) => [line2, this._row(line2)]);
+    this._rows.replaceChildren(...this._drawn.map(([, row2]) => row2));
+    this._mark(focus);
+  }
+  /** A button that shows or hides a device. */
+  _pick(line2) {
+    const toggle = () => {
+      if (!this._shown.delete(line2)) {
+        this._shown.add(line2);
+      }
+      this._draw(this.store.focus);
+    };
+    return button(clean(line2.name), toggle, { class: "toggle", "aria-pressed": String(this._shown.has(line2)) });
+  }
+  _row(line2) {
+    const name = clean(line2.name);
+    const drawing = svg("svg", {
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      preserveAspectRatio: "none",
+      role: "img",
+      "aria-label": name
+    });
+    const path = pairs(line2.computing).map(([start, end]) => bar(this._x(start), this._x(end), 4, 8)).join("");
+    drawing.append(svg("path", { d: path, class: "shardnb-computing" }));
+    pairs(line2.communicating).forEach((span, i) => drawing.append(this._span(span, line2.ids[i])));
+    const row2 = h("div", { class: "device" }, h("span", null, name));
+    row2.append(drawing);
+    row2.addEventListener("pointerenter", () => this.store.set({ device: line2.position }));
+    row2.addEventListener("pointerleave", () => this.store.set({ device: null }));
+    return row2;
+  }
+  _span([start, end], id) {
+    const one = this.report.byId.get(id) ?? null;
+    const [ground, text] = TONES[this.report.tones.get(id) ?? "neutral"];
+    const span = svg("path", {
+      d: bar(this._x(start), this._x(end), 0, HEIGHT),
+      fill: ground,
+      stroke: text,
+      "data-id": String(id),
+      class: "shardnb-span"
+    });
+    const title = svg("title");
+    title.textContent = one ? [one.say("name"), one.say("measured")].filter(Boolean).join("\n") : "";
+    span.append(title);
+    span.addEventListener("click", () => this.store.pick("sent", [id], one));
+    return span;
+  }
+  /** Let stand out what is looked at. */
+  _mark({ chosen, device }) {
+    for (const [line2, row2] of this._drawn) {
+      row2.classList.toggle("shardnb-here", device !== null && device === line2.position);
+      row2.querySelectorAll("[data-id]").forEach((span) => {
+        const other = chosen !== null && span.getAttribute("data-id") !== String(chosen.id);
+        span.classList.toggle("shardnb-other", other);
+      });
+    }
+  }
+  _x(time) {
+    return WIDTH * time / this._end;
+  }
+  _lines;
+  _end;
+  _picks = h("div", { class: "picks", role: "group", "aria-label": REPORT.timelineDevices });
+  _rows = h("div");
+  _shown;
+  _drawn = [];
+};
+function pairs(times) {
+  return Array.from({ length: Math.floor(times.length / 2) }, (_, i) => [times[2 * i], times[2 * i + 1]]);
+}
+function bar(start, end, top, height) {
+  const width = Math.max(end - start, LEAST2);
+  return `M${start.toFixed(1)} ${top}h${width.toFixed(1)}v${height}h${(-width).toFixed(1)}z`;
+}
+function svg(tag, attributes = {}) {
+  const element = document.createElementNS(SVG, tag);
+  Object.entries(attributes).forEach(([name, value]) => element.setAttribute(name, value));
+  return element;
+}
+
 // src/view/typed.ts
 function typed(report) {
   const body2 = h("div", { class: "typed" });
@@ -2884,7 +3079,7 @@ function draw(root, report, host) {
   const rest = [...sending(report, store, host), ...parts(report, store)];
   const brief = host.brief || report.brief;
   root.append(
-    head2(report, host.open),
+    head(report, host.open),
     ...verdict(report),
     ...points(report, store),
     ...brief ? [h("details", null, h("summary", null, REPORT.rest), ...rest)] : rest
@@ -2905,7 +3100,7 @@ function draw(root, report, host) {
     }
   };
 }
-function head2(report, open) {
+function head(report, open) {
   const parts2 = report.said.header.map((part2) => h("span", null, part2));
   return h("div", { class: "header" }, ...parts2, open ? button(REPORT.open, open, { class: "open" }) : null);
 }
@@ -2935,6 +3130,7 @@ function parts(report, store) {
   const fill2 = () => values.append(new Spread(report, store).element);
   return [
     part(REPORT.arrays, rows2 ? summary : "", drawn, rows2 <= FEW_ARRAYS),
+    ...measured(report, store),
     part(REPORT.memory, total, others.length ? memory(report) : null),
     ...report.values.length ? [folded(REPORT.values, values, fill2, said.values.summary)] : [],
     ...report.typed.length ? [typed(report)] : [],
@@ -2942,6 +3138,15 @@ function parts(report, store) {
     ...report.notes.length ? [part(REPORT.notes, "", list2(report.notes.map(clean)))] : [],
     h("div", { class: "faint about" }, said.about)
   ];
+}
+function measured(report, store) {
+  const { said } = report;
+  if (!said.measured || !said.timeline) {
+    return said.measured ? [part(REPORT.measured, said.measured, null)] : [];
+  }
+  const body2 = h("div");
+  const fill2 = () => body2.append(new Timeline(report, store).element);
+  return [folded(REPORT.measured, body2, fill2, said.measured)];
 }
 function part(title, summary, body2, open = false) {
   const line2 = [h("b", null, title), " ", h("span", { class: "faint" }, summary)];
@@ -2952,23 +3157,23 @@ function list2(texts) {
 }
 var PARTS = ["arguments", "outputs", "temporaries"];
 function memory({ memory: held, said }) {
-  const bar = h("div", { class: "bar", "aria-hidden": "true" });
+  const bar2 = h("div", { class: "bar", "aria-hidden": "true" });
   const texts = PARTS.map((name, i) => {
     const text = said.memory[i + 1];
     const piece = h("span", { class: `part ${name}`, title: text });
     piece.style.flexGrow = String(held?.[name] ?? 0);
-    bar.append(piece);
+    bar2.append(piece);
     return h("span", { class: "held" }, h("span", { class: `swatch ${name}` }), text);
   });
-  return h("div", null, ...texts, bar, ...said.peak ? [peak(said.peak)] : []);
+  return h("div", null, ...texts, bar2, ...said.peak ? [peak(said.peak)] : []);
 }
 var HELD = [REPORT.heldBytes, REPORT.heldValues, REPORT.heldShape, REPORT.heldLine];
 function peak({ when, rows: rows2, rest }) {
-  const head3 = h("tr", null, ...HELD.map((text) => h("th", { scope: "col" }, text)));
+  const head2 = h("tr", null, ...HELD.map((text) => h("th", { scope: "col" }, text)));
   const body2 = rows2.map(
     ([bytes, values, shape, line2]) => h("tr", null, h("td", { class: "number" }, bytes), h("td", null, values), h("td", null, mono(shape)), h("td", null, line2))
   );
-  return h("div", { class: "peak" }, h("div", null, when), h("table", null, head3, ...body2), h("div", { class: "faint" }, rest));
+  return h("div", { class: "peak" }, h("div", null, when), h("table", null, head2, ...body2), h("div", { class: "faint" }, rest));
 }
 
 // src/widget/model.ts
@@ -3513,11 +3718,11 @@ var Edits = class {
   }
   /** Show what the last edit changed, or nothing. */
   show(note) {
-    const rows2 = (title, pairs) => pairs.length ? h(
+    const rows2 = (title, pairs2) => pairs2.length ? h(
       "table",
       null,
       h("caption", null, title),
-      ...pairs.map(([what, names]) => h("tr", null, h("td", null, clean(what)), h("td", null, mono(clean(names)))))
+      ...pairs2.map(([what, names]) => h("tr", null, h("td", null, clean(what)), h("td", null, mono(clean(names)))))
     ) : null;
     const tables = note ? [rows2(WIDGETS.placed, note.placed), rows2(WIDGETS.left, note.left)].filter((one) => one) : [];
     this._note.replaceChildren(
@@ -3618,7 +3823,7 @@ var Quiz = class {
     this.asked = asked;
     this.tell = tell;
     this._store = new Store();
-    root.append(head2(report), this._code(), arrays(report, this._store, ["inputs"]), this._score, this._stage);
+    root.append(head(report), this._code(), arrays(report, this._store, ["inputs"]), this._score, this._stage);
     this._ask();
   }
   report;
@@ -3750,11 +3955,11 @@ var Search = class {
       return;
     }
     const running = found.state === "running";
-    const bar = h("progress", { max: found.total || 1, value: found.total ? found.done : null });
+    const bar2 = h("progress", { max: found.total || 1, value: found.total ? found.done : null });
     this._stop.hidden = !running;
     const title = heading(found.kind === "fix" ? WIDGETS.fixes : WIDGETS.plans);
     const said = h("span", { role: "status" }, clean(found.said));
-    this._head.replaceChildren(title, h("div", { class: "axis" }, running && bar, said, this._stop));
+    this._head.replaceChildren(title, h("div", { class: "axis" }, running && bar2, said, this._stop));
     this._rows.replaceChildren(...found.rows.map((row2) => this._row(row2)));
   }
   _row({ about, code, effect, plan }) {
@@ -3992,7 +4197,7 @@ var Explorer = class {
     const { values, said } = report;
     const many = said.inputs.members.length + said.outputs.members.length > CARDS;
     const inside2 = values.length ? [new Spread(report, store).element] : [];
-    this._grids.replaceChildren(head2(report), this._foldable("arrays", many, arrays(report, store)));
+    this._grids.replaceChildren(head(report), this._foldable("arrays", many, arrays(report, store)));
     this._inside.replaceChildren(...inside2.map((part2) => this._foldable("values", many, part2)));
     [this._grids, this._inside].forEach((part2) => part2.setAttribute("data-kind", kind));
   }
