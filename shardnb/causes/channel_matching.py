@@ -16,6 +16,8 @@ from shardnb.causes.member_matching import (
     Evidence,
     FlowMatching,
     StepMatching,
+    by_channel,
+    inlined_into,
     left_over,
     may_become,
     sent_together,
@@ -23,7 +25,7 @@ from shardnb.causes.member_matching import (
 )
 from shardnb.causes.merged_sums import Place, merged_sums
 from shardnb.causes.sent_operands import SentOperands
-from shardnb.causes.slice_matching import between_slices, is_within_slices
+from shardnb.causes.slice_matching import SliceSteps, is_within_slices
 from shardnb.collectives.fused import Fused, fused_collectives
 from shardnb.collectives.transfers import BETWEEN_SLICES
 from shardnb.report.model import Collective, Groups
@@ -34,6 +36,8 @@ from shardnb.texts.opcodes import PARTS
 from shardnb.texts.replica_groups import AxisFinder
 
 _PAIRS = "source_target_pairs"
+
+_ByShape = dict[tuple[int, ...], list[Instruction]]
 
 
 @dataclass
@@ -58,8 +62,8 @@ class Matcher:
 
     def __post_init__(self) -> None:
         """Index the collectives of both programs by their channels."""
-        self._by_channel = _channels(self.partitioned)
-        self._final = _channels(self.optimized)
+        self._by_channel = by_channel(self.partitioned)
+        self._final = by_channel(self.optimized)
 
     @property
     def partitioned(self) -> Module:
@@ -70,12 +74,6 @@ class Matcher:
     def made(self) -> list[Instruction]:
         """The collectives right after partitioning."""
         return [one for ones in self._by_channel.values() for one in ones]
-
-    def left_its_loop(self, collective: Collective, made: Instruction | None) -> bool:
-        """Whether optimisation took a collective out of the loop that it was made in."""
-        if made is None or collective.within:
-            return False
-        return self.partitioned.is_loop(self.partitioned.graph_of(made))
 
     def match(self, collectives: Sequence[Collective]) -> dict[int, Instruction]:
         """Return for each id the instruction right after partitioning, where it is known."""
@@ -101,13 +99,21 @@ class Matcher:
         for number, made in found.items():
             if ones := self._merged.get((made.computation, made.name), ()):
                 self.likely[number] = made, *(one for one in ones if one != made)
-        whole = {one.id: between_slices(one, self.made, self.finder) for one in sliced}
-        return found | {number: made for number, made in whole.items() if made is not None}
+        if sliced:
+            finals = {one.id: made for one in here if (made := self._instruction(one)) is not None}
+            steps = SliceSteps(self.optimized, self.made, self.finder)
+            found, likely = steps.match(sliced, finals, found, self.likely)
+            self.likely |= likely
+        return found
 
     def _take(self, made: Instruction) -> None:
         """Leave one to no other collective, nor what is sent as one with it."""
         place = made.computation, made.name
         self._taken |= {(one.computation, one.name) for one in self._merged.get(place, (made,))}
+
+    def _is_left(self, made: Instruction) -> bool:
+        """Whether a collective is not known to be another one."""
+        return (made.computation, made.name) not in self._taken
 
     @cached_property
     def _copies(self) -> Copies:
@@ -124,7 +130,7 @@ class Matcher:
         self._take(made)
         if final is not None:
             self._steps.add(final, 0, made)
-            self._homes[self._place(final)].add(self._inlined_into(made.computation))
+            self._homes[self._place(final)].add(inlined_into(self.partitioned, made.computation))
         return made
 
     def _other(self, collective: Collective) -> Instruction | None:
@@ -265,8 +271,7 @@ class Matcher:
         alike = [
             one
             for one in self.made
-            if (one.computation, one.name) not in self._taken
-            if self._is_like(one, collective)
+            if self._is_left(one) and self._is_like(one, collective)
             if kind_of(one.opcode) != "all-gather" or collective.kind != "all-reduce" or among_zeros
         ]
         parameter = self._left_from.entering(final)
@@ -330,39 +335,55 @@ class Matcher:
         if self._copies.is_laid(final):
             return {}
         wanted = self._sent.evidence(final, len(group))
-        pool = self._pool(group[0], final, frozenset(one.name for one in wanted))
+        zeros = [self._sent.is_among_zeros(final, at) for at in range(len(final.operands))]
+        kind = group[0].made_as or group[0].kind
+        kind = "all-gather" if kind == "all-reduce" and all(zeros) else kind
+        pool = self._pool(group[0], kind, frozenset(one.name for one in wanted))
         found: dict[int, Instruction] = {}
         inputs = [self._sent.input(final, at) for at in range(len(group))]
         # What moves a part of an input is known best, so it leaves less to the others.
         for at in sorted(range(len(group)), key=lambda at: inputs[at] is None):
             member = group[at]
-            whole = final.arrays[at] if member.made_as else (member.dtype, member.shape)
-            alike = [one for one in pool[without_ones(whole[1])] if may_become(one, whole[0])]
+            if kind == "all-reduce" and any(zeros[at : at + 1]):
+                found |= self._otherwise(member, final, at, wanted[at])
+            if member.id in found or not (alike := self._alike(pool, member, final, at)):
+                continue
             if inputs[at] is not None:
                 alike = [one for one in alike if self.made_from.entering(one) == inputs[at]]
-            alike = [one for one in alike if self._groups_of(one) == member.groups] or alike
             alike = list(self._steps.alike(alike, final, at))
-            if alike:
-                best = self._flow.likeliest(alike, final, at, wanted[at])[0]
+            for best in self._flow.likeliest(alike, final, at, wanted[at])[:1]:
                 found[member.id] = best
                 self._steps.add(final, at, best)
                 self._take(best)
-                self._homes[self._place(final)].add(self._inlined_into(best.computation))
-                pool[without_ones(whole[1])].remove(best)
+                home = inlined_into(self.partitioned, best.computation)
+                self._homes[self._place(final)].add(home)
         for at, member in enumerate(group[: len(final.operands)]):
-            if member.id not in found and (ones := self._otherwise(member, final, at, wanted[at])):
-                found[member.id], self.likely[member.id] = ones[0], tuple(ones)
+            if member.id not in found:
+                found |= self._otherwise(member, final, at, wanted[at])
         return found
+
+    def _alike(
+        self, pool: _ByShape, member: Collective, final: Instruction, at: int
+    ) -> list[Instruction]:
+        """Return those of a pool that send as many elements as a member, to the same devices.
+
+        TPU numbers the devices of each of several slices anew.
+        """
+        dtype, shape = final.arrays[at] if member.made_as else (member.dtype, member.shape)
+        left = [one for one in pool[without_ones(shape)] if self._is_left(one)]
+        alike = [one for one in left if may_become(one, dtype)]
+        same = [one for one in alike if self._groups_of(one) == member.groups]
+        return same if same or not self._is_of_a_slice else alike
 
     def _otherwise(
         self, member: Collective, final: Instruction, at: int, wanted: Evidence
-    ) -> Sequence[Instruction]:
+    ) -> dict[int, Instruction]:
         """Return what a member may be that was made in another shape or as another kind."""
         among_zeros = self._sent.is_among_zeros(final, at)
         ones = [
             one
             for one in self.made
-            if (one.computation, one.name) not in self._taken
+            if self._is_left(one)
             and self._groups_of(one) == member.groups
             and may_become(one, member.dtype)
             and is_made_otherwise(self.partitioned, one, member, among_zeros=among_zeros)
@@ -370,11 +391,12 @@ class Matcher:
         found = self._flow.likeliest(ones, final, at, wanted)
         if len(found) == 1:
             self._take(found[0])
-        return found
+        if not found:
+            return {}
+        self.likely[member.id] = tuple(found)
+        return {member.id: found[0]}
 
-    def _pool(
-        self, first: Collective, final: Instruction, names: frozenset[str]
-    ) -> dict[tuple[int, ...], list[Instruction]]:
+    def _pool(self, first: Collective, kind: str, names: frozenset[str]) -> _ByShape:
         """Return by shape the collectives that may have gone into a combined one, in order.
 
         Dimensions of size one do not count: XLA drops them of labels that are picked from logits
@@ -382,20 +404,14 @@ class Matcher:
         TPU may give a channel of its own to what it makes, perhaps one that another had, and add up
         blocks among zeros in place of a gather.
         """
-        pool: dict[tuple[int, ...], list[Instruction]] = defaultdict(list)
-        kind, channel = first.made_as or first.kind, first.channel or 0
-        count = len(final.operands)
-        if kind == "all-reduce" and all(
-            self._sent.is_among_zeros(final, at) for at in range(count)
-        ):
-            kind = "all-gather"
+        pool: _ByShape = defaultdict(list)
+        channel = first.channel or 0
         home = self._home(first, kind)
         for number, ones in self._by_channel.items():
             others = number != channel and number in self._combined
             for one in ones:
-                taken = (one.computation, one.name) in self._taken
-                taken = taken or (others and one.op_name not in names)
-                if self._inlined_into(one.computation) != home or taken:
+                taken = not self._is_left(one) or (others and one.op_name not in names)
+                if inlined_into(self.partitioned, one.computation) != home or taken:
                     continue
                 if kind_of(one.opcode) == kind:
                     pool[without_ones(one.arrays[0][1])].append(one)
@@ -405,14 +421,6 @@ class Matcher:
                     summed = inner.array(inner.operands[one.name][0])
                     pool[without_ones(summed[1] if summed is not None else ())].append(one)
         return pool
-
-    def _inlined_into(self, computation: str) -> str:
-        """Name the computation that the body of a shard_map is inlined into, or a loop's body."""
-        callers = self.partitioned.callers.get(computation, ())
-        while len(callers) == 1 and callers[0].opcode == "call":
-            computation = callers[0].computation
-            callers = self.partitioned.callers.get(computation, ())
-        return computation
 
     def _kept(self, collective: Collective, kind: str = "") -> list[Instruction]:
         """Return what had the channel of a collective, and was of its kind."""
@@ -427,7 +435,7 @@ class Matcher:
         """
         beside = self._homes[self._place(self._final[first.channel or 0][0])]
         kept = self._kept(first, kind)
-        home = self._inlined_into(kept[0].computation) if kept else ""
+        home = inlined_into(self.partitioned, kept[0].computation) if kept else ""
         entered = first.within != () and home == self.partitioned.entry  # no loop takes one in
         if home and not entered and (not beside or home in beside):
             return home
@@ -436,14 +444,6 @@ class Matcher:
         # Products in steps, which TPU unrolled, stand beside it as well.
         outside = not first.within and (not beside or self.partitioned.entry in beside)
         return self.partitioned.entry if outside else None
-
-
-def _channels(module: Module) -> dict[int, list[Instruction]]:
-    found: dict[int, list[Instruction]] = defaultdict(list)
-    for instruction in module.collectives:
-        if instruction.channel is not None:
-            found[instruction.channel].append(instruction)
-    return found
 
 
 def _size(instruction: Instruction) -> int:

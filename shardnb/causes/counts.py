@@ -55,8 +55,15 @@ def counted(
         gone=lost - changed,
         copied=len(matched) - len(kept),
         added=unmatched - changed,
-        moved=sum(matcher.left_its_loop(one, matched.get(one.id)) for one in collectives),
+        moved=sum(_left_its_loop(matcher, one, matched.get(one.id)) for one in collectives),
     )
+
+
+def _left_its_loop(matcher: Matcher, collective: Collective, made: Instruction | None) -> bool:
+    """Whether optimisation took a collective out of the loop that it was made in."""
+    if made is None or collective.within:
+        return False
+    return matcher.partitioned.is_loop(matcher.partitioned.graph_of(made))
 
 
 def _by_kind(made: Iterable[Instruction]) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from shardnb.bugs import contained
@@ -145,10 +145,27 @@ class _Explainer:
     _alignments: dict[str, Alignment | None] = field(default_factory=dict)
 
     def explained(self, collective: Collective, made: Instruction | None) -> Collective:
-        """Explain a collective; one whose ends cannot be read together is not known."""
+        """Explain a collective; one whose ends cannot be read together is not known.
+
+        What moves the same value in both passes is moved once, for the first of them, though XLA
+        may keep the channel of the other (`features_and_samples_over_one_axis`).
+        """
         with contained(f"the cause of the {collective.kind} number {collective.id}"):
-            return self.explain(collective, made)
+            explained = self.explain(collective, made)
+            if made is not None and explained.phase == "backward":
+                twins = (self.explain(collective, twin) for twin in self._twins(made))
+                return next((one for one in twins if one.phase == "forward"), explained)
+            return explained
         return self._written(collective, UNKNOWN, Facts(), collective.op_name)
+
+    def _twins(self, made: Instruction) -> Iterator[Instruction]:
+        """Yield the other collectives that move the same value between the same devices."""
+        graph = self.partitioned.graph_of(made)
+        of_all = ("replica_groups", "dimensions", "source_target_pairs")
+        for node in graph.users.get(graph.operands[made.name][0], ()):
+            alike = node is not made and node.opcode == made.opcode and node.shape == made.shape
+            if alike and all(node.attribute(name) == made.attribute(name) for name in of_all):
+                yield node
 
     def among(self, collective: Collective, likely: Sequence[Instruction | None]) -> Collective:
         """Explain a collective that was one of several: what is true whichever it was."""
@@ -170,10 +187,12 @@ class _Explainer:
         other_frames = () if collective.combined_with else collective.frames
         frames = first.frames if placed else other_frames
         known = replace(collective, made_as=first.made_as, role=common.get("role"), frames=frames)
-        consumer = common.get("consumer") if placed else None
         own = first.reason == "partial-sum" and first.asked_by != "called"
+        consumer = common.get("consumer") if placed or own else None
         facts = Facts(producer=common.get("producer"), consumer=consumer, own=own)
-        written = self._written(known, verdict, facts, collective.op_name)
+        # Of names that are joined, the module is what they have in common.
+        names = ";".join(self.partitioned.path(made) for made in likely if made is not None)
+        written = self._written(known, verdict, facts, names or collective.op_name)
         return replace(written, phase=common.get("phase", written.phase))
 
     def explain(self, collective: Collective, made: Instruction | None) -> Collective:

@@ -49,8 +49,21 @@ class Index:
         """Return the first operand that is not a constant, `_ALL_CONSTANT` where all are."""
         for at, operand in enumerate(self.graph.operands[old.name]):
             if not self.program.is_constant(self.graph, operand):
-                return at, self.number(operand)
+                return at, self._repeated(operand)
         return _ALL_CONSTANT
+
+    def _repeated(self, value: HloValue) -> HloValue:
+        """Return the number that an array repeats; of another value the first computed alike.
+
+        Blocks of arrays of different shapes that repeat one number are one value after partitioning
+        (`messages_along_sharded_edges`, `factored_state_is_gathered`).
+        """
+        node = self.graph.maker(value)
+        if node is not None and node.opcode == "broadcast":
+            operand = self.graph.operands[node.name][0]
+            array = self.graph.array(operand)
+            value = operand if array is not None and not array[1] else value
+        return self.number(value)
 
     def number(self, value: HloValue) -> HloValue:
         """Return the first value that is computed as this one is."""
@@ -72,8 +85,7 @@ class Index:
 
         An operand of which nothing is known agrees with a constant only, and is not counted.
         """
-        known = self.numbers
-        numbers = [{known.get(value, value): None for value in values} for values in taken]
+        numbers = [dict.fromkeys(map(self._repeated, values)) for values in taken]
         for old in self._likely(key, opcode, numbers):
             agree = self._agree(old, numbers)
             if agree is not None:
@@ -90,21 +102,10 @@ class Index:
         operands = self.graph.operands[old.name]
         if len(operands) != len(taken):
             return None
-        agree, number = 0, self.numbers.get
+        agree = 0
         for operand, numbers in zip(operands, taken, strict=True):
-            if number(operand, operand) in numbers:
+            if self._repeated(operand) in numbers:
                 agree += 1
-            elif not self._is_constant_as(operand, numbers):
+            elif numbers or not self.program.is_constant(self.graph, operand):
                 return None
         return agree
-
-    def _is_constant_as(self, operand: HloValue, numbers: Numbers) -> bool:
-        """Whether an operand is a constant, and what may be it is nothing else.
-
-        The partitioner lets one device begin with the values that a scatter adds to, and the others
-        with zeros: if those are zeros too, that is one constant (`messages_along_sharded_edges`).
-        """
-        if not self.program.is_constant(self.graph, operand):
-            return False
-        wanted = self.number(self.graph.source(operand, ("broadcast",)))
-        return all(self.number(self.graph.source(one, ("broadcast",))) == wanted for one in numbers)

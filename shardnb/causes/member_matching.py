@@ -208,6 +208,24 @@ def left_over(
     return matched
 
 
+def by_channel(module: Module) -> dict[int, list[Instruction]]:
+    """Return a module's collectives by their channels."""
+    found: dict[int, list[Instruction]] = defaultdict(list)
+    for instruction in module.collectives:
+        if instruction.channel is not None:
+            found[instruction.channel].append(instruction)
+    return found
+
+
+def inlined_into(module: Module, computation: str) -> str:
+    """Name the computation that the body of a shard_map is inlined into, or a loop's body."""
+    callers = module.callers.get(computation, ())
+    while len(callers) == 1 and callers[0].opcode == "call":
+        computation = callers[0].computation
+        callers = module.callers.get(computation, ())
+    return computation
+
+
 def _score(module: Module, made: Instruction, wanted: Evidence) -> int:
     """Weigh a candidate of the right shape: names, lines and the element type tell the rest."""
     mine = origin_of(module, made)

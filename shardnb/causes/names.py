@@ -160,6 +160,9 @@ class ValueNames:
 
         In the body of a loop this is the body's own name of what it carries (`rnn_over_time`).
         """
+        made = graph.node(value)
+        if made.opcode == "iota" and made.key == node.key:
+            return f"a step of {self.operation(node)}"  # the numbers that `top_k` sorts along
         name = self.value(graph, value)
         if self.user is None or not name.startswith(_NAMED_BY_WHERE):
             return name

@@ -212,6 +212,7 @@ class MovedOperand:
             detail=detail,
             needed=self._needed(),
             other=(self.graph, self._operands[other]),
+            shared=self._shared(other) if detail == "two dimensions" else (),
             role=_SUMMED.get(self.node.opcode, "") if summed else "",
         )
 
@@ -238,6 +239,17 @@ class MovedOperand:
             for dim, names in enumerate(self.rule.operands[other])
             if self._here.isdisjoint(names)
         )
+
+    def _shared(self, other: int) -> tuple[str, ...]:
+        """Return which of the axes that are lost shard another dimension of an operand.
+
+        Where samples are sharded over two axes, features may be over one of them
+        (`layers_over_two_slices`).
+        """
+        dims = self.rule.operands[other]
+        names = [f for dim in dims if self._here.isdisjoint(dim) for f in dim]
+        parts = [p for f in names for p in self._splits[other].get(f, ()) if p in self._lost]
+        return self._factors.spec([parts])[0]
 
     def _has_its_own(self, other: int) -> bool:
         """Whether another operand is sharded along the factors by itself.

@@ -13,7 +13,7 @@ from shardnb.report.op_names import joined_names
 from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import Module
 from shardnb.texts.instruction import HloValue, Instruction
-from shardnb.texts.opcodes import VIEWS
+from shardnb.texts.opcodes import COPIES, VIEWS
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,18 @@ class SentOperands:
         return self.left_from.of(final.computation, block)
 
     def is_among_zeros(self, final: Instruction, at: int = 0) -> bool:
-        """Whether TPU put a block into a whole before it adds it up, perhaps within a fusion."""
+        """Whether TPU put a block into a whole before it adds it up, perhaps within a fusion.
+
+        That may make several, which are copied to faster memory (`factored_state_is_gathered`).
+        """
         graph = self.optimized.graph_of(final)
-        value = graph.source(graph.operands[final.name][at], VIEWS)
+        value = graph.source(graph.operands[final.name][at], VIEWS | COPIES)
         node = graph.maker(value)
         while node is not None and node.opcode == "fusion":
-            inner = self.optimized.computations[node.calls("calls")]
-            node = inner.maker(inner.source(inner.root.value, VIEWS))
+            graph = self.optimized.computations[node.calls("calls")]
+            made = graph.results[value.element[0] if value.element else 0]
+            value = graph.source(made, VIEWS | COPIES)
+            node = graph.maker(value)
         return node is not None and node.opcode == "dynamic-update-slice"
 
     def _origin(self, graph: Graph, operand: HloValue) -> Origin:

@@ -181,17 +181,24 @@ class _Because:
 
     @property
     def _split_by(self) -> tuple[str, ...]:
-        """The axes that split what is moved: a permute may go over others as well."""
+        """The axes that split what is moved: a permute may go over others as well.
+
+        One step of what TPU sends over several slices goes over some of them.
+        """
         axes = self.collective.axes or ()
         parts = Counter(_name(axis) for axis in self.verdict.axes)
         known = {_name(axis): axis for axis in self.verdict.axes}
         named = [_name(axis) for axis in axes if _name(axis) in known]
         joined = tuple(known[axis] if parts[axis] == 1 else axis for axis in named)
+        if len(set(named)) < len(known):
+            return self.verdict.axes
         return joined or self.verdict.axes or axes
 
     @property
     def _also_split_by(self) -> tuple[str, ...]:
         """Those of these axes that split another dimension of the array that it meets."""
+        if self.verdict.shared:
+            return self.verdict.shared
         known = {_name(axis) for dim in self.facts.other_spec or () for axis in dim}
         return tuple(axis for axis in self._split_by if _name(axis) in known) or self._split_by
 

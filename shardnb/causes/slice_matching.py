@@ -7,13 +7,132 @@ hands to the hosts under another channel, and without a name of JAX's.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from shardnb.collectives.transfers import rendezvous
 from shardnb.report.model import Collective
 from shardnb.terms.collectives import KINDS, kind_of
-from shardnb.texts.instruction import Instruction
+from shardnb.texts.graph import Graph
+from shardnb.texts.hlo import Module
+from shardnb.texts.instruction import HloValue, Instruction
+from shardnb.texts.opcodes import COPIES, VIEWS
 from shardnb.texts.replica_groups import AxisFinder
+
+_LAID_OUT = VIEWS | COPIES | {"custom-call", "fusion", "recv-done", "send-done"}
+"""What TPU lays out for the network, and for what follows; `ZeroCrop` fills up to a tile."""
+
+Made = tuple[Instruction, ...]
+
+
+@dataclass(frozen=True)
+class SliceSteps:
+    """Tells what the steps of collectives over several slices were, by each other.
+
+    One step joins the devices of a slice, the other those of one place in each.
+    """
+
+    optimized: Module
+    made: Sequence[Instruction]
+    finder: AxisFinder
+
+    def match(
+        self,
+        transfers: Sequence[Collective],
+        finals: Mapping[int, Instruction],
+        found: Mapping[int, Instruction],
+        likely: Mapping[int, Made],
+    ) -> tuple[dict[int, Instruction], dict[int, Made]]:
+        """Return what `finals` within slices and transfers were, and what each may have been."""
+        packed = self._packed(finals, found)
+        known = {number: made for number, made in found.items() if packed.get(number) != ()}
+        alike = {number: ones for number, ones in packed.items() if ones}
+        every = {**likely, **alike}
+        steps = {
+            final.name: every.get(number, (known[number],))
+            for number, final in finals.items()
+            if number in known
+        }
+        whole = self._transfers(transfers, steps)
+        return known | {number: ones[0] for number, ones in whole.items()}, alike | whole
+
+    def _packed(
+        self, finals: Mapping[int, Instruction], found: Mapping[int, Instruction]
+    ) -> dict[int, Made]:
+        """Return for ids all sums that TPU joined end to end into one array, none if not known.
+
+        It does so with small ones, as gradients of biases are (`layers_over_two_slices`). `found`
+        is the one of them whose channel it kept.
+        """
+        joined = {}
+        for number, made in found.items():
+            count = self._sent(finals[number]) if number in finals else None
+            if kind_of(made.opcode) == "all-reduce" and count not in (None, _size(made)):
+                groups = _joined(made, self.finder)
+                alike = [one for one in self.made if one.opcode == made.opcode]
+                alike = [one for one in alike if _joined(one, self.finder) == groups]
+                whole = sum(map(_size, alike)) == count
+                joined[number] = (made, *(one for one in alike if one != made)) if whole else ()
+        return joined
+
+    def _sent(self, final: Instruction) -> int | None:
+        """Return how many elements there were before they were filled up to a tile."""
+        graph = self.optimized.graph_of(final)
+        node = graph.maker(graph.source(graph.operands[final.name][0], VIEWS | COPIES))
+        if node is None or "ZeroCrop" not in node.attributes:
+            return None
+        array = graph.array(graph.operands[node.name][0])
+        return math.prod(array[1]) if array is not None else None
+
+    def _transfers(
+        self, transfers: Sequence[Collective], steps: Mapping[str, Made]
+    ) -> dict[int, Made]:
+        """Return for ids what transfers were, by themselves or by the other step.
+
+        `steps` is what those within a slice were, by their names.
+        """
+        found: dict[int, Made] = {}
+        for one in transfers:
+            made = between_slices(one, self.made, self.finder)
+            if made is not None:
+                found[one.id] = (made,)
+                continue
+            other = steps.get(self._other_step(one), ())
+            if (
+                other
+                and all(kind_of(made.opcode) == one.kind for made in other)
+                and all(joins_within(one, made, self.finder) for made in other)
+            ):
+                found[one.id] = other
+        return found
+
+    def _other_step(self, transfer: Collective) -> str:
+        """Name the step within a slice that sends what is transferred, or takes it, "" for none."""
+        name = transfer.instruction.partition(" = ")[0].lstrip("%")
+        send = next(one for one in self.optimized.of_kind("send") if one.name == name)
+        graph = self.optimized.graph_of(send)
+        before = graph.maker(graph.source(send.operands[0], VIEWS | COPIES))
+        if before is not None and kind_of(before.opcode) is not None:
+            return before.name
+        label = rendezvous(send.attributes)
+        received = (one for one in self.optimized.of_kind("recv") if one.operands)
+        ends = [one for one in received if rendezvous(one.attributes) == label]
+        return _taker(graph, ends[0].value, math.prod(transfer.shape)) if len(ends) == 1 else ""
+
+
+def _taker(graph: Graph, value: HloValue, size: int) -> str:
+    """Name the one collective that takes a value as it is, laid out anew; "" for none."""
+    queue, seen, found = deque([value]), set[Instruction](), set[str]()
+    while queue:
+        for user in graph.users.get(queue.popleft(), ()):
+            if kind_of(user.opcode) is not None:
+                found.add(user.name)
+            elif user not in seen and user.opcode in _LAID_OUT:
+                seen.add(user)
+                sizes = {math.prod(shape) for _, shape in user.arrays}
+                queue.extend(user.results if sizes <= {size, 1} else ())
+    return found.pop() if len(found) == 1 else ""
 
 
 def between_slices(
@@ -49,7 +168,8 @@ def is_within_slices(collective: Collective, made: Instruction, finder: AxisFind
     if not joins_within(collective, made, finder):
         return False
     kind = collective.made_as or collective.kind
-    if kind_of(made.opcode) == kind:
+    gathered = (kind, made.opcode) == ("all-reduce", "all-gather")  # as a sum among zeros
+    if kind_of(made.opcode) == kind or (gathered and math.prod(collective.shape) == _size(made)):
         return True
     shards = len(collective.groups[0]) if kind == "reduce-scatter" else 1
     whole = math.prod(collective.shape) * shards == _size(made)

@@ -47,7 +47,8 @@ class Verdict:
     `dims` are the dimensions of the producer that are moved, `axes` those that split them, `role`
     what they are to the consumer.
     `other` is the operand that disagrees, which may be in a loop's body; where it is not one of the
-    consumer's, `met_by` is the later operation that takes both. `full` are the dimensions that an
+    consumer's, `met_by` is the later operation that takes both. `shared` are the axes that shard
+    another dimension of it, where they are not all of `axes`. `full` are the dimensions that an
     operation needs in full, where these are not those that are moved.
     `needed_by_producer` says that the producer's own operation needed it, `consumer` which
     instruction takes it after a copy that the compiler inserted, `actual` how the producer was
@@ -64,6 +65,7 @@ class Verdict:
     axes: tuple[str, ...] = ()
     other: GraphValue | None = None
     met_by: Instruction | None = None
+    shared: tuple[str, ...] = ()
     role: str = ""
     full: tuple[int, ...] = ()
     needed_by_producer: bool = False

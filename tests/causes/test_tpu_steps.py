@@ -30,6 +30,10 @@ def answers(fn, *arrays, mesh="data=8"):
     return report.collectives
 
 
+def f32(*shape):
+    return jax.ShapeDtypeStruct(shape, F32)
+
+
 def _typed(shape):
     return (shape, F32) if isinstance(shape[-1], int) else (shape[:-1], shape[-1])
 
@@ -326,3 +330,93 @@ def test_what_a_loop_carries_to_a_matrix_has_the_name_that_it_has_there():
     # The direction begins as `b`, and is another vector from the second turn on.
     found = answers(directions_of_a_solver, ((1024, 1024), ROWS), ((1024,), ROWS))
     assert told(found) == {("all-gather", "conflict", "p", "dot_general"): 1}
+
+
+@needs_libtpu
+def test_gathers_that_are_sent_in_one_sum_with_sums_are_told_from_them():
+    def factored_state_is_gathered(w, rows, columns, x):
+        def loss(w):
+            return jnp.mean(jnp.square(jnp.tanh(jnp.tanh(x @ w[0]) @ w[1])))
+
+        squares = jax.tree.map(jnp.square, jax.grad(loss)(w))
+        rows = jax.tree.map(lambda v, g: 0.9 * v + 0.1 * g.mean(1), rows, squares)
+        columns = jax.tree.map(lambda v, g: 0.9 * v + 0.1 * g.mean(0), columns, squares)
+        return [jnp.sum(one) for one in squares], rows, columns
+
+    spec = [P(None, "model"), P("model")]
+    weights, vectors = [f32(128, 128)] * 2, [f32(128)] * 2
+    report = sn.explain(
+        factored_state_is_gathered,
+        *(weights, vectors, vectors, f32(64, 128)),
+        mesh="data=2,model=4",
+        on="v5e:2x4",
+        in_specs=(spec, P(), P(), ROWS),
+        out_specs=(P(), P(), P()),
+    )
+    found = [c for c in report.collectives if c.axes == ("model",) and c.shape == (128,)]
+    # A mean over the sharded dimension of a gradient's squares is a sum over `model`; a mean over
+    # the other is sharded, and P() asks for its gather, which TPU sends as a sum among zeros.
+    kinds = Counter((c.reason, c.role, c.role_of) for c in found)
+    assert kinds == {
+        ("partial-sum", None, ""): 2,
+        ("output-spec", "optimizer-state", "columns[0]"): 1,
+        ("output-spec", "optimizer-state", "rows[1]"): 1,
+    }
+
+
+@needs_libtpu
+def test_the_numbers_that_a_search_for_the_largest_sorts_along_are_a_step_of_it():
+    def largest_of_each_column(x):
+        return lax.top_k(x.T, 64)
+
+    # TPU sorts along the sharded dimension, with the position of each element.
+    found = answers(largest_of_each_column, ((256, 64), ROWS))
+    moved = sorted((c.dtype, c.producer) for c in found if c.kind == "all-to-all")
+    assert moved == [
+        ("f32", "result of top_k"),
+        ("f32", "transpose of x"),
+        ("s32", "a step of top_k"),
+        ("s32", "result of top_k"),
+    ]
+
+
+@needs_libtpu
+def test_what_is_gathered_once_for_both_passes_is_for_the_forward_pass():
+    def features_and_samples_over_one_axis(a, b, x):
+        def loss(a, b):
+            return jnp.mean(jnp.square(jax.nn.silu(x @ a) @ b - x[:, :64]))
+
+        da, db = jax.grad(loss, argnums=(0, 1))(a, b)
+        return a - da, b - db
+
+    # Right after partitioning `x` is gathered for `x @ a`, and again for the gradient of `a`.
+    found = answers(
+        features_and_samples_over_one_axis,
+        ((128, 256), P(None, "data")),
+        ((256, 64), ROWS),
+        ((64, 128), ROWS),
+    )
+    (gathered,) = [c for c in found if c.producer == "x" and c.kind == "all-gather"]
+    assert (gathered.phase, gathered.reason) == ("forward", "conflict")
+    assert gathered.why.endswith("but data also shards another dimension of a, so x is gathered.")
+
+
+@needs_libtpu
+def test_the_module_of_a_merged_sum_is_what_all_its_summands_have_in_common():
+    def named_projections(w, x):
+        h = jnp.tanh(x @ w["in"])
+        parts = {}
+        for name in ("q", "k"):
+            with jax.named_scope("layer"), jax.named_scope(name):
+                parts[name] = h @ w[name]
+        return jnp.mean(jax.nn.softmax(parts["q"]) * jnp.tanh(parts["k"]))
+
+    def step(w_in, w_q, w_k, x):
+        w = {"in": w_in, "q": w_q, "k": w_k}
+        return jax.tree.map(lambda p, g: p - g, w, jax.grad(named_projections)(w, x))
+
+    columns = P(None, "model")
+    args = ((256, 256), P()), ((256, 256), columns), ((256, 256), columns), ((64, 256), ROWS)
+    found = answers(step, *args, mesh="data=2,model=4")
+    merged = [c for c in found if c.role == "tensor-parallel-sum" and not c.role_of]
+    assert [c.module for c in merged] == ["layer"]

@@ -1,0 +1,83 @@
+"""What is sent over several slices, in two steps; judged right after partitioning."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.sharding import PartitionSpec as P
+
+import shardnb as sn
+from tests.needs import needs_libtpu
+
+
+def f32(*shape):
+    return jax.ShapeDtypeStruct(shape, jnp.float32)
+
+
+def layers_over_two_slices(params, x, y):
+    """Features are sharded over an axis of the batch, so the batch is lost in the first layer."""
+
+    def loss(params):
+        h = x
+        for w, b in params[:-1]:
+            h = jax.nn.relu(h @ w.T + b)
+        w, b = params[-1]
+        return jnp.mean((h @ w.T + b - y) ** 2)
+
+    value, gradients = jax.value_and_grad(loss)(params)
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, gradients), value
+
+
+@pytest.fixture(scope="module")
+def found():
+    params = [
+        (f32(128, 64), f32(128)),
+        (f32(128, 128), f32(128)),
+        (f32(32, 128), f32(32)),
+    ]
+    specs = jax.tree.map(lambda _: P("ici"), params)
+    batch = P(("dcn", "ici"))
+    return sn.explain(
+        layers_over_two_slices,
+        *(params, f32(64, 64), f32(64, 32)),
+        mesh="dcn=2,ici=8",
+        on="2*v5e:2x4",
+        in_specs=(specs, batch, batch),
+        out_specs=(specs, P()),
+    ).collectives
+
+
+@needs_libtpu
+def test_nothing_that_is_sent_over_two_slices_is_unknown(found):
+    assert [c.why for c in found if c.reason == "unknown"] == []
+    assert [c.why for c in found if c.asked_by != "inferred"] == []
+
+
+@needs_libtpu
+def test_both_steps_of_a_gather_over_two_slices_are_for_the_same_product(found):
+    # Right after partitioning four gathers go over all 16 devices, each before the gradient of a
+    # matrix: of what it is multiplied with, and of the gradient of its result.
+    slices = [c for c in found if (c.kind, c.axes) == ("all-gather", ("dcn",))]
+    assert [(c.reason, c.consumer) for c in slices] == [("conflict", "dot_general")] * 4
+    ends = sorted((c.producer, c.why.partition(": ")[2]) for c in slices)
+    within = [c for c in found if (c.producer, c.why.partition(": ")[2]) in ends]
+    assert {c.axes for c in within} == {("dcn",), ("ici",)}
+
+
+@needs_libtpu
+def test_of_two_axes_that_are_gathered_the_one_that_shards_another_dimension_is_said(found):
+    # The samples are over both, the features of what the gradient is multiplied with over `ici`.
+    both = [c.why for c in found if "is sharded over dcn and ici on its contracting" in c.why]
+    assert both
+    assert all("but ici also shards another dimension of" in why for why in both)
+
+
+@needs_libtpu
+def test_sums_that_are_joined_end_to_end_are_said_to_be_of_none_alone(found):
+    # The gradients of three vectors and the loss: 128 + 128 + 32 + 1 numbers, and 223 zeros.
+    joined = [c for c in found if c.shape == (1, 4, 128)]
+    assert {c.axes for c in joined} == {("dcn",), ("ici",)}
+    assert {(c.reason, c.role, c.role_of, c.consumer) for c in joined} == {
+        ("partial-sum", None, "", "reduce_sum")
+    }
