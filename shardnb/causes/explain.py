@@ -189,7 +189,8 @@ class _Explainer:
         known = replace(collective, made_as=first.made_as, role=common.get("role"), frames=frames)
         own = first.reason == "partial-sum" and first.asked_by != "called"
         consumer = common.get("consumer") if placed or own else None
-        facts = Facts(producer=common.get("producer"), consumer=consumer, own=own)
+        completes = own and consumer is not None
+        facts = Facts(producer=common.get("producer"), consumer=consumer, own=completes)
         # Of names that are joined, the module is what they have in common.
         names = ";".join(self.partitioned.path(made) for made in likely if made is not None)
         written = self._written(known, verdict, facts, names or collective.op_name)

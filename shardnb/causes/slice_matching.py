@@ -92,25 +92,51 @@ class SliceSteps:
 
         `steps` is what those within a slice were, by their names.
         """
-        found: dict[int, Made] = {}
+        found = {}
         for one in transfers:
-            made = between_slices(one, self.made, self.finder)
-            if made is not None:
-                found[one.id] = (made,)
-                continue
-            other = steps.get(self._other_step(one), ())
-            if (
-                other
-                and all(kind_of(made.opcode) == one.kind for made in other)
-                and all(joins_within(one, made, self.finder) for made in other)
-            ):
-                found[one.id] = other
-        return found
+            send = self._send(one)
+            found[one.id] = (
+                self._together(one, send) or self._alone(one, send) or self._continued(one, steps)
+            )
+        return {number: made for number, made in found.items() if made}
+
+    def _send(self, transfer: Collective) -> Instruction:
+        name = transfer.instruction.partition(" = ")[0].lstrip("%")
+        return next(one for one in self.optimized.of_kind("send") if one.name == name)
+
+    def _together(self, transfer: Collective, send: Instruction) -> Made:
+        """Return all that go between the same devices, where it has their elements end to end.
+
+        So TPU sends the gradients of two matrices (`matrices_over_two_slices`).
+        """
+        wanted = frozenset(map(frozenset, transfer.groups))
+        alike = [one for one in self.made if kind_of(one.opcode) == transfer.kind]
+        alike = [one for one in alike if one.arrays and one.arrays[0][0] == transfer.dtype]
+        alike = [one for one in alike if _joined(one, self.finder) == wanted]
+        count = self._sent(send) or math.prod(transfer.shape)
+        return tuple(alike) if len(alike) > 1 and sum(map(_size, alike)) == count else ()
+
+    def _alone(self, transfer: Collective, send: Instruction) -> Made:
+        """Return what a transfer was by itself; nothing where it has another number of elements."""
+        made = between_slices(transfer, self.made, self.finder)
+        if made is None:
+            return ()
+        count, wanted = self._sent(send), frozenset(map(frozenset, transfer.groups))
+        other = count not in (None, _size(made)) and _joined(made, self.finder) == wanted
+        return () if other else (made,)
+
+    def _continued(self, transfer: Collective, steps: Mapping[str, Made]) -> Made:
+        """Return what the other step was, where that goes between the slices as well."""
+        other = steps.get(self._other_step(transfer), ())
+        fits = all(
+            kind_of(made.opcode) == transfer.kind and joins_within(transfer, made, self.finder)
+            for made in other
+        )
+        return other if fits else ()
 
     def _other_step(self, transfer: Collective) -> str:
         """Name the step within a slice that sends what is transferred, or takes it, "" for none."""
-        name = transfer.instruction.partition(" = ")[0].lstrip("%")
-        send = next(one for one in self.optimized.of_kind("send") if one.name == name)
+        send = self._send(transfer)
         graph = self.optimized.graph_of(send)
         before = graph.maker(graph.source(send.operands[0], VIEWS | COPIES))
         if before is not None and kind_of(before.opcode) is not None:

@@ -81,3 +81,47 @@ def test_sums_that_are_joined_end_to_end_are_said_to_be_of_none_alone(found):
     assert {(c.reason, c.role, c.role_of, c.consumer) for c in joined} == {
         ("partial-sum", None, "", "reduce_sum")
     }
+
+
+@needs_libtpu
+def test_gradients_that_are_sent_to_the_other_slice_as_one_have_what_both_have():
+    def matrices_over_two_slices(a, b, x):
+        gradients = jax.grad(lambda a, b: jnp.mean(jnp.tanh(x @ a) @ b), argnums=(0, 1))(a, b)
+        return a - gradients[0], b - gradients[1]
+
+    a, b, x = (jax.ShapeDtypeStruct(s, jnp.bfloat16) for s in ((256, 1024), (1024, 256), (32, 256)))
+    specs = P(None, "tp"), P("tp"), P("dcn")
+    report = sn.explain(
+        matrices_over_two_slices,
+        *(a, b, x),
+        mesh="dcn=2,tp=8",
+        on="2*v5e:2x4",
+        in_specs=specs,
+        out_specs=specs[:2],
+    )
+    # 256 x 128 and 128 x 256 numbers on each device, in one array.
+    (sent,) = [c for c in report.collectives if c.axes == ("dcn",)]
+    assert sent.bytes == 2 * (256 * 128 + 128 * 256)
+    assert (sent.asked_by, sent.reason, sent.role) == ("inferred", "partial-sum", "gradient")
+    assert (sent.role_of, sent.consumer, sent.phase) == ("", "dot_general", "backward")
+
+
+@needs_libtpu
+def test_nothing_is_said_of_the_consumer_of_sums_that_have_several():
+    def tasks(w, x, y):
+        def after_a_step(w, x, y):
+            inner = jax.grad(lambda w: jnp.mean((jnp.tanh(x @ w) - y) ** 2))(w)
+            return jnp.mean((jnp.tanh(x @ (w - 0.1 * inner)) - y) ** 2)
+
+        def loss(w):
+            return jax.vmap(after_a_step, (None, 0, 0))(w, x, y).mean()
+
+        return w - 0.1 * jax.grad(loss)(w)
+
+    arrays = f32(16, 32), f32(32, 10, 16), f32(32, 10, 32)
+    rows = P("task")
+    report = sn.explain(
+        tasks, *arrays, mesh="task=8", on="v5e:2x4", in_specs=(P(), rows, rows), out_specs=P()
+    )
+    # The gradient is a sum over tasks of several terms, which XLA sends as one.
+    assert not [c.why for c in report.collectives if "its consumer" in c.why]
