@@ -255,4 +255,6 @@ def _on_the_way(counts: Counts) -> Iterator[str]:
         yield f"{before}{counts.combined} of them are sent together with others"
         return
     has = "as many" if before and left == called + made else count(left, "collective")
-    yield f"{before}the compiled program has {has}: {', '.join(told)}"
+    # An all-reduce whose result is sliced becomes a reduce-scatter, for example.
+    became = f": {', '.join(told)}" if told else ", of other kinds"
+    yield f"{before}the compiled program has {has}{became}"

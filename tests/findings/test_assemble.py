@@ -17,6 +17,7 @@ from shardnb.compiler.call import read_call
 from shardnb.findings.assemble import FINDINGS, report_of_program, report_of_text
 from shardnb.mesh import make_grid
 from tests.causes.cases import f32
+from tests.needs import needs_libtpu
 
 ACCUMULATING = """HloModule steps
 
@@ -171,4 +172,27 @@ def test_dumps_show_what_became_of_the_collectives():
     there = report_of_text(compiled.optimized, here.mesh, dumps=compiled.dumps)
     assert [note for note in there.notes if note.startswith("collectives:")] == [
         note for note in here.notes if note.startswith("collectives:")
+    ]
+
+
+@needs_libtpu
+def test_what_became_another_kind_is_said_to_be():
+    """TPU scatters a sum of which each device keeps a shard, which was an all-reduce before."""
+
+    def product(x, y):
+        return x.T @ y
+
+    report = sn.explain(
+        product,
+        f32(1024, 512),
+        f32(1024, 512),
+        mesh="data=8",
+        in_specs=P("data"),
+        out_specs=P("data"),
+        on="v5e:2x4",
+        origins=False,
+    )
+    assert [one.kind for one in report.collectives] == ["reduce-scatter"]
+    assert [note for note in report.notes if "inserted" in note] == [
+        "the partitioner inserted 1 collective, and the compiled program has as many, of other kinds"
     ]
