@@ -98,6 +98,9 @@ def tpu_library() -> Path | None:
     return COMPILERS["tpu"].path()
 
 
+_NONE = "(from versions: none)"
+
+
 def fetch(compiler: Compiler) -> Path:
     """Fetch a compiler with pip or uv, and give its file.
 
@@ -115,10 +118,10 @@ def fetch(compiler: Compiler) -> Path:
         command = [*_installer(), "--no-deps", "--target", place, f"{compiler.package}=={version}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
         if done.returncode:
-            last = (done.stderr or done.stdout).strip().splitlines()[-3:]
-            raise RuntimeError(
-                f"{compiler.package} {version} could not be fetched: {' '.join(last)}"
-            )
+            last = " ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
+            # What pip says without a network, as if there were no such package.
+            none = "; the package index cannot be reached, or has none" if _NONE in last else ""
+            raise RuntimeError(f"{compiler.package} {version} could not be fetched{none}: {last}")
         files = sorted(Path(place).rglob(compiler.file))
         if not files:
             raise RuntimeError(f"{compiler.package} {version} has no {compiler.file}")

@@ -21,7 +21,10 @@ from shardnb.mesh.topologies import Devices, factorings
 
 FORM = "a GPU cluster is written as h100:8 (GPUs of one host), h100:4x8 (hosts x GPUs of each)"
 
-_CLUSTER = re.compile(r"(?:(\d+)\*)?([a-z]+\d+\w*(?:-\d+g)?)[:=](?:(\d+)x)?(\d+)")
+_CLUSTER = re.compile(r"(?:(\d+)\*)?([a-z]+\d+\w*(?:-\d+g)?)[:=](\d+(?:x\d+)*)")
+
+_MOST = 131_072
+"""GPUs in all, as many as the largest clusters have; more is a slip, and would fill memory."""
 
 
 @dataclass(frozen=True)
@@ -164,9 +167,15 @@ def parse(text: str) -> Cluster:
         raise ValueError(
             f"{text!r} is not a GPU cluster that can be compiled for ({known}); {FORM}"
         )
-    slices, hosts, per_host = (int(number or 1) for number in (match[1], match[3], match[4]))
-    if not slices or not hosts or not per_host:
-        raise ValueError(f"{text} has no GPU; {FORM}")
+    sizes = [int(size) for size in match[3].split("x")]
+    if len(sizes) > 2:
+        raise ValueError(f"{text!r} has {len(sizes)} sizes, but {FORM}")
+    slices, hosts, per_host = int(match[1] or 1), math.prod(sizes[:-1]), sizes[-1]
+    if not 0 < slices * hosts * per_host <= _MOST:
+        raise ValueError(
+            f"expected a cluster of 1 to {_MOST:,} GPUs in all, got {text!r} with "
+            f"{slices * hosts * per_host:,}; {FORM}"
+        )
     if per_host > gpu.per_host:
         count = hosts * per_host
         fits = count % gpu.per_host == 0

@@ -49,6 +49,7 @@ class Content:
     reasons: tuple[str, ...]
     measured: tuple[str, ...]
     cost: str
+    over_both: str
     assumptions: tuple[str, ...]
     notes: tuple[str, ...]
     about: tuple[str, ...]
@@ -74,6 +75,7 @@ def content_of(report: Report) -> Content:
         reasons=_reasons(report),
         measured=measured.facts(report),
         cost=words.bound(report.cost) if report.cost else "",
+        over_both=words.over_both(report.cost),
         assumptions=words.estimated(report.cost) if report.cost else (),
         notes=tuple(map(clean, report.notes)),
         about=about(report),

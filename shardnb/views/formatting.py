@@ -30,11 +30,15 @@ def _digits(value: float, unit: int) -> str:
 
 
 def seconds(value: float) -> str:
-    """Write seconds with three digits.
+    """Write seconds with three digits, and none for less than the last of them.
 
     >>> seconds(0.1804), seconds(12.345), seconds(0.00123), seconds(4.56e-6)
     ('0.180 s', '12.3 s', '1.23 ms', '4.56 us')
+    >>> seconds(2e-11), seconds(0.0)
+    ('< 0.001 us', '0.000 us')
     """
+    if 0 < value < 0.5e-9:
+        return "< 0.001 us"
     if value >= 999.5:
         return f"{value:,.0f} s"
     if value >= 0.0995:

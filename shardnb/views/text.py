@@ -130,7 +130,8 @@ def _peak(table: PeakTable | None) -> Iterator[str]:
 
 def _remarks(content: Content) -> Iterator[str]:
     timed = (phrases.MEASURED, " ".join(content.measured))
-    facts = [timed, ("Time", content.cost), *(("Note", note) for note in content.notes)]
+    facts = [timed, ("Time", content.cost), ("", content.over_both)]
+    facts += [("Note", note) for note in content.notes]
     for label, text in (*facts, ("About", " ".join(content.about))):
         # Wrapped with the label's width, since lines are as long as the page.
         yield from _labelled(label, [line[_LABEL:] for line in wrapped(text, _LABEL, _LABEL)])

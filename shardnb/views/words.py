@@ -365,6 +365,14 @@ def estimated(cost: Cost) -> tuple[str, ...]:
     return tuple(map(clean, (*phases, *links, *crossing, *cost.assumptions)))
 
 
+def over_both(cost: Cost | None) -> str:
+    """Say of the axes that span hosts, or slices, what goes over which of the two networks."""
+    spanning = (
+        [] if cost is None else [axes for axes, (within, _) in cost.crossing.items() if within]
+    )
+    return "; ".join(split_by_links(axes, cost) for axes in spanning if cost)
+
+
 def split_by_links(axes: str, cost: Cost) -> str:
     """Say what a device sends over links and over the network: `data: 3 MiB within hosts, ...`."""
     within, between = cost.crossing[axes]

@@ -55,6 +55,10 @@ def test_a_compiler_appears_in_its_folder_under_its_version(fetching, tmp_path):
     ("action", "said"),
     [
         ("echo no network >&2; exit 2", "could not be fetched: no network"),
+        (
+            "echo 'ERROR: no version (from versions: none)' >&2; exit 1",
+            "could not be fetched; the package index cannot be reached, or has none: ERROR: no",
+        ),
         ("true", "has no compiler.so"),
     ],
 )

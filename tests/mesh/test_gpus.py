@@ -39,7 +39,9 @@ def test_a_cluster_is_written_as_hosts_and_gpus(text, written, size):
         ("h100:16", "a host has at most 8; did you mean h100:2x8"),
         ("gb200:8", "a host has at most 4; did you mean gb200:2x4"),
         ("h100:12", "a host has at most 8$"),
-        ("h100:0x8", "has no GPU"),
+        ("h100:0x8", "1 to 131,072 GPUs in all, got 'h100:0x8' with 0; a GPU cluster is written"),
+        ("h100:1000000x8", "got 'h100:1000000x8' with 8,000,000"),
+        ("2*h100:8x8x8", "'2\\*h100:8x8x8' has 3 sizes, but a GPU cluster is written as h100:8"),
         ("h900:8", "is not a GPU cluster that can be compiled for .*h100, h200"),
     ],
 )

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from shardnb.report.cost import Work
-from shardnb.views import html, text
-from tests.views.conftest import sketch
+from shardnb.report.model import Axis, Mesh
+from shardnb.views import formatting, html, text
+from tests.views.conftest import all_reduce, sketch
 
 
 @pytest.fixture
@@ -50,3 +51,20 @@ def test_collectives_without_seconds_are_counted(priced):
     cost = replace(priced.cost, unpriced=2)
     assert "bound not known" in text.render(replace(priced, cost=cost))
     assert "without 2 collectives" in text.render(replace(priced, cost=cost))
+
+
+def test_text_splits_what_an_axis_sends_within_and_between_hosts():
+    # An all-reduce of 1 MiB over 32 GPUs, 8 to a host, sends 2 x 7/8 MiB within hosts, and of the
+    # eighth that is left on each 2 x 3/4 between the 4 of them.
+    mesh = Mesh((Axis("data", 32, "auto"),), tuple(range(32)), "cpu", "cpu", emulated=True)
+    groups = (tuple(range(32)),)
+    sent = replace(all_reduce(), axes=("data",), groups=groups, shape=(512, 512))
+    sent = replace(sent, wire_bytes=2 * 2**20 * 31 // 32)
+    report = replace(sketch(), mesh=mesh, collectives=(sent,), inputs=(), outputs=())
+    shown = " ".join(text.render(report.on_hardware("h100:4x8")).split())
+    assert "estimated data: 1.8 MiB within hosts, 192 KiB between hosts per run" in shown
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(3e-11, "< 0.001 us"), (6e-10, "0.001 us")])
+def test_no_collective_takes_no_time(seconds, said):
+    assert formatting.seconds(seconds) == said
