@@ -15,6 +15,7 @@ import shardnb as sn
 from shardnb.engine import explain
 from shardnb.mesh import make_grid
 from shardnb.search.plans import plan
+from tests.benchmarks.bench_plans import beats, left_out
 from tests.search.models import (
     BATCH,
     LENGTH,
@@ -66,7 +67,7 @@ def trained():
 
 def test_the_megatron_layout_sends_least_at_its_memory():
     arguments = transformer_arguments()
-    found = plan(transformer, *arguments, mesh="model=8", previews=120, compiles=6)
+    found = plan(transformer, *arguments, mesh="model=8", previews=20, compiles=4)
     one = next(o for o in found if is_megatron(o, "model", x=((), (), ())))
     assert dict(one.collectives) == {"all-reduce[model]": 4}
     # Two all-reduces a layer of the activations: each sends 2·(7/8) of them.
@@ -76,7 +77,7 @@ def test_the_megatron_layout_sends_least_at_its_memory():
 
 def test_the_megatron_layout_is_found_beside_data_parallelism():
     arguments = transformer_arguments()
-    found = plan(transformer, *arguments, mesh="data=4,model=2", previews=300, compiles=8)
+    found = plan(transformer, *arguments, mesh="data=4,model=2", previews=20, compiles=8)
     one = next(o for o in found if is_megatron(o, "model", x=(("data",), (), ())))
     # On a quarter of the batch, 2·(1/2) of it is sent four times.
     assert one.wire_bytes == 4 * (BATCH // 4 * LENGTH * WIDTH * 4)
@@ -121,6 +122,12 @@ def test_a_faster_plan_comes_before_a_smaller_one(trained):
     memory = [each.memory for each in trained]
     assert seconds == sorted(seconds)
     assert memory == sorted(memory, reverse=True)
+
+
+def test_no_recipe_beats_a_plan_of_a_training_step(trained):
+    rest = left_out(trained)
+    assert len(rest) + len(trained.beaten) + len(trained) >= trained.recipes
+    assert not [(one.layout, each.layout) for one in rest for each in trained if beats(one, each)]
 
 
 def test_a_plan_holds_and_sends_what_its_report_says(small):

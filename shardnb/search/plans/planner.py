@@ -121,7 +121,7 @@ def search_plans(
     try:
         for grid in grids:
             progress("meshes compiled", len(fields), len(grids))
-            fields.append(_field(replace(request, grid=grid), chosen))
+            fields.append(field_of(replace(request, grid=grid), chosen))
     except KeyboardInterrupt:
         if not fields:
             raise
@@ -186,7 +186,7 @@ def _shapes(devices: int, on: str | None) -> tuple[list[Grid], list[str]]:
     return grids, notes
 
 
-def _field(request: Request, hardware: str | None) -> Field:
+def field_of(request: Request, hardware: str | None) -> Field:
     """Compile the program for a mesh, with nothing split but what the user says."""
     mesh, arguments = request.grid.describe(), request.arguments
     if hardware:

@@ -19,7 +19,7 @@ from shardnb.search.trial import aborts_noted
 
 # Of the programs that are compiled: estimates of recipes are good, but the compiler may know
 # better, so most go to these; the rest to constraints and to steps from the recipes
-# (test_no_recipe_beats_a_plan_of_the_benchmarks).
+# (test_no_recipe_beats_a_plan_of_a_training_step, and tests/benchmarks/bench_plans.py).
 _FOR_RECIPES, _FOR_CONSTRAINTS = 0.6, 0.2
 # Recipes reckoned to take so many times the seconds and the memory of another are not compiled:
 # of 36 for a transformer the estimates were never that far off (the same test).
