@@ -43,7 +43,7 @@ class _Reader:
         arenas = [each for each in main if each.is_temporary]
         place = at_the_peak([b for arena in arenas for b in arena.buffers], self.ranges)
         held = [*self._edges(main), *(self._temporary(alike) for alike in place[1].values())]
-        rows = sorted(_grouped(held), key=lambda row: -row.bytes)
+        rows = sorted(_grouped(held), key=lambda row: (-row.bytes, row.use))
         named = [row for row in rows if row.name and row.bytes >= least][:_MOST]
         taken = sum(max(b.bytes for b in alike) for alike in place[1].values())
         node = self._node(place[0])
