@@ -11,6 +11,7 @@ from shardnb.findings.held_values import HeldValues
 from shardnb.report.memory import Held, Memory, Peak, Use
 from shardnb.texts.buffers import Allocation, Buffer, LiveRanges, at_the_peak, read_live_ranges
 from shardnb.texts.instruction import HloValue, Instruction, parse_shape
+from shardnb.views.sent import pattern
 
 # Rows that a report keeps: of a thousand layers that are alike it needs a few, and a model of
 # several thousand different arrays has its memory in the first of them.
@@ -111,9 +112,11 @@ def _of(buffer: Buffer, name: str, use: Use) -> Held:
 
 
 def _grouped(held: Sequence[Held]) -> Iterator[Held]:
-    """Add up what has one name, shape and line."""
+    """Add up what has one name, shape and line, and arguments whose names differ in numbers."""
     alike: dict[Held, list[Held]] = {}
     for each in held:
-        alike.setdefault(replace(each, bytes=0), []).append(each)
+        name = each.name if each.use == "temporary" else pattern(each.name)
+        alike.setdefault(replace(each, name=name, bytes=0), []).append(each)
     for key, same in alike.items():
-        yield replace(key, bytes=sum(one.bytes for one in same), count=len(same))
+        name = key.name if len(same) > 1 else same[0].name
+        yield replace(key, name=name, bytes=sum(one.bytes for one in same), count=len(same))

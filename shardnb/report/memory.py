@@ -16,11 +16,12 @@ class Held:
     """Values of one name, shape and line that a device holds at the peak.
 
     `bytes` is the room that all `count` of them take on one device, with what the device pads;
-    `shape` is that of one on one device. `name` is the path of an argument or output, or what the
-    user's line calls the value, else `result of dot_general` by JAX's operation. `reused` says that
-    a result is written into this argument, `copied` that it is a copy of `name`, `stacked` that it
-    holds `name` of every iteration of a loop, `sliced` that it is the slice of the argument `name`
-    that an iteration takes. `collective` is the kind of the collective that makes it.
+    `shape` is that of one on one device. `name` is the path of an argument or output, of several
+    as `p[*]['w']`, or what the user's line calls the value, else `result of dot_general` by JAX's
+    operation. `reused` says that a result is written into this argument, `copied` that it is a copy
+    of `name`, `stacked` that it holds `name` of every iteration of a loop, `sliced` that it is the
+    slice of the argument `name` that an iteration takes. `collective` is the kind of the collective
+    that makes it.
     """
 
     name: str

@@ -281,8 +281,8 @@ def _facts(content: Content) -> str:
 
 
 def _peak(shown: PeakTable | None) -> str:
-    if shown is None:
-        return ""
+    if shown is None or not shown.rows:
+        return _faint(f"{shown.when}." if shown else "")
     rows, more = shown.shown(_HELD)
     head = row(cell(tag("b", text(name)), "white-space:nowrap") for name in phrases.HELD_COLUMNS)
     body = table([head, *map(_held, rows)]) + _faint(more) + _faint(shown.rest)

@@ -9,6 +9,8 @@ from shardnb.report import Held, Memory, Report
 from shardnb.views import words
 from shardnb.views.formatting import clean, count, size
 
+NOT_KNOWN = "What is alive at the peak is not known: there are no live ranges of the compiler's"
+
 
 @dataclass(frozen=True)
 class PeakTable:
@@ -53,10 +55,12 @@ def fitting(report: Report) -> str:
 
 
 def peak_table(report: Report) -> PeakTable | None:
-    """Put what is alive at the peak into words; None where that is not known."""
-    peak = report.memory.peak if report.memory else None
-    if peak is None:
+    """Put what is alive at the peak into words, or that it is not known; None without a memory."""
+    if report.memory is None:
         return None
+    peak = report.memory.peak
+    if peak is None:
+        return PeakTable(NOT_KNOWN, (), "")
     where = words.at(peak.location, report) if peak.location else ""
     passed = f"in the {peak.phase} pass" if peak.phase in ("forward", "backward") else ""
     said = " ".join(filter(None, (where, passed)))

@@ -24,7 +24,7 @@ _WIDTH = 100
 _ROWS = 10
 _ARRAYS = 8
 # Of a program that holds less, nobody asks what it holds when; the HTML has it folded.
-_SMALL = 1 << 20
+_SMALL = 1 << 24
 _HELD = 6
 # Lines of the typed view: its table is there to be looked at, report.typed has them all.
 _TYPED = 24
@@ -123,7 +123,7 @@ def _peak(table: PeakTable | None) -> Iterator[str]:
     if table is None:
         return
     rows, more = table.shown(_HELD)
-    yield f"{table.when}:"
+    yield f"{table.when}{':' if rows else '.'}"
     yield from (f"  {line}" for line in columns(rows, right=(0,)))
     yield from (f"  {line}" for line in (more, table.rest) if line)
 

@@ -186,6 +186,9 @@ const HELD = [REPORT.heldBytes, REPORT.heldValues, REPORT.heldShape, REPORT.held
 
 /** What is alive when most of the memory is in use, the largest first. */
 function peak({ when, rows, rest }: SaidPeak): HTMLElement {
+  if (!rows.length) {
+    return h('div', { class: 'faint' }, when);
+  }
   const head = h('tr', null, ...HELD.map(text => h('th', { scope: 'col' }, text)));
   const body = rows.map(([bytes, values, shape, line]) =>
     h('tr', null, h('td', { class: 'number' }, bytes), h('td', null, values), h('td', null, mono(shape)), h('td', null, line))
