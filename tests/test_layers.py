@@ -28,6 +28,7 @@ ROOMS = [
     "worker",
     "texts",
     "mesh",
+    "hosts",
     "torch",
     "sources",
     "compiler",

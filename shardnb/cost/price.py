@@ -280,6 +280,15 @@ def _links(
     return {axes: routes.most_common(1)[0][0] for axes, routes in by_axes.items()}
 
 
+def sent_over_hosts(report: Report) -> dict[str, tuple[int, int]]:
+    """Return the bytes that one device sends per run within its host and to others, by axes.
+
+    Only of axes that send to others; the sums over hosts are those of a hierarchical algorithm.
+    """
+    hosts = report.mesh.hosts
+    return {} if hosts is None else _crossing(report.collectives, Domains(hosts))
+
+
 def _crossing(collectives: Sequence[Collective], domains: Domains) -> dict[str, tuple[int, int]]:
     """Return the bytes that one device sends per run within its domain and to others, by axes.
 

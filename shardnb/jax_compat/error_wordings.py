@@ -299,3 +299,15 @@ def last_words(text: str) -> str:
     fatal = [at for at, line in enumerate(lines) if _FATAL.search(line)]
     chosen = lines[fatal[0] : fatal[0] + 3] if fatal else lines[-3:]
     return " ".join(_PREFIX.sub("", line) for line in chosen)[:2000] or "it wrote nothing"
+
+
+_GLOO = re.compile(r"^(?:\[Gloo\] Rank |\d+ is connected to \d+ peer ranks).*\n?", re.MULTILINE)
+
+
+def without_gloo(text: str) -> str:
+    r"""Return what a process printed without the lines in which gloo says that it has connected.
+
+    >>> without_gloo("[Gloo] Rank 0 is connected to 1 peer ranks. Expected number ... : 1\nhi\n")
+    'hi\n'
+    """
+    return _GLOO.sub("", text)

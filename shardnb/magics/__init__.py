@@ -33,6 +33,7 @@ def unload_ipython_extension(shell: Any) -> None:
         shell.magics_manager.magics[kind].pop(name, None)
     magics.cells.unwatch()
     magics.channel.close()
+    magics.hosts.stop()
     unfollow(magics.notebook_mesh.grid)
     magics.explain_any_cell(on=False)
     shell.Completer.custom_matchers.remove(magics.matcher)

@@ -17,11 +17,13 @@ from IPython.core.magic import (
 from shardnb.magics import options
 from shardnb.magics.cell import CellError
 from shardnb.magics.complete import matcher
+from shardnb.magics.host_meshes import Hosts, wants_hosts
 from shardnb.magics.meshes import NO_MESH, NotebookMesh, described, hardware_value, mesh_value
 from shardnb.magics.preview_channel import UNKNOWN, Answer, PreviewChannel
 from shardnb.magics.shown_errors import usage_errors
 from shardnb.magics.sources import Cells
 from shardnb.mesh import make_grid
+from shardnb.views import hosts as words
 
 if TYPE_CHECKING:
     from shardnb.magics.session import ProgramText, Session
@@ -36,6 +38,7 @@ class ShardMagics(Magics):
         super().__init__(shell)
         self.cells = Cells(shell)
         self.notebook_mesh = NotebookMesh()
+        self.hosts = Hosts()
         self.namespace: dict[str, Any] = shell.user_ns
         self.matcher = matcher(self.notebook_mesh, self.namespace)
         self.channel = PreviewChannel(self._preview)
@@ -82,6 +85,15 @@ class ShardMagics(Magics):
                                 %mesh data=4,model=2 --on v5e:2x4
                                 %mesh data=8,model=4 --on h100:4x8     4 hosts of 8 GPUs
                                 %mesh data=8,model=4 --on 2*v5e:4x4    2 slices
+            --hosts 2           run cells on several processes of this machine, as JAX does
+                                on several hosts: each has its share of the devices, and
+                                arrays stay there, sharded, until fetch() (needs pip install
+                                'shardnb[hosts]'). --hosts 0 stops them
+                                %mesh data=4,model=2 --hosts 2
+            --cluster PROFILE   the same on the engines of an ipyparallel cluster that runs (over
+                                SSH, Slurm, Kubernetes, ...): all of them, or --hosts of them. With
+                                --on attached they use their own devices
+                                %mesh data=4,model=2 --cluster slurm --on attached
             --hardware FILE     what the seconds of reports are for, where it is not those devices:
                                 a chip, slice or cluster such as h100:4x8, or a JSON or TOML file,
                                 or the name of a dict, with figures in place of the table's:
@@ -94,6 +106,12 @@ class ShardMagics(Magics):
             self._mesh(read)
 
     def _mesh(self, line: options.MagicLine) -> None:
+        if line.text(options.HOSTS) == "0":
+            self.hosts.stop()
+            self.notebook_mesh.hosts = None
+            print(words.STOPPED_ALL)  # noqa: T201
+            if not line.first:
+                return
         mesh, axes, on = self.notebook_mesh, line.text(options.AXES), line.text(options.ON)
         stated, priced = mesh.stated, line.text(options.HARDWARE)
         if line.first:
@@ -102,12 +120,20 @@ class ShardMagics(Magics):
             axes, on = axes or mesh.axes, on or mesh.on
         if stated is None:
             raise CellError(NO_MESH)
-        grid = make_grid(stated, axes, on)
+        hosts, on_hosts = mesh.hosts, wants_hosts(line) and line.text(options.HOSTS) != "0"
+        # What only the hosts have is not needed here: the kernel's mesh is an emulated one.
+        grid = make_grid(stated, axes, "cpu" if on_hosts else on)
         hardware = None if line.first or line.has(options.ON) else mesh.hardware
         if priced is not None:
             hardware = hardware_value(priced, self.namespace, grid.describe())
+        if on_hosts:
+            hosts = self.hosts.for_mesh(line, grid.mesh.size)
+            on = "cpu"
+        elif line.first or line.has(options.ON):
+            hosts = None
         mesh.stated, mesh.axes, mesh.on, mesh.hardware = stated, axes, on, hardware
-        print(described(grid))  # noqa: T201
+        mesh.hosts = hosts
+        print(described(grid) + words.on_hosts(() if hosts is None else hosts.devices))  # noqa: T201
 
     @no_var_expand
     @output_can_be_silenced
@@ -228,13 +254,23 @@ class ShardMagics(Magics):
             line, cell = options.continued(line, cell)
             read = options.parse_cell(line)
             text = self.session.cell_text(line, cell)
+            if self._goes_to_hosts(read):
+                return self._run(text, read, run=not read.has(options.NO_RUN))
             if read.has(options.WATCH):
                 from shardnb.magics.watched import run_watched
 
                 return run_watched(self.session, text, read)
             return self._run(text, read, run=not read.has(options.NO_RUN))
 
+    def _goes_to_hosts(self, read: options.MagicLine) -> bool:
+        """Whether a line is for the hosts of the notebook's mesh, and names no other devices."""
+        return self.notebook_mesh.hosts is not None and not read.has(options.ON)
+
     def _run(self, text: ProgramText, read: options.MagicLine, *, run: bool) -> Any:
+        if self._goes_to_hosts(read):
+            from shardnb.magics.host_cells import run_on_hosts
+
+            return run_on_hosts(self.session, text, read, run=run)
         if read.has(options.COMPARE):
             from shardnb.magics.compared import run_compared
 

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from shardnb.cost import Given, on_hardware
+from shardnb.hosts.engines import Engines
 from shardnb.magics.options import OptionError
 from shardnb.magics.specs import Evaluate, NeedsRun, value_of
 from shardnb.mesh import Grid, make_grid, mesh_of, nearest_text, no_mesh
@@ -23,13 +24,15 @@ NO_MESH = "no mesh is set: run `%mesh data=4,model=2` first"
 class NotebookMesh:
     """The arguments of `%mesh`: a text or a `jax.sharding.Mesh`, the axis type, the devices.
 
-    `hardware` is what the seconds of its cells are for, None for the devices themselves.
+    `hardware` is what the seconds of its cells are for, None for the devices themselves. `hosts`
+    are the processes that its cells run on, None for this one.
     """
 
     stated: str | jax.sharding.Mesh | None = None
     axes: str | None = None
     on: str | None = None
     hardware: Given | None = None
+    hosts: Engines | None = None
 
     def grid(self, axes: str | None = None, on: str | None = None) -> Grid | None:
         """Return the notebook's mesh with its devices, or None if `%mesh` was not run."""

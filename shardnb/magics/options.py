@@ -106,6 +106,12 @@ def _switch(value: str) -> str:
     return value
 
 
+def _count(value: str) -> int:
+    if not value.isdecimal():
+        raise ValueError(f"expected the number of hosts, such as 2, got {value!r}")
+    return int(value)
+
+
 def _frontend(value: str) -> str:
     if value not in FRONTENDS:
         raise ValueError(f"{value!r} is not a library that cells are read from; torch is")
@@ -133,6 +139,8 @@ ISOLATE = Option("isolate")
 PROFILE = Option("profile", "[N]", _runs, default=RUNS)
 COMPARE = Option("compare", f"{','.join(AXIS_TYPES)}|cpu,h100:8", _modes, (*AXIS_TYPES, *TARGETS))
 FROM = Option("from", "torch", _frontend, FRONTENDS)
+HOSTS = Option("hosts", "2", _count)
+CLUSTER = Option("cluster", "PROFILE")
 ERRORS = Option("errors", "on|off", _switch, SWITCH)
 VIEW = Option("view", "full|brief|none", _view, VIEWS)
 
@@ -146,7 +154,7 @@ APART = (
     *((option, ERRORS) for option in (MESH, AXES, ON, HARDWARE, SAVE, FORBID, FIX, COMPARE, VIEW)),
 )
 
-MESH_OPTIONS = (AXES, ON, HARDWARE)
+MESH_OPTIONS = (AXES, ON, HARDWARE, HOSTS, CLUSTER)
 CELL_OPTIONS = (
     *(MESH, AXES, ON, HARDWARE, SAVE, FORBID, FIX, COMPARE, VIEW),
     *(NO_RUN, CHECK, ISOLATE, WATCH, FROM, PROFILE),

@@ -46,7 +46,7 @@ from shardnb.sources.functions import code_of
 from shardnb.tracebacks import is_ours, says_what_is_wrong
 
 Tree = Any
-_NOT_RUN = "nothing ran, and no name was bound: "
+NOT_RUN = "nothing ran, and no name was bound: "
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class Session:
             program, report = prepared.compiled()
             if not of_torch:
                 self.previews.keep(self.cells.cell_id, text.lines, line, prepared, program, report)
-            report = self.forbidding(line, self._since_last_run(text, report))
+            report = self.forbidding(line, self.since_last_run(text, report))
             report = self.keep(line, report, prepared.function.printed)
             self.forbid(line, report)
             if line.has(options.FIX):
@@ -155,7 +155,7 @@ class Session:
             value = None
             if run:
                 value, report = self.executed(line, prepared, program, report)
-            self._show(line, report)
+            self.show(line, report)
             return value
 
     def executed(
@@ -171,9 +171,9 @@ class Session:
             raise RuntimeError("the cell was not traced")
         binding = Binding(self.namespace, recording)
         if program.abstract:
-            return binding.finish(prepared.function.results(_shapes(program))), report
+            return binding.finish(prepared.function.results(shapes_of(program))), report
         if program.hindrance:
-            return None, self.keep(line, report, [_NOT_RUN + program.hindrance])
+            return None, self.keep(line, report, [NOT_RUN + program.hindrance])
         if runs := line.number(options.PROFILE):
             report = self._measured(line, program, report, runs)
         unsharded = numerical_check.unsharded(program) if line.has(options.CHECK) else None
@@ -200,7 +200,7 @@ class Session:
         if line.has(options.FROM):
             from shardnb.magics import torch_cell
 
-            self._refuse_save(line, cell.names)
+            self.refuse_save(line, cell.names)
             code = self._compiled_code(cell, text.file, text.python)
             texts = replace(self.cells.texts(text.explained), title=text.title)
             read = torch_cell.read(cell.names, code, self.namespace, line)
@@ -219,7 +219,7 @@ class Session:
         specs, parts, by_rule, out = (evaluated(texts, self.namespace) for texts in given)
         specs, notes = with_rules(specs, line.by_rule(by_rule), inputs)
         specs = with_parts(specs, parts, inputs)
-        self._refuse_save(line, names)
+        self.refuse_save(line, names)
         refuse_what_does_not_fit({name: inputs[name] for name in specs})
         refuse_two_specs(inputs, specs)
         grid = retyped(self.grid(line, (inputs, specs)), axes)
@@ -288,7 +288,7 @@ class Session:
         try:
             return engine.ran(program, report)
         except BaseException:  # an interrupt too: the report exists already
-            self._show(line, report)
+            self.show(line, report)
             raise
 
     def _measured(self, line: MagicLine, program: Program, report: Report, runs: int) -> Report:
@@ -297,7 +297,7 @@ class Session:
         except InUse as error:
             raise CellError(f"--profile: {error}") from error
 
-    def _refuse_save(self, line: MagicLine, names: Names) -> None:
+    def refuse_save(self, line: MagicLine, names: Names) -> None:
         """Refuse to bind the report to a name that the cell uses: its array would be lost."""
         name = line.text(options.SAVE)
         if name in (*names.read, *names.assigned):
@@ -315,7 +315,7 @@ class Session:
             self.namespace[name] = self.last
         return self.last
 
-    def _since_last_run(self, text: ProgramText, report: Report) -> Report:
+    def since_last_run(self, text: ProgramText, report: Report) -> Report:
         """Say in a report what changed since the last run of its cell, if this shell knows one."""
         cell = self.cells.cell_id
         if cell is None:
@@ -339,10 +339,11 @@ class Session:
         words = line.words(options.FORBID)
         broken = [c for c in report.collectives if c.is_among(words)]
         if broken:
-            self._show(line, report)
+            self.show(line, report)
             raise shown_errors.ForbiddenCollectives(words, broken)
 
-    def _show(self, line: MagicLine, report: Report) -> None:
+    def show(self, line: MagicLine, report: Report) -> None:
+        """Display a report as a line asks for it."""
         show(report, line.text(options.VIEW) or "full")
 
     def _explanation(self, error: BaseException) -> ErrorReport | None:
@@ -411,7 +412,7 @@ def _shapes_only(inputs: Mapping[str, Tree]) -> bool:
     return any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves)
 
 
-def _shapes(program: Program) -> dict[str, Tree]:
+def shapes_of(program: Program) -> dict[str, Tree]:
     """Return the results of a program as shapes with their shardings."""
     shapes: dict[str, Tree] = jax.tree_util.tree_map(
         lambda info, sharding: jax.ShapeDtypeStruct(info.shape, info.dtype, sharding=sharding),

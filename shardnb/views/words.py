@@ -377,6 +377,15 @@ def split_by_links(axes: str, cost: Cost) -> str:
     """Say what a device sends over links and over the network: `data: 3 MiB within hosts, ...`."""
     within, between = cost.crossing[axes]
     places = "slices" if "slices" in cost.links.get(axes, "") else "hosts"
+    return within_and_between(axes, within, between, places)
+
+
+def within_and_between(axes: str, within: int, between: int, places: str) -> str:
+    """Say what a device sends within its host or slice, and to others.
+
+    >>> within_and_between("data", 3 << 20, 1 << 20, "hosts")
+    'data: 3.0 MiB within hosts, 1.0 MiB between hosts per run'
+    """
     inside = f"{size(within)} within {places}, " if within else ""
     return clean(f"{axes}: {inside}{size(between)} between {places} per run")
 
