@@ -18,13 +18,15 @@ class Measured:
     over the devices. `waiting` is the median of the most less the least, None if the runs of the
     devices cannot be paired. `hidden` is the share (0 to 1) of its time during which the device
     computes, and `executions` how often one device executes it per run: less than once where not
-    every run takes its branch.
+    every run takes its branch. `at_most` says that it is asynchronous, and the devices did not have
+    to wait for its end: the transfer ended at some time before.
     """
 
     seconds: float
     waiting: float | None = None
     hidden: float = 0.0
     executions: float = 1.0
+    at_most: bool = False
 
     @property
     def seconds_per_run(self) -> float:

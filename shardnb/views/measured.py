@@ -26,7 +26,8 @@ def verdict(report: Report) -> str:
     if off is None or report.cost is None:
         return f"{said}."
     hardware = clean(report.cost.hardware)
-    return f"{said}; the collectives take {_times(off)} their estimate for {hardware}."
+    which = "the collectives" if _comparable(report) else "the collectives whose time is known"
+    return f"{said}; {which} take {_times(off)} their estimate for {hardware}."
 
 
 def facts(report: Report) -> tuple[str, ...]:
@@ -82,6 +83,7 @@ def cell(group: Sequence[Collective], report: Report) -> str:
     if len(known) < len(messages) or not known:
         return NOT_MEASURED
     took, off = seconds(seconds_per_run(group)), factor(group, report)
+    took = f"at most {took}" if any(m.at_most for m in known) else took
     said = f"{took}, {_times(off)} estimate" if off else took
     ids = {c.id for c in group}
     return said if all(ids.issuperset(c.combined_with) for c in group) else f"{said} (shared)"
@@ -101,8 +103,11 @@ def sentences(collective: Collective, report: Report) -> tuple[str, ...]:
     waits = measured.waiting
     others = f"; others wait up to {seconds(waits)} longer" if waits else ""
     hidden = f"{_percent(measured.hidden)} of its time overlaps computation"
-    took = f"one execution takes {seconds(measured.seconds)} {_LEAST}"
+    most = "at most " if measured.at_most else ""
+    took = f"one execution takes {most}{seconds(measured.seconds)} {_LEAST}"
     said = [f"Measured: {took}{others}; {hidden}."]
+    if measured.at_most:
+        said.append("No device had to wait for its end, so the transfer may have taken less.")
     if collective.combined_with:
         said.append("That is the time of the message that it shares.")
     if off := factor((collective,), report):
@@ -126,11 +131,16 @@ def factor(group: Sequence[Collective], report: Report) -> float | None:
     for message in _messages(group):
         parts = [by_id.get(number) for number in (message.id, *message.combined_with)]
         each = [c.seconds for c in parts if c is not None and c.seconds is not None]
-        if message.measured is None or len(each) < len(parts):
+        if message.measured is None or message.measured.at_most or len(each) < len(parts):
             continue
         measured += message.measured.seconds_per_run
         estimated += sum(each) * message.measured.executions
     return measured / estimated if measured and estimated else None
+
+
+def _comparable(report: Report) -> bool:
+    """Whether the time of each collective was measured, and is not only an upper bound."""
+    return all(c.measured is not None and not c.measured.at_most for c in report.collectives)
 
 
 def _messages(group: Sequence[Collective]) -> list[Collective]:

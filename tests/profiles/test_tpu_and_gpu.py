@@ -71,6 +71,8 @@ def test_a_tpus_collectives_have_their_measured_time(tmp_path):
     assert gathered.waiting == pytest.approx(10 * US)
     assert gathered.hidden == 0
     assert reduced.executions == gathered.executions == 1
+    # Both devices waited for the end of the all-reduce.
+    assert not reduced.at_most
 
 
 def test_a_tpus_run_has_its_time_and_its_exposed_communication(tmp_path):
@@ -92,6 +94,21 @@ def test_an_asynchronous_collective_is_measured_on_its_own_line(tmp_path):
     assert measured.seconds == pytest.approx(26 * US)
     # The product is at work for 25 and for 20 of them.
     assert measured.hidden == pytest.approx(45 / 52)
+
+
+def test_a_collective_that_nobody_waited_for_took_at_most_its_span(tmp_path):
+    """The wait after the product is over at once, so the transfer ended some time before."""
+    early = [("ar-start", 0, 1), ("product", 1, 40), ("ar-done", 40, 41), ("gathered", 41, 61)]
+    write(tmp_path, space(metadata({77: serialized(STEP)}), *tpus(early, early)))
+    report = only_report(tmp_path, mesh="data=2").on_hardware("v5e:1x2")
+    measured = {c.kind: c.measured for c in report.collectives}
+    assert measured["all-reduce"].at_most
+    assert measured["all-reduce"].seconds == pytest.approx(41 * US)
+    assert not measured["all-gather"].at_most
+    gathered = next(c for c in report.collectives if c.kind == "all-gather")
+    off = f"{20 * US / gathered.seconds:.2g} times their estimate"
+    assert f"the collectives whose time is known take {off}" in words(report)
+    assert "at most 41.0 us" in words(report)
 
 
 def test_a_timeline_shows_one_run_of_each_device_at_its_position(tmp_path):

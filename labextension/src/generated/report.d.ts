@@ -189,6 +189,7 @@ export interface Measured {
   waiting: number | null;
   hidden: number;
   executions: number;
+  at_most: boolean;
 }
 
 export interface Memory {

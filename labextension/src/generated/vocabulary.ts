@@ -260,7 +260,8 @@ export const SHAPES: Record<string, { defaults: object; parts: Record<string, st
     "defaults": {
       "waiting": null,
       "hidden": 0.0,
-      "executions": 1.0
+      "executions": 1.0,
+      "at_most": false
     },
     "parts": {}
   },
