@@ -23,8 +23,11 @@ _CALLS = {
     "dot_general": ("dot", "einsum", "inner", "matmul", "tensordot", "vdot"),
     "gather": ("take", "take_along_axis"),
     "iota": ("arange",),
+    "reduce_and": ("all",),
     "reduce_max": ("max",),
     "reduce_min": ("min",),
+    "reduce_or": ("any",),
+    "reduce_prod": ("prod",),
     "reduce_sum": ("sum",),
     "select_n": ("where",),
     "sharding_constraint": ("with_sharding_constraint",),
@@ -33,6 +36,8 @@ _CALLS = {
 
 What a function computes in several steps is not among them: the sum in `jnp.mean(x)` is not it.
 """
+
+_REDUCTIONS = tuple(call for name in _CALLS if name.startswith("reduce_") for call in _CALLS[name])
 
 _SUMMING = ("average", "mean", "norm", "std", "var")
 """Functions that sum on the way to what they return."""
@@ -154,7 +159,7 @@ def is_one_operation(expression: ast.expr) -> bool:
     """Whether JAX makes one operation of it each time: not of an `einsum` of several arrays."""
     if not isinstance(expression, ast.Call):
         return True
-    return _function(expression) in (*_CALLS["reduce_max"], *_CALLS["reduce_min"], "sum")
+    return _function(expression) in _REDUCTIONS
 
 
 def is_of_two(expression: ast.expr) -> bool:

@@ -180,8 +180,8 @@ def test_what_a_reduction_does_is_read_from_the_program(reduce, said, findings):
 
 def test_a_reduction_that_the_compiler_completes_is_not_called_a_sum():
     assert because(lambda x: (x > 0).any(), f32(64, 32), in_specs=P("data")) == (
-        "reduce_or reduces over a dimension sharded over data, so each device has only a partial "
-        "result."
+        "(x > 0).any() reduces over a dimension sharded over data, so each device has only a "
+        "partial result."
     )
 
 
