@@ -19,6 +19,7 @@ from shardnb.causes.member_matching import (
     by_channel,
     inlined_into,
     left_over,
+    looks,
     may_become,
     sent_together,
     without_ones,
@@ -177,7 +178,7 @@ class Matcher:
         frames = self.optimized.frames(final)
         tests: tuple[Callable[[Instruction], bool], ...] = (
             lambda one: self.partitioned.path(one) == collective.op_name,
-            lambda one: one.shapes == final.shapes,
+            lambda one: one.shapes[:1] == final.shapes[:1],
             lambda one: frames[: len(own := self.partitioned.frames(one))] == own,
             lambda one: one.attribute(_PAIRS) == final.attribute(_PAIRS),
         )
@@ -190,11 +191,8 @@ class Matcher:
 
     def _following(self, final: Instruction, ones: Sequence[Instruction]) -> Instruction | None:
         """Tell apart what follows from each other by the order (`stages_one_after_the_other`)."""
-        finals = [
-            one
-            for one in self._final[final.channel or 0]
-            if (one.op_name, one.shapes) == (final.op_name, final.shapes)
-        ]
+        every = self._final[final.channel or 0]
+        finals = [one for one in every if looks(one) == looks(final)]
         made, left = in_order(self.partitioned, ones), in_order(self.optimized, finals)
         return made[left.index(final)] if made and len(made) == len(left) else None
 

@@ -235,6 +235,15 @@ def _score(module: Module, made: Instruction, wanted: Evidence) -> int:
     return 4 * named + 8 * same + 2 * alike + (made.arrays[0][0] == wanted.dtype)
 
 
+def looks(one: Instruction) -> tuple[object, ...]:
+    """Return what an instruction has in common with those that follow from each other.
+
+    A `-start` has the shape of its operand first, and that of its result
+    (`ring_whose_gradient_is_sent_back`).
+    """
+    return one.op_name, len(one.operands), one.shapes[:1]
+
+
 def without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return a shape without its dimensions of size one."""
     return tuple(size for size in shape if size != 1)
