@@ -51,10 +51,11 @@ class Flows:
 
     The bits below `arguments` are the parameters of the entry computation. The next one is in all
     that depends on the backward pass, whatever lies between. Each further one is an operation that
-    starts anew, listed in `origins`.
+    starts anew, listed in `origins`. `apart` keeps apart what a program lays end to end.
     """
 
     module: Module
+    apart: bool = False
     origins: list[Instruction] = field(default_factory=list)
     _masks: dict[Place, int] = field(default_factory=dict)
     _parts: dict[Place, int | None] = field(default_factory=dict)
@@ -176,7 +177,8 @@ class Flows:
     def _step(self, graph: Graph, node: Instruction, operands: Sequence[HloValue]) -> None:
         """Say what reaches the result of one operation."""
         place = graph.name, node.value
-        self._lay(graph, node, operands)
+        if self.apart:
+            self._lay(graph, node, operands)
         if node.opcode.endswith("-done"):
             self._masks[place] = self._union(graph, operands)
             self._parts[place] = self.part_of(graph, operands[0])

@@ -42,11 +42,12 @@ class _Signatures:
     """The signatures of one module's values; it is walked over when the first is asked for."""
 
     module: Module
+    apart: bool = False
     _known: dict[tuple[str, str, int], Signature] = field(default_factory=dict)
 
     @cached_property
     def _flows(self) -> Flows:
-        return Flows(self.module)
+        return Flows(self.module, self.apart)
 
     def of(self, node: Instruction, at: int) -> Signature:
         """Return the signature of an operand."""
@@ -86,7 +87,8 @@ class FlowMatching:
 
     def __init__(self, partitioned: Module, optimized: Module) -> None:
         """Take the program right after partitioning, and the optimized one."""
-        self._partitioned, self._optimized = _Signatures(partitioned), _Signatures(optimized)
+        self._partitioned = _Signatures(partitioned)
+        self._optimized = _Signatures(optimized, apart=True)
 
     def likeliest(
         self, ones: Sequence[Instruction], final: Instruction, at: int, wanted: Evidence

@@ -299,9 +299,9 @@ def test_gradients_that_xla_makes_as_one_product_and_scatters_keep_their_names()
     assert len(names) == 3
     if NEW:  # the XLA of jax 0.11 gives what it sends together the name of one
         assert sorted(names) == [f"p['{name}']" for name in "kqv"]
-    # Nothing tells the norms apart: they are sent in no order of the program's.
-    norms = [one for one in report.collectives if one.role == "gradient-norm"]
-    assert {one.role_of for one in norms} == {""}
+        # Nothing tells the norms apart: they are sent in no order of the program's.
+        norms = [one for one in report.collectives if one.role == "gradient-norm"]
+        assert {one.role_of for one in norms} == {""}
 
 
 def filters_of_one_size(filters, image):
