@@ -216,6 +216,13 @@ def test_a_number_of_devices_takes_every_mesh():
     assert found.compiled <= 12  # two of them split nothing
 
 
+def test_of_three_axes_the_products_of_few_recipes_are_estimated():
+    found = plan(mlp, f32(8, 512), *MLP[1:], mesh="a=2,b=2,c=2", previews=0, compiles=1)
+    # With 5 choices for each there are 125; 49 products are looked at, and some are the same.
+    assert found.looked == 49
+    assert 0 < found.recipes < 49
+
+
 def test_plans_on_a_hardware_are_compared_by_seconds():
     wide = f32(4096, 2048), f32(2048, 8192), f32(8192, 2048)
     found = plan(mlp, *wide, mesh="model=4", hardware="v5e", previews=60, compiles=6)

@@ -25,7 +25,7 @@ from shardnb.tracebacks import with_users_frames
 
 Tree = Any
 # A preview of a program of `_QUICK` lines takes some milliseconds, all of these some seconds.
-# A larger program gets fewer, in proportion, but all products of recipes on two axes.
+# A larger program gets fewer, in proportion, but not so few that none leaves the recipes.
 PREVIEWS = 200
 PREVIEWS_OF_MANY = 100
 _QUICK = 1000
@@ -129,7 +129,9 @@ def search_plans(
     # Shardy takes longer for a larger program: the time of the search stays about the same.
     most = PREVIEWS if len(fields) == 1 else PREVIEWS_OF_MANY
     lines = max(field.estimator.lines for field in fields)
-    each = budget.previews or max(_FEWEST, min(most, most * _QUICK // lines))
+    each = budget.previews
+    if each is None:
+        each = max(_FEWEST, min(most, most * _QUICK // lines))
     search = PlanSearch(
         fields=fields,
         limit=budget.limit,
