@@ -193,5 +193,5 @@ def folder() -> dict[str, str]:
         jax.jit(step).lower(*args).compile(compiler_options=options)
         (program,) = programs_of(Path(name))
         dumps = program.read()
-    names = ("before", "partitioned", "stated", "propagated", "optimized", "buffers")
+    names = ("before", "partitioned", "stated", "propagated", "optimized", "buffers", "live_ranges")
     return {name: getattr(dumps, name) for name in names}
