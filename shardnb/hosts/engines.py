@@ -121,6 +121,7 @@ class Engines:
         """
         if self.ended:
             raise HostsEnded(words.gone(self.ended))
+        self.end_where_one_died()
         calls = _Calls(self, function, args)
         with line_on() as say:
             try:
@@ -152,6 +153,12 @@ class Engines:
                     os.kill(self.where[host].pid, number)
                 else:
                     self.client.send_signal(number, self.targets[host], block=False)
+
+    def end_where_one_died(self) -> None:
+        """Raise `HostsEnded`, and end the others, where a process is gone."""
+        if dead := [host for host, state in self.states().items() if state == "dead"]:
+            self.end(words.ended(words.DIED, dead, self.where))
+            raise HostsEnded(self.ended)
 
     def end(self, why: str) -> None:
         """End every engine at once; the arrays in them are lost, and nothing in the kernel is."""
@@ -226,7 +233,7 @@ class _Calls:
         return answers
 
     def _answer(self, host: int) -> Any:
-        """Return what an engine answered; None while it has not."""
+        """Return what an engine answered; None before that."""
         call = self.asked[host]
         if not call.ready():
             return None
@@ -239,10 +246,8 @@ class _Calls:
             return Failed(name or type(error).__name__, message)
 
     def _end_where_one_is_gone(self) -> None:
+        self.engines.end_where_one_died()
         states, now = self.engines.states(), time.monotonic()
-        dead = [host for host, state in states.items() if state == "dead"]
-        if dead:
-            self._raise_ended(words.DIED, dead)
         for host in states:
             self._stopped_since.setdefault(host, now)
         self._stopped_since = {h: t for h, t in self._stopped_since.items() if h in states}

@@ -82,7 +82,7 @@ def join(coordinator: str, count: int, number: int, devices: int | None) -> list
     """
     import jax
 
-    # As IPython shows it in a kernel; an engine is none for JAX, which would add a note.
+    # JAX does not take an engine for a notebook, and would add a note to each traceback.
     jax.config.update("jax_traceback_filtering", "tracebackhide")
     if not jax.distributed.is_initialized():
         if devices is not None:

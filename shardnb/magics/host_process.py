@@ -24,7 +24,7 @@ from shardnb.cost import Given
 from shardnb.cost.price import sent_over_hosts
 from shardnb.errors import failures
 from shardnb.hosts.engines import Failed
-from shardnb.hosts.pickling import Answer, AttributesOf, Received
+from shardnb.hosts.pickling import Answer, AttributesOf, CannotSend, Received
 from shardnb.hosts.process import ArrayInfo, forget, keep
 from shardnb.magics import options, shown_errors
 from shardnb.magics.cell import CellError
@@ -41,6 +41,7 @@ from shardnb.progress import silent
 from shardnb.report import Report
 from shardnb.texts.comparable import without_metadata
 from shardnb.tracebacks import says_what_is_wrong
+from shardnb.views import hosts as words
 from shardnb.views.words import within_and_between
 
 Tree = Any
@@ -108,7 +109,10 @@ class _Waiting:
 
     def answer(self, value: Any) -> bytes:
         """Pickle a value for the kernel; arrays in it are kept here."""
-        return Answer(self.received, self.cell.files, self._keep).dumped(value)
+        try:
+            return Answer(self.received, self.cell.files, self._keep).dumped(value)
+        except CannotSend as error:
+            raise CellError(words.cannot_send_back(str(error))) from error
 
     def _keep(self, array: jax.Array) -> tuple[str, ArrayInfo]:
         if id(array) not in self.kept:

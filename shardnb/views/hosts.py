@@ -204,6 +204,11 @@ def cannot_send(name: str, kind: str, why: str) -> str:
     return f"the hosts need {name} (a {kind}), which cannot be sent: {why}"
 
 
+def cannot_send_back(why: str) -> str:
+    """Say that the kernel cannot have a value which a cell assigns."""
+    return f"the cell assigns what the hosts cannot send back: {why}"
+
+
 @dataclass(frozen=True)
 class Difference:
     """The first line in which two programs differ, counted from 1, and that line in each."""

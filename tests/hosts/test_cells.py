@@ -10,6 +10,7 @@ from shardnb.hosts.engines import HostError
 from shardnb.hosts.remote_array import RemoteArray
 from tests.hosts.conftest import COMPILES, interrupt, when_busy
 
+CONFLICT = "%%shard --axes explicit x=P(None, 'model') w=P('model')\nbad = x @ w"
 PRODUCT = "%%shard x=P('data', 'model') w=P('model') --save report\ny = x @ w"
 
 
@@ -207,6 +208,19 @@ def test_a_value_that_cannot_be_sent_is_named(notebook):
     notebook.run("numbers = (n for n in range(3))")
     error = notebook.error("%%shard\nr = x + next(numbers)")
     assert "the hosts need numbers (a generator), which cannot be sent" in str(error)
+
+
+def test_a_value_that_cannot_be_sent_back_is_refused_before_anything_runs(notebook):
+    error = notebook.error("%%shard\nresult = x + 5\nlazy = (n for n in range(3))")
+    assert "the cell assigns what the hosts cannot send back" in str(error)
+    assert "lazy" not in notebook.shell.user_ns
+
+
+def test_an_error_of_jax_about_shardings_is_explained(notebook):
+    shown = notebook.run(CONFLICT, fails=True)
+    error = shown.result.error_in_exec
+    assert error.failed.explanation is not None
+    assert any("text/html" in data for data in shown.data)
 
 
 def test_other_devices_on_the_line_are_the_kernels(notebook):
