@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,11 +19,12 @@ from shardnb.terms.collectives import kind_of
 from shardnb.terms.roles import GRADIENTS
 from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import Frame, Module
-from shardnb.texts.instruction import HloValue, Instruction
+from shardnb.texts.instruction import HloValue, Instruction, split
 from shardnb.texts.opcodes import COPIES, VIEWS
 
 # Steps after which a value is named by where it is: no program was seen with half of them.
 _STEPS = 64
+_COMMENT = re.compile(r"/\*.*?\*/")
 # What the compiler makes room with before a loop fills it: CPU zeros, TPU an allocation.
 _ROOM = ("broadcast", "constant", "custom-call", "iota")
 _GRADIENT = "the gradient of "
@@ -70,7 +72,9 @@ class Makers:
     def made(self, value: HloValue) -> Made | None:
         """Return what makes a value; None where the module does not have it."""
         graph = self._homes.get(value.name)
-        return None if graph is None else self._followed(Made(graph, graph.resolve(value)))
+        if graph is None or not _has(graph.node(value).shape, value.element):
+            return None
+        return self._followed(Made(graph, graph.resolve(value)))
 
     def _followed(self, made: Made) -> Made:
         seen = {(made.graph.name, made.value)}
@@ -121,7 +125,7 @@ class Makers:
     def _in_body(self, made: Made, loop: Instruction, element: tuple[int, ...]) -> Made | None:
         """Return what a loop makes of a part of its state, or what it keeps of it."""
         body = self.module.computations.get(loop.calls("body"))
-        if body is None or not element:
+        if body is None or not element or not _has(body.root.shape, element):
             return None
         return made.at(body, body.root.value.at(*element))
 
@@ -149,6 +153,17 @@ class Makers:
             return None
         at = made.graph.operands[users[0].name].index(made.value)
         return self._in_body(made, users[0], (at,))
+
+
+def _has(shape: str, element: Sequence[int]) -> bool:
+    """Whether a shape has an element: a list of buffers from elsewhere may name any."""
+    rest = _COMMENT.sub("", shape)
+    for at in element:
+        parts = split(rest[1:-1]) if rest.startswith("(") else []
+        if at >= len(parts):
+            return False
+        rest = parts[at].strip()
+    return True
 
 
 @dataclass

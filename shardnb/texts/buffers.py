@@ -109,7 +109,9 @@ def read_live_ranges(text: str) -> LiveRanges:
     order: dict[int, str] = {}
     for line in text.splitlines():
         if found := _RANGE.match(line):
-            ranges[_value(found[1], found[2])] = int(found[3]), int(found[4])
+            first, last = int(found[3]), int(found[4])
+            if first <= last:
+                ranges[_value(found[1], found[2])] = first, last
         elif found := _IN_ORDER.match(line):
             order[int(found[1])] = found[2]
     return LiveRanges(ranges, order)

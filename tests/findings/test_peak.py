@@ -12,8 +12,11 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
+from shardnb.findings.held_values import Makers
 from shardnb.mesh import make_grid
 from shardnb.report import Report
+from shardnb.texts import hlo
+from shardnb.texts.instruction import HloValue
 from shardnb.views import html
 from tests.needs import needs_gpu_compiler, needs_libtpu
 
@@ -162,6 +165,23 @@ def test_a_text_alone_does_not_say_what_is_alive():
     compiled = jax.jit(lambda x: x * 2).lower(1.0).compile()
     report = sn.explain_hlo(compiled.as_text())
     assert report.memory is None
+
+
+def test_a_list_that_names_what_the_program_does_not_have_names_nothing():
+    body = "(s32[], /*index=1*/(f32[4]{0}, f32[4]{0}))"
+    text = f"""HloModule f, num_partitions=2
+
+ENTRY main {{
+  x = f32[4]{{0}} parameter(0)
+  ROOT state = {body} custom-call(x), custom_call_target="f"
+}}
+"""
+    makers = Makers(hlo.parse(text))
+    for element in ((2,), (1, 2), (0, 0), (1, 0, 0)):
+        assert makers.made(HloValue("state", element)) is None
+    for element in ((0,), (1,), (1, 1)):
+        assert makers.made(HloValue("state", element)).node.name == "state"
+    assert makers.made(HloValue("nothing")) is None
 
 
 @needs_gpu_compiler

@@ -75,6 +75,10 @@ def test_without_live_ranges_nothing_is_known():
     assert at_the_peak(read_allocations(ASSIGNMENT)[1].buffers, read_live_ranges("")) == (0, {})
 
 
+def test_a_range_that_ends_before_it_begins_is_none():
+    assert read_live_ranges("    a{}:5-4\n    b{}:4-4\n").ranges == {HloValue("b"): (4, 4)}
+
+
 def test_numbers_of_thousands_of_digits_are_not_read():
     digits = "9" * 5000
     assert read_allocations(f"allocation 0: size {digits}, preallocated-temp:\n") == ()
