@@ -248,7 +248,8 @@ var SHAPES = {
     "defaults": {
       "waiting": null,
       "hidden": 0,
-      "executions": 1
+      "executions": 1,
+      "at_most": false
     },
     "parts": {}
   },
@@ -3169,6 +3170,9 @@ function memory({ memory: held, said }) {
 }
 var HELD = [REPORT.heldBytes, REPORT.heldValues, REPORT.heldShape, REPORT.heldLine];
 function peak({ when, rows: rows2, rest }) {
+  if (!rows2.length) {
+    return h("div", { class: "faint" }, when);
+  }
   const head2 = h("tr", null, ...HELD.map((text) => h("th", { scope: "col" }, text)));
   const body2 = rows2.map(
     ([bytes, values, shape, line2]) => h("tr", null, h("td", { class: "number" }, bytes), h("td", null, values), h("td", null, mono(shape)), h("td", null, line2))
