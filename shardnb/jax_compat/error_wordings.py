@@ -301,7 +301,10 @@ def last_words(text: str) -> str:
     return " ".join(_PREFIX.sub("", line) for line in chosen)[:2000] or "it wrote nothing"
 
 
-_GLOO = re.compile(r"^(?:\[Gloo\] Rank |\d+ is connected to \d+ peer ranks).*\n?", re.MULTILINE)
+# Several threads write parts of such lines at the same time.
+_GLOO = re.compile(
+    r"^.*(?:\[Gloo\]|is connected to|Expected number of connected|peer ranks).*\n?", re.MULTILINE
+)
 
 
 def without_gloo(text: str) -> str:

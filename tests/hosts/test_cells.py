@@ -156,7 +156,7 @@ def test_random_keys_stay_on_the_hosts(notebook):
 
 def test_output_is_shown_by_host(notebook):
     shown = notebook.run("%%shard --view none\nprint('here')\nr = x + 1")
-    assert sorted(shown.out.splitlines()) == ["host 0: here", "host 1: here"]
+    assert {"host 0: here", "host 1: here"} <= set(shown.out.splitlines())
 
 
 def test_without_a_run_no_name_changes(notebook):
