@@ -75,7 +75,7 @@ def _effects(program: Program) -> list[str]:
 
 def _executed(program: Program, space: bytes) -> dict[Device, Operations]:
     """Return what the devices executed of a program: of that with instructions of its names."""
-    file, names = read_space(memoryview(space)), names_in(program.optimized)
+    file, names = read_space(space), names_in(program.optimized)
     executed = executed_in(file)
     ids = {each.id for each in file.programs if names_in(each.text()) == names}
     return {

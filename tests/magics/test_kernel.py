@@ -282,7 +282,7 @@ def test_loading_imports_neither_the_compiler_nor_what_only_some_cells_need():
     )
     modules = set(loaded.stdout.split())
     assert "shardnb.magics.magics" in modules
-    later = ("matplotlib", "anywidget", "flax")
+    later = ("matplotlib", "anywidget", "flax", "google.protobuf")
     rooms = ("compiler", "texts", "sources", "findings", "causes", "propagation", "widgets")
     assert not modules & {*later, *(f"shardnb.{room}" for room in rooms)}
 

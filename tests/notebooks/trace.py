@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from shardnb.profiles.wire import fields, tagged
+from shardnb.profiles.messages import XPlane, XSpace
 from tests.notebooks.course import COURSE
 
 TRACES = COURSE / "traces"
@@ -48,21 +48,18 @@ def main():
 
 def trimmed(space):
     """A trace without planes and lines that have no operation."""
-    kept = [plane.message for plane in fields(memoryview(space)) if plane.number == 1]
-    return b"".join(tagged(1, _plane(p)) for p in kept if _name(p) in _KEPT)
+    planes = (XPlane.FromString(plane) for plane in XSpace.FromString(space).planes)
+    kept = [_plane(plane) for plane in planes if plane.name in _KEPT]
+    return XSpace(planes=kept).SerializeToString()
 
 
 def _plane(plane):
     """A plane with the lines on which operations run, and without the stats of the host."""
-    return b"".join(
-        bytes(each.raw)
-        for each in fields(plane)
-        if each.number != 6 and (each.number != 3 or _name(each.message).startswith(_OPERATIONS))
-    )
-
-
-def _name(message):
-    return next((each.text for each in fields(message) if each.number == 2), "")
+    lines = [line for line in plane.lines if line.name.startswith(_OPERATIONS)]
+    plane.ClearField("lines")
+    plane.lines.extend(lines)
+    plane.ClearField("stats")
+    return plane.SerializeToString()
 
 
 if __name__ == "__main__":

@@ -6,8 +6,9 @@ import pytest
 
 import shardnb as sn
 from shardnb.profiles import xplane
+from shardnb.profiles.messages import HloModuleProto
 from shardnb.views import live
-from tests.profiles.traces import STEP, field, gpu, metadata, serialized, space, tpu
+from tests.profiles.traces import STEP, gpu, metadata, serialized, space, tpu
 
 US = 1e-6
 
@@ -259,7 +260,8 @@ def test_a_trace_that_is_cut_off_is_refused_or_read_at_every_byte(tmp_path):
 
 
 def test_a_program_that_xla_cannot_read_is_refused(tmp_path):
-    file = write(tmp_path, space(metadata({77: field(1, b"jit_x") + b"\x1a\x03abc"}), *tpus()))
+    proto = HloModuleProto(name="jit_x").SerializeToString() + b"\x1a\x03abc"
+    file = write(tmp_path, space(metadata({77: proto}), *tpus()))
     with pytest.raises(sn.InvalidInput, match="XLA cannot read this program"):
         sn.read_profile(file)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from jax.profiler import ProfileData
 from jaxlib import _hlo
 
+from shardnb.profiles.messages import HloModuleProto, HloProto
+
 STEP = """HloModule jit_step, is_scheduled=true
 
 add {
@@ -30,19 +32,13 @@ ENTRY main {
 
 def serialized(hlo: str, devices: tuple[int, ...] = (0, 1)) -> bytes:
     """A HloModuleProto, with the device of each partition."""
-    module = _hlo.hlo_module_from_text(hlo).as_serialized_hlo_module_proto()
-    each = b"".join(field(3, field(1, bytes([device]))) for device in devices)
-    return module + field(15, bytes([8, 1, 16, len(devices)]) + each)
-
-
-def field(number: int, value: bytes) -> bytes:
-    """A field of a protocol buffer that holds a message."""
-    size = len(value)
-    length = bytearray()
-    while size > 127:
-        length.append(size & 127 | 128)
-        size >>= 7
-    return bytes((number << 3 | 2, *length, size)) + value
+    proto = _hlo.hlo_module_from_text(hlo).as_serialized_hlo_module_proto()
+    module = HloModuleProto.FromString(proto)
+    given = module.device_assignment
+    given.replica_count, given.computation_count = 1, len(devices)
+    for device in devices:
+        given.computation_devices.add(replica_device_ids=[device])
+    return module.SerializeToString()
 
 
 def octal(value: bytes) -> str:
@@ -53,7 +49,7 @@ def metadata(programs: dict[int, bytes]) -> str:
     """The plane with the programs that ran."""
     entries = "".join(
         f'event_metadata {{ key: {at} value {{ id: {at} name: "p({number})" '
-        f'stats {{ metadata_id: 1 bytes_value: "{octal(field(1, proto))}" }} '
+        f'stats {{ metadata_id: 1 bytes_value: "{octal(HloProto(hlo_module=proto).SerializeToString())}" }} '
         f"stats {{ metadata_id: 2 uint64_value: {number} }} }} }} "
         for at, (number, proto) in enumerate(programs.items(), 1)
     )
