@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from IPython.core.completer import SimpleCompletion, context_matcher
 
+from shardnb.cost.overrides import is_file
 from shardnb.magics import options
 from shardnb.magics.meshes import NotebookMesh
-from shardnb.mesh import gpus, topologies
+from shardnb.mesh import offered as offered_targets
 
 _MAGIC = re.compile(r"\s*(%%shard|%shard|%mesh)\s(.*)", re.DOTALL)
 _LAST_WORD = re.compile(r"(?:^|\s)(\S*)$")
@@ -18,7 +20,6 @@ _IN_SPEC = re.compile(r"""\bP(?:artitionSpec)?\([^()]*(?:\([^()]*)?['"](\w*)$"""
 _IN_LIKE = re.compile(r"""\blike\(['"]?(\w*)$""")
 _SPEC = re.compile(r"[\w\]/]=(\w*)$")
 _VALUE = re.compile(r"--([\w-]+)[ =](\S*)$")
-_SLICES = re.compile(r"[1-9]\d*\*")
 _AXIS_TYPE = re.compile(r"[\w]+=\d+:(\w*)$")
 _OPTIONS = {
     "%mesh": options.MESH_OPTIONS,
@@ -61,12 +62,31 @@ def offered(
         return axis_type[1], options.AXES.choices
     value = _VALUE.search(text)
     if value:
-        choices = {option.name: option.choices for option in options.CELL_OPTIONS}
         fragment = value[2].rpartition(",")[2]
-        slices = _SLICES.match(fragment) if value[1] == options.ON.name else None
-        return fragment, _of_slices(slices[0]) if slices else choices.get(value[1], ())
+        return fragment, _of_an_option(value[1], fragment)
     in_shard = magic != "%mesh"
     return (in_shard and _of_a_spec(text, namespace)) or _of_a_word(magic, text, namespace)
+
+
+def _of_an_option(name: str, fragment: str) -> list[str]:
+    """Return the values of an option; of targets, as `offered_targets`, also other names."""
+    known = (option.choices for option in options.CELL_OPTIONS if option.name == name)
+    offers = list(next(known, ()))
+    sized = re.search("[:*]", fragment) is not None
+    if name in (options.ON.name, options.COMPARE.name) or (name == options.HARDWARE.name and sized):
+        offers += offered_targets(fragment)
+    if name == options.HARDWARE.name:
+        folder = fragment.rpartition("/")[0]
+        offers += (f"{folder}/{one.name}" if folder else one.name for one in _tables(folder))
+    return offers
+
+
+def _tables(folder: str) -> list[Path]:
+    """Return the files of a folder that may have figures of hardware."""
+    try:
+        return [one for one in Path(folder or ".").expanduser().iterdir() if is_file(one.name)]
+    except OSError:
+        return []
 
 
 def _of_a_word(magic: str, text: str, namespace: Namespace) -> tuple[str, Iterable[str]]:
@@ -86,11 +106,6 @@ def _of_a_spec(text: str, namespace: Namespace) -> tuple[str, Iterable[str]] | N
         return in_like[1], [target.removesuffix("=") for target in _targets(namespace)]
     spec = _SPEC.search(text)
     return (spec[1], ("P(", "like(", "logical(")) if spec else None
-
-
-def _of_slices(prefix: str) -> list[str]:
-    """Return the targets of which there may be several slices, after their number: `2*`."""
-    return [prefix + name for name in (*topologies.NAMES, *gpus.NAMES) if "*" not in name]
 
 
 def _axis_names(text: str, mesh: NotebookMesh) -> list[str]:

@@ -2,7 +2,14 @@
 
 from shardnb.mesh.grammar import MeshSpec, axis_type, nearest_text, no_mesh, parse_mesh
 from shardnb.mesh.grid import Grid, follow, make_grid, mesh_of, retyped, unfollow
-from shardnb.mesh.targets import TARGETS, devices_for, is_target, refuse_too_many, target_name
+from shardnb.mesh.targets import (
+    TARGETS,
+    devices_for,
+    is_target,
+    offered,
+    refuse_too_many,
+    target_name,
+)
 
 __all__ = [
     "TARGETS",
@@ -16,6 +23,7 @@ __all__ = [
     "mesh_of",
     "nearest_text",
     "no_mesh",
+    "offered",
     "parse_mesh",
     "refuse_too_many",
     "retyped",

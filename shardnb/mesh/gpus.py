@@ -21,7 +21,7 @@ from shardnb.mesh.topologies import Devices, factorings
 
 FORM = "a GPU cluster is written as h100:8 (GPUs of one host), h100:4x8 (hosts x GPUs of each)"
 
-_CLUSTER = re.compile(r"(?:(\d+)\*)?([a-z]+\d+\w*(?:-\d+g)?)[:=](\d+(?:x\d+)*)")
+_CLUSTER = re.compile(r"(?:(\d+)\*)?([a-z]+\d+\w*(?:-\d+gb)?)[:=](\d+(?:x\d+)*)")
 
 _MOST = 131_072
 """GPUs in all, as many as the largest clusters have; more is a slip, and would fill memory."""
@@ -79,7 +79,7 @@ GPUS = {
     for gpu in (
         Gpu("a100", "NVIDIA A100-SXM4-80GB", *_A100, 2039040000000, 41943040, 1.41, 85100068864),
         Gpu(
-            "a100-40g", "NVIDIA A100-SXM4-40GB", *_A100, 1555200000000, 41943040, 1.41, 42331013120
+            "a100-40gb", "NVIDIA A100-SXM4-40GB", *_A100, 1555200000000, 41943040, 1.41, 42331013120
         ),
         Gpu("h100", "NVIDIA H100 80GB HBM3", *_HOPPER, 3352320000000, 52428800, 1.98, 84942979072),
         Gpu(
@@ -106,6 +106,7 @@ GPUS = {
 
 NAMES = (
     "a100:8",
+    "a100-40gb:8",
     "h100:8",
     "h100:4x8",
     "h100:16x8",

@@ -79,7 +79,15 @@ GENERATIONS = {
 _MOST_CHIPS = 9_216
 # libtpu numbers slices up to at least 1,000; the devices of this many chips take a second to make.
 _MOST_IN_ALL = 65_536
-_ALIASES = {"v5litepod": "v5e", "v7x": "tpu7x"}
+ALIASES = {
+    "v5litepod": "v5e",
+    "v5lite": "v5e",
+    "trillium": "v6e",
+    "tpu7": "tpu7x",
+    "v7x": "tpu7x",
+    "ironwood": "tpu7x",
+}
+"""Other names of TPU generations: those of machine types, of their makers, and of before."""
 
 NAMES = (
     "v2:2x2",
@@ -149,12 +157,9 @@ def _of_one_slice(text: str) -> tuple[str, int]:
     match = _GRID.fullmatch(text) or _NUMBERED.fullmatch(text)
     if match is None:
         raise InvalidInput(f"{text!r} is not a TPU topology; {FORM}")
-    kind = GENERATIONS.get(_ALIASES.get(match[1], match[1]))
+    kind = GENERATIONS.get(ALIASES.get(match[1], match[1]))
     if kind is None:
-        raise InvalidInput(
-            f"{match[1]!r} is not a TPU; the TPUs are {', '.join(GENERATIONS)}, and "
-            "`shardnb targets` lists the GPUs too"
-        )
+        raise InvalidInput(f"{match[1]!r} is not a TPU; the TPUs are {', '.join(GENERATIONS)}")
     sizes = _sizes(match[2]) if "-" not in text else kind.grid(int(match[2]))
     if sizes is None:
         known = (f"{kind.name}-{kind.counted * 2**i}" for i in (2, 3, 5, 7))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from shardnb.mesh import make_grid, parse_mesh
+from shardnb.mesh import make_grid, parse_mesh, target_name
 
 AXES = st.lists(
     st.tuples(
@@ -95,6 +95,29 @@ def test_the_mesh_of_set_mesh_is_the_last_resort():
 def test_an_unknown_target_is_refused():
     with pytest.raises(ValueError, match="'moon' is not a target; the targets are cpu, attached"):
         make_grid("data=4", on="moon")
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("v100:8", "'v100' is not a chip .* the TPUs are v2, .*, and the GPUs are a100, .*gb300$"),
+        ("rtx4090:8", "'rtx4090' is not a chip"),
+        ("2*mi300:4x8", "'mi300' is not a chip"),
+        ("v9-8", "'v9' is not a chip"),
+        ("H100:4x8", "'H100:4x8' is not a target; did you mean h100:4x8"),
+        ("h100-8", "did you mean h100:8"),
+        ("h100", "'h100' is not a target; did you mean h100:8"),
+        ("2*V5E", r"did you mean 2\*v5e:2x2"),
+        ("Ironwood", "did you mean ironwood:2x2x1"),
+        ("V5P-8", "did you mean v5p-8"),
+    ],
+)
+def test_another_chip_or_form_names_what_there_is(target, message):
+    with pytest.raises(ValueError, match=message):
+        make_grid("data=4", on=target)
+    if ":" in target or "-" in target:
+        with pytest.raises(ValueError, match=message):
+            target_name(target)
 
 
 def test_more_devices_than_are_attached():
