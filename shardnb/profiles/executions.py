@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shardnb.profiles.xplane import ASYNC_OPS, MODULES, Plane, TraceFile
+from shardnb.profiles.xplane import ASYNC_OPS, MODULES, Plane, TraceFile, unsigned
 
 # `%all-reduce.1 = f32[8] all-reduce(...)`, of which an event may have the name alone.
 _INSTRUCTION = re.compile(r"%?([\w.\-]+)")
@@ -144,7 +144,7 @@ def _of_threads(host: str, plane: Plane) -> Iterator[tuple[ProgramKey, Device, O
             continue
         stats = _stats(event)
         if "hlo_op" in stats and "program_id" in stats:
-            key = int(stats["program_id"]), int(stats.get("device_ordinal", 0))
+            key = unsigned(int(stats["program_id"])), int(stats.get("device_ordinal", 0))
             columns[key].add(str(stats["hlo_op"]), event, int(stats.get("run_id", 0)))
     for (program, number), column in columns.items():
         operations = column.operations()
@@ -176,10 +176,10 @@ def _of_lines(plane: Plane) -> Iterator[tuple[int, Operations]]:
     inside = np.searchsorted(programs.start, operations.start + 1e-9, side="right") - 1
     known = (inside >= 0) & (operations.start <= programs.end[inside])
     numbers = [int(m[2]) if (m := _PROGRAM.fullmatch(name)) else -1 for name in programs.names]
-    of = np.array(numbers)[programs.name]
     for number in sorted(set(numbers) - {-1}):
-        runs = np.cumsum(of == number) - 1
-        picked = np.flatnonzero(known & (of[inside] == number))
+        of_program = np.array([each == number for each in numbers])[programs.name]
+        runs = np.cumsum(of_program) - 1
+        picked = np.flatnonzero(known & of_program[inside])
         yield number, _picked(operations, picked, runs[inside[picked]])
 
 
@@ -231,7 +231,7 @@ def _of_streams(plane: Plane) -> Iterator[tuple[int, Operations]]:
         if "hlo_op" in stats and "program_id" in stats:
             # An operation in a loop has the names of both: `while.1::fusion.2`.
             name = str(stats["hlo_op"]).rpartition("::")[2]
-            columns[int(stats["program_id"])].add(name, event)
+            columns[unsigned(int(stats["program_id"]))].add(name, event)
     for program, column in columns.items():
         yield program, column.operations()
 

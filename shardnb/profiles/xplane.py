@@ -203,7 +203,16 @@ def _programs(plane: Any) -> Iterator[TracedProgram]:
             elif name == "program_id":
                 number = stat.int64_value or stat.uint64_value
         if proto:
-            yield TracedProgram(number, parsed(HloModuleProto, proto).name, proto)
+            yield TracedProgram(unsigned(number), parsed(HloModuleProto, proto).name, proto)
+
+
+def unsigned(program_id: int) -> int:
+    """Return the id of a program as names have it; as a number of metadata it is signed.
+
+    >>> unsigned(-1) == 2**64 - 1
+    True
+    """
+    return program_id % (1 << 64)
 
 
 def _stat_names(plane: Any) -> dict[int, str]:

@@ -231,6 +231,26 @@ def test_a_report_with_measurements_is_kept_as_json(tmp_path):
     assert [c.measured for c in kept.collectives] == [c.measured for c in report.collectives]
 
 
+LARGE = 2**63 + 77
+BY_STAT = metadata({LARGE: serialized(STEP)})
+BY_KEY = BY_STAT.replace(f"stats {{ metadata_id: 2 uint64_value: {LARGE} }}", "").replace(
+    "key: 1 value { id: 1", f"key: {LARGE - 2**64} value {{ id: {LARGE - 2**64}", 1
+)
+"""As XLA writes it: the id is the number of the metadata, which is signed."""
+
+
+@pytest.mark.parametrize("programs", [BY_STAT, BY_KEY], ids=["stat", "key"])
+def test_the_id_of_a_program_may_take_64_bits(tmp_path, programs):
+    """XLA's ids are unsigned; beside this program one with a small id runs."""
+    other = [("jit_other(5)", 200, 210)]
+    modules = [(f"jit_step({LARGE})", 0, 70), (f"jit_step({LARGE})", 100, 170), *other]
+    of_tpu = tpu(0, {"XLA Modules": modules, "XLA Ops": [*FIRST, *shifted(FIRST, 100)]})
+    of_gpu = gpu(0, {"Stream #1": [*FIRST, *shifted(FIRST, 100)]}, LARGE)
+    for plane in (of_tpu, of_gpu):
+        write(tmp_path, space(programs, plane))
+        assert only_report(tmp_path).profile.runs == 2
+
+
 # Damaged and foreign files
 
 
