@@ -73,7 +73,7 @@ class Copies:
         uses = Counter(_place(known[member.id]) for member in members if member.id in known)
         found: dict[int, tuple[Instruction, ...]] = {}
         if len(members) == 1 and members[0].id not in known and (pairs := self._pairs(members[0])):
-            return {members[0].id: pairs}
+            return {members[0].id: tuple(one for pair in pairs for one in pair)}
         for at, sent in enumerate(self._members(final, len(members))):
             member = members[at]
             likely = [] if member.id in known else self._likely(member, sent, final, at)
@@ -83,23 +83,23 @@ class Copies:
                 uses[_place(likely[0])] += 1
         return found
 
-    def _pairs(self, member: Collective) -> tuple[Instruction, ...]:
+    def _pairs(self, member: Collective) -> list[tuple[Instruction, Instruction]]:
         """Return the two sums, one of the other's result, that XLA made one over both axes.
 
         It has the name of neither (`attention_of_one_product`). All pairs that it can have been.
         """
         wanted = frozenset(map(frozenset, member.groups))
         if member.kind != "all-reduce" or not wanted:
-            return ()
+            return []
         sums = [one for one in self.made if kind_of(one.opcode) == "all-reduce"]
         by_place = {(one.computation, one.value): one for one in sums}
-        found: list[Instruction] = []
+        found: list[tuple[Instruction, Instruction]] = []
         for outer in sums:
             inner = by_place.get((outer.computation, outer.operands[0]))
             alike = inner is not None and outer.shapes == (member.shape,) == inner.shapes
             if inner is not None and alike and self._joined(inner, outer) == wanted:
-                found += inner, outer
-        return tuple(found)
+                found.append((inner, outer))
+        return found
 
     def _joined(self, *sums: Instruction) -> frozenset[frozenset[int]]:
         """Return the devices that get a part of each other in one sum after another."""
@@ -115,13 +115,18 @@ class Copies:
     ) -> list[Instruction]:
         """Return those with the most evidence, in the order of the program."""
         alike = [one for one in self.made if self._can_be(one, member)]
+        alike = alike or [inner for inner, _ in self._pairs(member)]
         if not alike and not member.within:
             alike = [one for one in self.made if self._is_of_each_step(one, member)]
         # Of one product for several a member has the name, and each slice that of the last.
         named = [one for one in alike if sent.is_joined and self._is_named(one, sent.name)]
         alike = named or alike
         if self.is_laid(final):
-            alike = list(self.flow.reaching(alike, final, at))
+            reaching = list(self.flow.reaching(alike, final, at))
+            if len(reaching) == 1 < len(alike):
+                # Of one product for several all slices have the line of one (`context_parallel`).
+                return reaching
+            alike = reaching
         weighed = [(self._weight(one, sent), one) for one in alike]
         most = max((weight for weight, _ in weighed), default=0)
         likely = [one for weight, one in weighed if most and weight == most]

@@ -18,6 +18,7 @@ from shardnb.sources.expressions import (
     is_product,
     operand_of,
     step_within,
+    sums_in_a_row,
     text_of,
     within,
     written_as,
@@ -75,10 +76,13 @@ class WrittenNames:
             return f"the recomputation of {text}" if text else ""
         if "transpose(" in path:
             # Of `a @ b @ c` the backward pass of both products is that of the outer one.
-            whole = self._fitting(instruction, name)[:1]
-            text = text_of(whole[0]) if whole and is_product(whole[0]) else ""
+            outer = self._fitting(instruction, name)[:1]
+            text = text_of(outer[0]) if outer and is_product(outer[0]) else ""
             return f"the backward pass of {text}" if text else ""
         shapes = self._alike[instruction.key, instruction.opcode]
+        if (whole := self._sums_in_a_row(instruction, name)) is not None:
+            text = text_of(whole)
+            return f"{'the' if len(shapes) == 1 else 'a'} sum in {text}" if text else ""
         if isinstance(expression, ast.Call) and len({one.shape for one in shapes}) > 1:
             return ""  # `layer(x).sum()` may be either
         return text or step_within(name, self._around(instruction))
@@ -88,6 +92,8 @@ class WrittenNames:
         name = op_word(instruction)
         expression = self._written(instruction, name)
         if expression is None or self._may_be_derivative(instruction):
+            return None
+        if self._sums_in_a_row(instruction, name) is not None:
             return None
         alike = self._alike[instruction.key, instruction.opcode]
         several = is_of_two(expression) and len(self._fitting(instruction, name)) > 1
@@ -110,6 +116,9 @@ class WrittenNames:
         if len(turns) < len(fitting) or len(set(turns.values())) > 1:
             return None
         return fitting[::-1][depths[instruction] % len(fitting)]
+
+    def _sums_in_a_row(self, instruction: Instruction, name: str) -> ast.expr | None:
+        return sums_in_a_row(self._around(instruction)) if name == "reduce_sum" else None
 
     def _fitting(self, instruction: Instruction, name: str) -> list[ast.expr]:
         return written_as(name, self._around(instruction))

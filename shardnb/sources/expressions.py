@@ -106,6 +106,19 @@ def step_within(operation: str, nested: Sequence[ast.expr]) -> str:
     return f"the {operation} in {text}"
 
 
+def sums_in_a_row(nested: Sequence[ast.expr]) -> ast.expr | None:
+    """Return the outermost of several calls that sum one after another, None for fewer.
+
+    XLA makes one sum of them, in the name of either (`two_sums_in_a_row`).
+
+    >>> text_of(sums_in_a_row(expressions("h = jnp.sum(x, -1).mean() / 2")[1, 4]))
+    'jnp.sum(x, -1).mean()'
+    """
+    functions = ("sum", *_SUMMING)
+    calls = [one for one in nested if isinstance(one, ast.Call) and _function(one) in functions]
+    return calls[0] if len(calls) > 1 else None
+
+
 def text_of(expression: ast.expr) -> str:
     """Return the text of an expression, "" for a long one; of a product each factor may be long.
 

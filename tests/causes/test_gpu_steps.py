@@ -360,3 +360,42 @@ def test_what_an_unrolled_ring_sends_back_has_its_names():
     names = ["result of add_any"] * 2 + ["result of dot_general"]
     assert sorted(one.producer for one in back) == names
     assert all(one.by_autodiff for one in back)
+
+
+def context_parallel(p, x):
+    """Queries are sharded over the sequence; keys and values are gathered, as is asked."""
+
+    def loss(p):
+        k = jax.lax.with_sharding_constraint(x @ p["k"], P("dp"))
+        v = jax.lax.with_sharding_constraint(x @ p["v"], P("dp"))
+        scores = jnp.einsum("bsd,btd->bst", x @ p["q"], k)
+        return jnp.mean(jnp.einsum("bst,btd->bsd", jax.nn.softmax(scores), v) ** 2)
+
+    value, gradients = jax.value_and_grad(loss)(p)
+    return jax.tree.map(lambda p, g: p - 0.1 * g, p, gradients), value
+
+
+@needs_gpu_compiler
+def test_sums_over_two_axes_that_are_sent_end_to_end_under_no_name_keep_their_parameters():
+    report = sn.explain(
+        context_parallel,
+        {name: f32(32, 32) for name in "qkv"},
+        f32(8, 64, 32),
+        mesh="dp=4,sp=8",
+        on="h100:4x8",
+        in_specs=(P(), P("dp", "sp")),
+        out_specs=P(),
+    )
+    sums = [one for one in report.collectives if one.kind == "all-reduce" and one.combined_with]
+    assert {(one.axes, one.reason, one.asked_by) for one in sums} == {
+        (("dp", "sp"), "partial-sum", "inferred")
+    }
+    assert sorted((one.role, one.role_of) for one in sums) == [
+        ("gradient", "p['k']"),
+        ("gradient", "p['q']"),
+        ("gradient", "p['v']"),
+        ("loss", ""),
+    ]
+    first = context_parallel.__code__.co_firstlineno + 3
+    lines = {one.role_of: one.line for one in sums}
+    assert lines == {"p['k']": first + 1, "p['v']": first + 2, "p['q']": first + 3, "": first + 4}

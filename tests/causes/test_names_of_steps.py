@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 
 import shardnb as sn
 from tests.causes.cases import f32
-from tests.needs import needs_libtpu
+from tests.needs import needs_gpu_compiler, needs_libtpu
 
 MATRIX = f32(64, 64)
 
@@ -101,3 +101,29 @@ def test_steps_on_tpu_are_named_by_the_factorization(fn, count, name):
     made = {one.producer for one in steps} - {None, "a", "b"}
     assert all("a step of" in producer or producer.startswith("result of ") for producer in made)
     assert any(producer.startswith("a step of") for producer in made)
+
+
+def two_sums_in_a_row(x):
+    return jnp.sum(x * x, -1).mean()
+
+
+def two_means_in_a_row(x):
+    return x.mean(-1).mean()
+
+
+@pytest.mark.parametrize(
+    ("fn", "text"),
+    [
+        (two_sums_in_a_row, "jnp.sum(x * x, -1).mean()"),
+        (two_means_in_a_row, "x.mean(-1).mean()"),
+    ],
+)
+@pytest.mark.parametrize(
+    "target", [None, pytest.param("h100:8", marks=needs_gpu_compiler)], ids=["cpu", "gpu"]
+)
+def test_of_two_sums_in_a_row_neither_is_named_as_the_one_that_is_sent(fn, text, target):
+    """XLA for GPU makes one sum of both, in the name of the inner one."""
+    (sent,) = explained(fn, MATRIX, target=target).collectives
+    assert sent.shape == ()
+    assert sent.producer == "result of reduce_sum"
+    assert f" sum in {text} is over a dimension sharded over data" in sent.why
