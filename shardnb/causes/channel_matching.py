@@ -26,7 +26,7 @@ from shardnb.causes.member_matching import (
 )
 from shardnb.causes.merged_sums import Place, merged_sums
 from shardnb.causes.sent_operands import SentOperands
-from shardnb.causes.slice_matching import SliceSteps, is_within_slices
+from shardnb.causes.slice_matching import SliceSteps, first_steps, is_within_slices, size_of
 from shardnb.collectives.fused import Fused, fused_collectives
 from shardnb.collectives.transfers import BETWEEN_SLICES
 from shardnb.report.model import Collective, Groups
@@ -101,7 +101,9 @@ class Matcher:
             if ones := self._merged.get((made.computation, made.name), ()):
                 self.likely[number] = made, *(one for one in ones if one != made)
         if sliced:
-            finals = {one.id: made for one in here if (made := self._instruction(one)) is not None}
+            every = ((one, at) for group in groups for at, one in enumerate(group))
+            numbered = ((one.id, self._instruction(one), at) for one, at in every)
+            finals = {number: (made, at) for number, made, at in numbered if made is not None}
             steps = SliceSteps(self.optimized, self.made, self.finder)
             found, likely = steps.match(sliced, finals, found, self.likely)
             self.likely |= likely
@@ -159,8 +161,8 @@ class Matcher:
             return ones[0] if ones else None
         if final is None:
             return None
-        sizes = _size(final), math.prod(collective.shape)
-        ones = [one for one in ones if _size(one) in sizes]
+        sizes = size_of(final), math.prod(collective.shape)
+        ones = [one for one in ones if size_of(one) in sizes]
         same = [one for one in ones if one.name == final.name] or [
             one for one in ones if one.op_name and collective.op_name.endswith(one.op_name)
         ]
@@ -206,12 +208,12 @@ class Matcher:
         if name and not made.op_name:
             users = self.partitioned.graph_of(made).users.get(made.value, ())
             copied = any(one.opcode == "copy" and one.op_name == name for one in users)
-            return copied and _size(final) == _size(made)
+            return copied and size_of(final) == size_of(made)
         if not name and self._is_of_a_slice:
             return is_within_slices(collective, made, self.finder)
         if bool(name) != bool(made.op_name) or not name.endswith(made.op_name):
             return False
-        return bool(name) or _size(final) == _size(made)
+        return bool(name) or size_of(final) == size_of(made)
 
     @cached_property
     def _is_of_a_slice(self) -> bool:
@@ -294,10 +296,10 @@ class Matcher:
         summed = kind == "all-reduce" and collective.op_name != ""
         kinds = (kind, "all-gather") if summed else (kind,)
         if kind_of(made.opcode) in kinds and made.op_name == collective.op_name:
-            return size in (_size(made), unrepeated_size(self.partitioned, made, collective))
+            return size in (size_of(made), unrepeated_size(self.partitioned, made, collective))
         if kind != "all-reduce" or kind_of(made.opcode) != "reduce-scatter" or collective.op_name:
             return False
-        return _size(made) * len(collective.groups[0]) == size
+        return size_of(made) * len(collective.groups[0]) == size
 
     def _groups_of(self, made: Instruction) -> Groups:
         key = made.computation, made.name
@@ -358,6 +360,10 @@ class Matcher:
         for at, member in enumerate(group[: len(final.operands)]):
             if member.id not in found:
                 found |= self._otherwise(member, final, at, wanted[at])
+            if member.id not in found and self._is_of_a_slice:
+                ones = first_steps(member, self.made, self.finder)
+                step = self._flow.likeliest(ones, final, at, wanted[at])
+                found |= {member.id: step[0]} if len(step) == 1 else {}
         return found
 
     def _alike(
@@ -442,7 +448,3 @@ class Matcher:
         # Products in steps, which TPU unrolled, stand beside it as well.
         outside = not first.within and (not beside or self.partitioned.entry in beside)
         return self.partitioned.entry if outside else None
-
-
-def _size(instruction: Instruction) -> int:
-    return sum(math.prod(shape) for _, shape in instruction.arrays)

@@ -194,7 +194,7 @@ class _Explainer:
         # Of names that are joined, the module is what they have in common.
         names = ";".join(self.partitioned.path(made) for made in likely if made is not None)
         written = self._written(known, verdict, facts, names or collective.op_name)
-        return replace(written, phase=common.get("phase", written.phase))
+        return replace(written, phase=common.get("phase"))
 
     def explain(self, collective: Collective, made: Instruction | None) -> Collective:
         """Explain a collective that was `made` by partitioning, None where that is not known."""

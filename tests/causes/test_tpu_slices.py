@@ -125,3 +125,48 @@ def test_nothing_is_said_of_the_consumer_of_sums_that_have_several():
     )
     # The gradient is a sum over tasks of several terms, which XLA sends as one.
     assert not [c.why for c in report.collectives if "its consumer" in c.why]
+
+
+def convolutions_over_two_slices(params, x, y):
+    """Gradients of two filters and of their biases, which TPU sums in each slice as one."""
+
+    def layer(h, w, b):
+        dimensions = ("NHWC", "HWIO", "NHWC")
+        made = jax.lax.conv_general_dilated(h, w, (1, 1), "SAME", dimension_numbers=dimensions)
+        return made + b
+
+    def loss(p):
+        h = jax.nn.relu(layer(x, p["w1"], p["b1"]))
+        return jnp.mean((layer(h, p["w2"], p["b2"]) - y) ** 2)
+
+    value, gradients = jax.value_and_grad(loss)(params)
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, gradients), value
+
+
+@needs_libtpu
+def test_sums_that_are_sent_together_within_slices_are_known_with_all_their_steps():
+    params = {"w1": f32(3, 3, 3, 32), "b1": f32(32), "w2": f32(3, 3, 32, 8), "b2": f32(8)}
+    specs = jax.tree.map(lambda _: P(), params)
+    batch = P(("dcn", "ici"))
+    found = sn.explain(
+        convolutions_over_two_slices,
+        *(params, f32(64, 16, 16, 3), f32(64, 16, 16, 8)),
+        mesh="dcn=2,ici=8",
+        on="2*v5e:2x4",
+        in_specs=(specs, batch, batch),
+        out_specs=(specs, P()),
+    ).collectives
+    # Right after partitioning there are five sums over all 16 devices: of the gradients of w1, w2,
+    # b1 and b2, and of the loss. TPU lays the last three end to end, 41 elements in a tile of 128.
+    assert {(c.reason, c.asked_by) for c in found} == {("partial-sum", "inferred")}
+    steps = {(c.kind, c.axes, c.role_of) for c in found if c.role == "gradient"}
+    assert steps >= {
+        (kind, axes, f"params['{w}']")
+        for w in ("w1", "w2")
+        for kind, axes in (("all-reduce", ("ici",)), ("all-reduce", ("dcn",)))
+    }
+    packed = [c for c in found if 128 in c.shape and c.role is None]
+    assert {(c.axes, c.phase, c.producer) for c in packed} == {
+        (("ici",), None, "result of reduce_sum"),
+        (("dcn",), None, "result of reduce_sum"),
+    }
