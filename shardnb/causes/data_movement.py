@@ -103,16 +103,31 @@ class _Walk:
         if not named or not self._completes(named[0].name):
             block = self._block if unmasked(alignment.after, self._operand) is None else None
             return self._forward(alignment.values(block) if block is not None else values)
-        name = named[0].name
+        value = self._computed(named[0])
+        name = value.name
         source = alignment.after.node(unmasked_part(alignment.after, operand))
         return Movement(
             self._before,
             self.collective,
-            named[0],
+            value,
             name,
             completes_consumer=True,
             unreduced_operand=alignment.stands_for.get(source.name) == name and source.key == key,
         )
+
+    def _computed(self, value: HloValue) -> HloValue:
+        """Return what an operation computes, for its last step, which only turns that.
+
+        A look-up under `vmap` ends so (`words_looked_up_by_each_row`).
+        """
+        node = self._before.node(value)
+        while self._sums and node.opcode == "transpose":
+            operand = self._before.operands[node.name][0]
+            made = self._before.maker(operand)
+            if made is None or made.key != node.key:
+                break
+            value, node = operand, made
+        return value
 
     def _named(self, values: Values) -> list[HloValue]:
         named = (self.alignment.named(value, self.collective.key) for value in values)

@@ -23,6 +23,7 @@ from shardnb.report.model import Collective
 from shardnb.terms.collectives import kind_of
 from shardnb.texts.hlo import Module
 from shardnb.texts.instruction import Instruction
+from shardnb.texts.opcodes import COPIES, VIEWS
 
 _NARROW = ("bf16", "f16")
 
@@ -61,6 +62,17 @@ class _Signatures:
         piece = self._flows.piece(node, at)
         ends = (at for at, end in enumerate(self._flows.results) if end & piece)
         return frozenset(ends) if piece else None
+
+    def returned(self, node: Instruction, at: int) -> frozenset[int]:
+        """Return the results of the program that a member is, in another layout at most."""
+        graph, found = self.module.graph_of(node), set[int]()
+        queue = [node.results[at]] if graph is self._flows.entry and at < len(node.results) else []
+        while queue:
+            value = queue.pop()
+            found.update(end for end, result in enumerate(graph.results) if result == value)
+            users = (user for user in graph.users.get(value, ()) if user.opcode in VIEWS | COPIES)
+            queue += (user.value for user in users)
+        return frozenset(found)
 
     def _of(self, node: Instruction, at: int) -> Signature:
         flows, graph = self._flows, self.module.graph_of(node)
@@ -117,7 +129,12 @@ class FlowMatching:
         if len(ones) < 2 or at >= len(final.operands):
             return ones
         wanted = self._optimized.of(final, at)
-        return [one for one in ones if self._partitioned.of(one, 0) == wanted] or ones
+        ones = [one for one in ones if self._partitioned.of(one, 0) == wanted] or ones
+        # One gradient reaches the new value of a parameter and of both its moments
+        # (`biases_gathered_after_adam`).
+        ends = self._optimized.returned(final, at)
+        same = [one for one in ones if ends and self._partitioned.returned(one, 0) == ends]
+        return same or ones
 
     def reaching(
         self, ones: Sequence[Instruction], final: Instruction, at: int

@@ -12,6 +12,7 @@ from typing import Protocol
 from shardnb.causes.expanded import LINEAR_ALGEBRA, algorithm
 from shardnb.causes.stated_shardings import is_of_the_compiler, is_shard_map_edge, primitive
 from shardnb.causes.unpartitioned import Unpartitioned
+from shardnb.texts.extremes import compared_by, extreme_of
 from shardnb.texts.graph import Graph
 from shardnb.texts.hlo import GraphValue
 from shardnb.texts.instruction import HloValue, Instruction
@@ -44,6 +45,9 @@ _FUNCTION = re.compile(
     r"(?:reduce_window\w*|concatenate|slice|dynamic_slice|split|pad)$"
 )
 """A function of JAX's whose steps have names that do not say what it does."""
+
+_STACKS = re.compile(r"while/body/jit\(dynamic_update_index_in_dim\)/\w+$")
+"""How a scan puts what a turn returns, or keeps for the backward pass, beside that of others."""
 
 _STEP = re.compile(r"[^.\[\]]+")
 """A step of a path: the first one is the argument."""
@@ -132,9 +136,10 @@ class ValueNames:
                 at = here, here.operands[node.name][0]
             else:
                 break
-        made = graph.node(_unrepeated(graph, self._entering(graph, value)))
+        whole = _unrepeated(graph, self._entering(graph, value))
+        made = graph.node(whole)
         if made.opcode != "parameter":
-            return self._made(graph, made)
+            return compared_by(self.program.module, whole, made) or self._made(graph, made)
         here, one = at
         if carried and self.program.is_constant(here, one):
             return LOOP_CARRY
@@ -241,11 +246,11 @@ class ValueNames:
         name = name or f"argument {number}"
         return f"{view} of {name}" if view else name
 
-    def taker(self, graph: Graph, node: Instruction) -> tuple[str, str]:
+    def taker(self, graph: Graph, node: Instruction) -> tuple[str | None, str]:
         """Name what first takes the result of an instruction, after JAX's own steps of it.
 
-        With what the user writes that as, "" where it is not known. What leaves a shard_map is
-        taken outside, or inside another one (`keys_for_the_backward_pass`).
+        With what the user writes that as, "" if unknown; nothing takes what a scan stacks. What
+        leaves a shard_map is taken outside, or in another one (`keys_for_the_backward_pass`).
         """
         here, elsewhere = deque([(graph, node.value)]), deque[GraphValue]()
         for _ in range(_STEPS):
@@ -257,6 +262,8 @@ class ValueNames:
                     elsewhere.extend(self._entered(graph, value, user))
                 elif user.key == node.key or _is_scope(user):
                     here.append((graph, user.value))
+                elif _STACKS.search(user.op_name):
+                    return None, ""
                 elif user.opcode != "tuple":
                     return self.operation(user), self.written(user)
             elsewhere.extend(self._left(graph, value))
@@ -279,8 +286,8 @@ class ValueNames:
 
     def operation(self, node: Instruction) -> str:
         """Name an operation as JAX does; a loop's name is not that of what XLA put into it."""
-        if algorithm := self._algorithm(node):
-            return algorithm
+        if name := self._algorithm(node) or extreme_of(self.program.module, node):
+            return name
         node = self.of_the_user(node)
         name = primitive(_op_name(node))
         if is_of_the_compiler(node):

@@ -396,7 +396,7 @@ class Roles:
             return Purpose()
         if number not in training.parameters:
             return Purpose("optimizer-state", training.name(number))
-        if collective.kind == "all-gather":
+        if "all-gather" in (collective.kind, collective.made_as):
             return Purpose("parameter-update", training.name(number))
         # What is moved from shards to other shards has the sharding of the state that it is
         # computed of.

@@ -156,7 +156,9 @@ class _Because:
                 )
                 then = f"but {self._conflict()}{so}"
             case "output-spec" | "uneven":
-                then = f"but {detail_of(self.verdict, self.facts)}"
+                # Of what is one of several, only the reason may be known.
+                known = detail_of(self.verdict, self.facts)
+                then = f"but {known or 'you wrote another sharding for it'}"
             case "whole-axis":
                 then = self._whole()
             case "reshape":

@@ -23,6 +23,7 @@ from shardnb.sources.expressions import (
     within,
     written_as,
 )
+from shardnb.texts.extremes import extreme_of
 from shardnb.texts.instruction import HloValue, Instruction, Key
 from shardnb.texts.opcodes import ONE_OPERAND_STEPS
 
@@ -89,7 +90,7 @@ class WrittenNames:
 
     def _of_value(self, instruction: Instruction) -> ast.expr | None:
         """Return the expression whose value an operation makes."""
-        name = op_word(instruction)
+        name = extreme_of(self._lines.module, instruction) or op_word(instruction)
         expression = self._written(instruction, name)
         if expression is None or self._may_be_derivative(instruction):
             return None

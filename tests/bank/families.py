@@ -234,8 +234,8 @@ def fft2_one_split(x):
     M8,
     ((64, 16), D),
     expect="""
-    all-gather f32[8,16] | inferred partial-sum | result of reduce -> reduce
-    all-gather s32[8,16] | inferred partial-sum | result of reduce -> reduce
+    all-gather f32[8,16] | inferred partial-sum | a step of argmax -> argmax
+    all-gather s32[8,16] | inferred partial-sum | result of argmax -> argmax
     """,
 )
 def argmax_split(x):

@@ -702,8 +702,8 @@ def norm_clip(x, g):
     ((16, 64), P("data", "model")),
     ((), P(), "int32"),
     expect="""
-    all-gather f32[4,2] | inferred partial-sum | result of reduce -> reduce
-    all-gather s32[4,2] | inferred partial-sum | result of reduce -> reduce
+    all-gather f32[4,2] | inferred partial-sum | a step of argmax -> argmax
+    all-gather s32[4,2] | inferred partial-sum | result of argmax -> argmax
     """,
 )
 def sample_categorical(logits, seed):

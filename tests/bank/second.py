@@ -196,8 +196,8 @@ def while_power(x, w):
     all-reduce f32[8] | inferred partial-sum | result of reduce_max -> reduce_max
     all-reduce f32[8] | inferred partial-sum | result of reduce_sum -> reduce_sum
     all-reduce f32[32,16] | inferred partial-sum | result of dot_general -> dot_general
-    all-gather f32[8,2] | inferred partial-sum | result of reduce -> reduce
-    all-gather s32[8,2] | inferred partial-sum | result of reduce -> reduce
+    all-gather f32[8,2] | inferred partial-sum | a step of argmax -> argmax
+    all-gather s32[8,2] | inferred partial-sum | result of argmax -> argmax
     all-reduce f32[] | inferred partial-sum | result of reduce_sum -> reduce_sum
     """,
 )
