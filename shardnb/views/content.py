@@ -123,9 +123,13 @@ def devices_text(mesh: Mesh) -> str:
     if mesh.kind == "unknown":
         return count(mesh.size, "device")
     kind = "CPU" if mesh.kind == "cpu" else mesh.kind
-    target = "" if mesh.target in ("cpu", "attached", mesh.kind) else f" ({mesh.target})"
     emulated = "emulated " if mesh.emulated else ""
-    return clean(f"{count(mesh.size, f'{emulated}{kind} device')}{target}")
+    return clean(f"{count(mesh.size, f'{emulated}{kind} device')}{target_text(mesh)}")
+
+
+def target_text(mesh: Mesh) -> str:
+    """Write the slice or cluster that is compiled for: ` (v5e:2x4)`, "" where it is not one."""
+    return "" if mesh.target in ("cpu", "attached", mesh.kind) else f" ({mesh.target})"
 
 
 def _edge(label: str, noun: str, values: Sequence[Value], report: Report) -> Arrays:

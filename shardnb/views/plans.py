@@ -11,6 +11,7 @@ from shardnb.report.plans import MOST_WORK, Layout, Plan, Plans
 from shardnb.report.spec import spec_text
 from shardnb.terms.recipes import RECIPES
 from shardnb.views import markup
+from shardnb.views.content import target_text
 from shardnb.views.formatting import clean, columns, count, listed, seconds, size
 
 if TYPE_CHECKING:
@@ -160,11 +161,13 @@ def _notes(plans: Plans) -> Iterator[str]:
     if not plans.plans:
         return
     yield "memory, sends and work are per device; work is relative to the plan that computes least"
-    costs = [plan.cost for plan in plans.plans if plan.cost]
-    if costs:
+    priced = [(plan.cost, plan.mesh) for plan in plans.plans if plan.cost]
+    if priced:
+        cost, mesh = priced[0]
+        target = "" if cost.assumed else target_text(mesh)
         yield (
-            f"time, estimated for {clean(costs[0].hardware)}: the longer of computing at the peak "
-            "rate and of reading and writing arguments and results, then communication"
+            f"time, estimated for {clean(cost.hardware + target)}: the longer of computing at the "
+            "peak rate and of reading and writing arguments and results, then communication"
         )
     emulated = ". Emulated on CPU: the compiler for another device may choose otherwise"
     is_emulated = any(plan.mesh.emulated for plan in plans.plans)

@@ -16,6 +16,7 @@ from shardnb.engine import explain
 from shardnb.mesh import make_grid
 from shardnb.search.plans import plan
 from tests.benchmarks.bench_plans import beats, left_out
+from tests.needs import needs_gpu_compiler
 from tests.search.models import (
     BATCH,
     LENGTH,
@@ -229,6 +230,47 @@ def test_plans_on_a_hardware_are_compared_by_seconds():
     # To split the work four ways takes less than to do all of it everywhere and send nothing.
     assert found.best.flops == pytest.approx(2 * 2 * 4096 * 2048 * 8192 / 4, rel=0.01)
     assert found.best.cost.hardware == "TPU v5e"
+
+
+@needs_gpu_compiler
+@pytest.mark.parametrize(
+    ("mesh", "target", "among_hosts"),
+    [("data=4,model=2", "h100:8", 0), ("data=4,model=8", "h100:4x8", 1)],
+)
+def test_plans_for_a_gpu_cluster_are_estimated_for_its_hosts(mesh, target, among_hosts):
+    def slopes(weights, x):
+        return jax.grad(lambda weights: jnp.mean(mlp(x, *weights) ** 2))(weights)
+
+    sizes = (f32(64, 256), f32(256, 64)), f32(1024, 64)
+    found = plan(slopes, *sizes, mesh=mesh, on=target, previews=10, compiles=2)
+    assert {one.mesh.target for one in found} == {target}
+    assert f"time, estimated for NVIDIA H100 SXM ({target}): the longer" in str(found)
+    assert all(one.cost.hardware == "NVIDIA H100 SXM" for one in found)
+    # The axis `data` is over the hosts where there are several: what it sends leaves them.
+    plans = [*found, *found.beaten]
+    assert sum(one.wire_bytes for one in plans)
+    reached = {axis for one in plans for axis, sent in one.cost.crossing.items() if sent[1]}
+    assert reached <= {"data"} if among_hosts else not reached
+    # Nothing is said of hardware that nobody named: the cluster is.
+    assert not any("no hardware was named" in note for note in found.notes)
+
+
+@needs_gpu_compiler
+def test_other_hardware_than_the_cluster_is_not_said_to_be_the_cluster():
+    found = plan(mlp, *MLP, mesh="model=4", on="h100:4", hardware="h200", previews=10, compiles=2)
+    assert "time, estimated for NVIDIA H200 SXM: the longer" in str(found)
+
+
+@needs_gpu_compiler
+def test_an_interrupt_of_plans_for_a_gpu_cluster_keeps_what_was_found():
+    def stop(what, done, total):
+        if what == "plans compiled" and done == 1:
+            raise KeyboardInterrupt
+
+    found = plan(mlp, *MLP, mesh="model=4", on="h100:4", previews=10, compiles=4, progress=stop)
+    assert any("interrupted" in note for note in found.notes)
+    again = plan(mlp, *MLP, mesh="model=4", on="h100:4", previews=10, compiles=1)
+    assert len(again) >= 1
 
 
 def test_arrays_that_are_closed_over_are_said_to_take_no_part():

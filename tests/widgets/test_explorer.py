@@ -13,7 +13,7 @@ from jax.sharding import PartitionSpec as P
 import shardnb as sn
 from shardnb.report import Report
 from shardnb.widgets import Explorer, explore
-from tests.needs import needs_libtpu
+from tests.needs import needs_gpu_compiler, needs_libtpu
 from tests.widgets.conftest import Front, layer, shape
 
 WHOLE = [[], []]
@@ -108,6 +108,41 @@ def test_a_program_that_does_not_fit_is_shown_with_what_it_needs():
     found.close()
     (finding,) = (f for f in report.findings if f.kind == "out-of-memory")
     assert "64.00 GiB" in finding.message
+
+
+@needs_gpu_compiler
+@pytest.mark.parametrize(
+    ("mesh", "target"), [("data=4,model=2", "h100:8"), ("data=4,model=8", "h100:4x8")]
+)
+def test_a_gpu_cluster_is_explored_and_its_compile_may_be_interrupted(mesh, target, monkeypatch):
+    specs = (P("data", "model"), P("model"))
+    found = explore(layer, shape(256, 512), shape(512, 1024), mesh=mesh, on=target, in_specs=specs)
+    front = Front(found)
+    # Each device has a part of the columns of x: what it sums, all along `model` get.
+    plan = front.plan(x=[["data"], ["model"]], W=[["model"], []])
+    report = front.compile(plan)
+    assert (report.mesh.target, report.cost.hardware) == (target, "NVIDIA H100 SXM")
+    assert {(one.kind, one.axes, one.reason) for one in report.collectives} == {
+        ("all-reduce", ("model",), "partial-sum")
+    }
+    assert report.cost.communication_seconds > 0
+
+    begun, compile_ = threading.Event(), found._subject.compiled
+
+    def slow(plan, trace):
+        begun.set()
+        return compile_(plan, trace)
+
+    monkeypatch.setattr(found._subject, "compiled", slow)
+    before = dict(found.compiled)
+    front.ask("compile", front.plan(x=WHOLE, W=WHOLE))
+    assert begun.wait(30)
+    front.ask("stop")
+    assert found._worker.wait(60)
+    assert found.compiled == before
+    monkeypatch.undo()
+    assert not front.compile(front.plan(x=WHOLE, W=WHOLE)).collectives
+    found.close()
 
 
 @pytest.mark.parametrize(
