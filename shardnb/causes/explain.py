@@ -115,6 +115,7 @@ def explain_causes(
         )
         matcher = Matcher(optimized, entering, explainer.finder)
         matched = matcher.match(collectives)
+        explainer.kept.update((made.computation, made.name) for made in matched.values())
         found = tuple(
             explainer.among(one, matcher.likely.get(one.id, (matched.get(one.id),)))
             for one in collectives
@@ -142,6 +143,7 @@ class _Explainer:
     locate: Locate
     differentiated: bool
     on_cpu: bool
+    kept: set[tuple[str, str]] = field(default_factory=set)
     _alignments: dict[str, Alignment | None] = field(default_factory=dict)
 
     def explained(self, collective: Collective, made: Instruction | None) -> Collective:
@@ -159,12 +161,20 @@ class _Explainer:
         return self._written(collective, UNKNOWN, Facts(), collective.op_name)
 
     def _twins(self, made: Instruction) -> Iterator[Instruction]:
-        """Yield the other collectives that move the same value between the same devices."""
+        """Yield others that move the same value between the same devices, and were merged with it.
+
+        What is left beside it is not one of them (`test_a_plan_that_is_as_it_should_be`).
+        """
         graph = self.partitioned.graph_of(made)
         of_all = ("replica_groups", "dimensions", "source_target_pairs")
         for node in graph.users.get(graph.operands[made.name][0], ()):
             alike = node is not made and node.opcode == made.opcode and node.shape == made.shape
-            if alike and all(node.attribute(name) == made.attribute(name) for name in of_all):
+            merged = (node.computation, node.name) not in self.kept
+            if (
+                alike
+                and merged
+                and all(node.attribute(name) == made.attribute(name) for name in of_all)
+            ):
                 yield node
 
     def among(self, collective: Collective, likely: Sequence[Instruction | None]) -> Collective:
