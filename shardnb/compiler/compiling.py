@@ -129,7 +129,7 @@ def _asked(job: Compile, meanwhile: Meanwhile | None) -> tuple[Description, str,
         try:
             meanwhile(answer.done)
             description, written = answer.result()
-        except BaseException:
+        except BaseException:  # an interrupt: the answer that would still come is nobody's
             uninterrupted(lambda: _cancelled(answer, thread))
             raise
     return description, written, ended[0]

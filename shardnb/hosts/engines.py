@@ -326,7 +326,7 @@ def started(count: int, devices: int) -> Engines:
             client = ipyparallel.Client(cluster.file(), timeout=_TO_START)
             client.wait_for_engines(count, timeout=_TO_START, interactive=False)
             return _joined(Engines(client, sorted(client.ids), [], cluster=cluster), devices)
-    except BaseException:
+    except BaseException:  # an interrupt, too, leaves no process
         uninterrupted(cluster.end)
         raise
 
@@ -348,7 +348,7 @@ def connected(profile: str, count: int | None, devices: Callable[[int], int] | N
     engines = Engines(client, targets, [], profile=profile)
     try:
         return _joined(engines, None if devices is None else devices(len(targets)))
-    except BaseException:
+    except BaseException:  # an interrupt, too, leaves no socket
         client.close()
         raise
 

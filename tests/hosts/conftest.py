@@ -12,11 +12,21 @@ from pathlib import Path
 import psutil
 import pytest
 from IPython.utils.capture import capture_output
+from jupyter_client import session
 
 from shardnb.hosts.guard import MARK
 from tests.magics.conftest import Shown, shell
 
 __all__ = ["shell"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _dates_of_messages_stay():
+    """ipyparallel leaves the dates of Jupyter's messages as text, which nbclient warns of later."""
+    dates = session.extract_dates
+    yield
+    session.extract_dates = dates
+
 
 SETUP = """
 import jax, jax.numpy as jnp, numpy as np

@@ -55,9 +55,9 @@ def test_the_engines_of_a_cluster_are_taken_left_and_taken_again(notebook, profi
         notebook.run("%mesh --hosts 0")
     with Client(profile=profile) as client:
         assert len(client.ids) == 2
-    check_a_death_is_noticed(notebook, profile)
     message = str(notebook.error(f"%mesh data=6 --cluster {profile} --hosts 3"))
     assert "expected 3 engines, but the cluster of 'several' has " in message
+    check_a_death_is_noticed(notebook, profile)
 
 
 def check_a_death_is_noticed(notebook, profile):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -219,7 +220,7 @@ def test_a_look_sees_what_a_whole_compile_sees():
         for found in (looked, weighed, report)
     ]
     assert signatures[0] == signatures[1] == signatures[2]
-    assert weighed.memory == report.memory
+    assert weighed.memory == replace(report.memory, peak=None)
 
 
 def test_a_look_leaves_other_compiles_alone():
@@ -232,7 +233,7 @@ def test_the_replayed_program_is_the_program():
     program, report = case_3()
     outcome = compile_trial(InputEdit(()).lowered(program), report.mesh, whole=True)
     assert outcome.wire_bytes == report.wire_bytes
-    assert outcome.memory == report.memory
+    assert outcome.memory == replace(report.memory, peak=None)
 
 
 def test_other_specs_move_one_axis():

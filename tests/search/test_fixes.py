@@ -364,7 +364,7 @@ def test_a_whole_compile_stands_in_for_what_is_gone(monkeypatch):
         raise NotAvailable("the optimized program before machine code")
 
     program, report = case_3()
-    monkeypatch.setattr("shardnb.jax_compat.executables.optimized_modules", gone)
+    monkeypatch.setattr("shardnb.jax_compat.compilation.optimized_modules", gone)
     monkeypatch.setattr(WORKER, "ask", lambda job: (job.answer(), ""))
     outcome = compile_trial(program.lowered, report.mesh, whole=False)
     assert outcome.wire_bytes == report.wire_bytes

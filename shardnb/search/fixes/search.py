@@ -342,6 +342,11 @@ class Search:
         for trial in kept:
             shown.setdefault(trial.price[:3], trial)
         best = list(shown.values())[:_SHOWN]
+        # What sends least may change a spec of each array; the fix that changes one is shown, too
+        # (test_a_fix_splits_the_rows_of_the_second_kernel).
+        least = min(kept, key=lambda t: (t.edit.size, t.outcome.wire_bytes), default=None)
+        if least is not None and all(trial.edit.size > least.edit.size for trial in best):
+            best = [*best[: _SHOWN - 1], least]
         return tuple(fix_of(trial.edit, self.before, trial.outcome) for trial in best)
 
 
