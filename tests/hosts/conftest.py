@@ -21,10 +21,15 @@ __all__ = ["shell"]
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _dates_of_messages_stay():
-    """ipyparallel leaves the dates of Jupyter's messages as text, which nbclient warns of later."""
-    dates = session.extract_dates
+def _as_in_a_kernel():
+    """Interrupts arrive, also where tests run in the background of a shell, which ignores them.
+
+    ipyparallel leaves the dates of Jupyter's messages as text, which nbclient warns of later.
+    """
+    dates, handler = session.extract_dates, signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
+    signal.signal(signal.SIGINT, handler)
     session.extract_dates = dates
 
 
