@@ -17,7 +17,7 @@ from shardnb.compiler.torch_call import grid_of, is_torch_call, torch_request
 from shardnb.compiler.torch_program import torch_types
 from shardnb.cost import Given, check_hardware, on_hardware
 from shardnb.errors import failures
-from shardnb.findings import read_ahead, report_of_program
+from shardnb.findings import report_of_program
 from shardnb.mesh import Grid, make_grid
 from shardnb.profiles.running import profiled, runs_of
 from shardnb.progress import bar_on, line_on
@@ -192,7 +192,7 @@ def compile_and_analyse(request: Request, *, origins: bool | None = None) -> tup
     """
     with line_on() as say:
         with failures.explained(request):
-            program = build(request, read=read_ahead)
+            program = build(request)
         say(activity.reading(program.request.texts.title))
         return program, report_of_program(program, origins=origins)
 
