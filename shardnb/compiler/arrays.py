@@ -68,12 +68,6 @@ def constants(program: Program) -> frozenset[str]:
     return frozenset(value.name for array, value in named if program.is_constant(array))
 
 
-def output_names(program: Program) -> tuple[str, ...]:
-    """Return the names of the program's results."""
-    shapes = jax.tree_util.tree_flatten_with_path(program.lowered.out_info)[0]
-    return tuple(result_name(path) for path, _ in shapes)
-
-
 def outputs(program: Program) -> tuple[Value, ...]:
     """Return the program's results, with the shardings that they were compiled to."""
     shapes = jax.tree_util.tree_flatten_with_path(program.lowered.out_info)[0]

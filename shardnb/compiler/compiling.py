@@ -8,18 +8,13 @@ what is large, and what XLA is known to fail at. A small program of the user's i
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from shardnb.bugs import Inconclusive, refusable
 from shardnb.compiler.dumps import captured_fd2, pass_on
-from shardnb.interrupts import uninterrupted
-from shardnb.jax_compat.compilation import Description
 from shardnb.jax_compat.compilation_cache import without_compilation_cache
 from shardnb.jax_compat.error_wordings import OUT_OF_MEMORY
 from shardnb.jax_compat.executables import Inseparable, Split, split
@@ -38,7 +33,6 @@ _CERTAINLY = 100_000
 # XLA ends the process where the operands of a sum that stays unreduced are sharded otherwise
 # (test_an_abort_of_xlas_leaves_the_kernel_alone).
 _FAILS = "unreduced={"
-_UNTIL_CANCELLED = 0.01  # seconds
 
 
 @dataclass(frozen=True)
@@ -46,39 +40,27 @@ class Compiled:
     """JAX's compiled stage and what the compiler wrote to descriptor 2.
 
     `load` gives the stage that can run, where `stage` only says what the program is. `problem` says
-    why a program that was to be compiled apart was compiled here. `ended` is when XLA had compiled
-    it, by `time.perf_counter`.
+    why a program that was to be compiled apart was compiled here.
     """
 
     stage: Any
     warnings: str = ""
     load: Callable[[], Any] | None = None
     problem: str = ""
-    ended: float = field(default_factory=time.perf_counter)
-
-
-Meanwhile = Callable[[Callable[[], bool]], object]
-"""What can be done while another process compiles; its argument says whether that has ended."""
 
 
 def compile_lowered(
-    lowered: Any,
-    options: Mapping[str, Any],
-    *,
-    apart: bool = False,
-    runs: bool = False,
-    meanwhile: Meanwhile | None = None,
+    lowered: Any, options: Mapping[str, Any], *, apart: bool = False, runs: bool = False
 ) -> Compiled:
     """Compile a lowered program; `apart` in the other process in any case.
 
-    `runs` says that it may be run afterwards. `meanwhile` is done where another process compiles.
-    Raises what XLA raises, and `CompilerAborted`.
+    `runs` says that it may be run afterwards. Raises what XLA raises, and `CompilerAborted`.
     """
     try:
         parts = split(lowered, options)
         with _said(parts):
             if apart or _belongs_apart(lowered, parts):
-                return _compiled_apart(parts, meanwhile, runs=runs)
+                return _compiled_apart(parts, runs=runs)
             return _compiled_here(lowered, options)
     except (Inseparable, NotStarted) as why:
         problem = f"the program was compiled in this process: {why}" if apart else ""
@@ -100,46 +82,16 @@ def _belongs_apart(lowered: Any, parts: Split) -> bool:
     return text.count("\n") >= LARGE or _FAILS in text
 
 
-def _compiled_apart(parts: Split, meanwhile: Meanwhile | None, *, runs: bool) -> Compiled:
+def _compiled_apart(parts: Split, *, runs: bool) -> Compiled:
     load = runs and not parts.compilation.topology
     try:
-        description, written, ended = _asked(Compile(parts.compilation, load=load), meanwhile)
+        description, written = WORKER.ask(Compile(parts.compilation, load=load))
     except Refused as refusal:
         _try_here(parts, refusal)
         pass_on(refusal.written)
         raise refusal.error from None
     loaded = (lambda: parts.compiled(description)) if load else None
-    return Compiled(
-        parts.compiled(replace(description, serialized=b"")), written, loaded, ended=ended
-    )
-
-
-def _asked(job: Compile, meanwhile: Meanwhile | None) -> tuple[Description, str, float]:
-    """Ask the other process, and do `meanwhile` until it has answered, and then to its end.
-
-    Another thread waits for the answer, so that an interrupt comes to what is done here.
-    """
-    if meanwhile is None:
-        return *WORKER.ask(job), time.perf_counter()
-    ended = list[float]()
-    with ThreadPoolExecutor(1) as pool:
-        thread = pool.submit(threading.get_ident).result()
-        answer = pool.submit(WORKER.ask, job)
-        answer.add_done_callback(lambda _: ended.append(time.perf_counter()))
-        try:
-            meanwhile(answer.done)
-            description, written = answer.result()
-        except BaseException:  # an interrupt: the answer that would still come is nobody's
-            uninterrupted(lambda: _cancelled(answer, thread))
-            raise
-    return description, written, ended[0]
-
-
-def _cancelled(answer: Future[Any], thread: int) -> None:
-    """Cancel what a thread asks, which may not have begun to."""
-    while not answer.done():
-        WORKER.cancel(thread)
-        time.sleep(_UNTIL_CANCELLED)
+    return Compiled(parts.compiled(replace(description, serialized=b"")), written, loaded)
 
 
 def _try_here(parts: Split, refusal: Refused) -> None:

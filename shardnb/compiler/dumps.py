@@ -23,8 +23,6 @@ from shardnb.texts.shardy_results import Propagated, Stated, read_propagated, re
 
 _BUFFERS = "after_optimizations-buffer-assignment.txt"
 _LIVE_RANGES = "after_optimizations-live-range.txt"
-# JAX 0.11 writes the second of these last, 0.12 the first: then what is read is complete.
-_LAST_WRITTEN = ("-buffer-assignment-values.txt", "-memory-usage-report.txt", _LIVE_RANGES)
 
 
 @dataclass
@@ -34,9 +32,9 @@ class Dumps:
     `before` and `partitioned` are HLO right before and right after the partitioner, `stated` and
     `propagated` Shardy's modules before and after propagation, `warnings` what the compiler
     wrote to file descriptor 2. `optimized` is the HLO at the end of a program that does not fit
-    into memory, was compiled elsewhere, or was read before its compile ended; `buffers` is what
-    each allocation of memory holds, and `live_ranges` when. `platform` is what it was compiled for,
-    where a folder says so. `problems` says why a module could not be read, after the first attempt.
+    into memory or was compiled elsewhere; `buffers` is what each allocation of memory holds, and
+    `live_ranges` when. `platform` is what it was compiled for, where a folder says so. `problems`
+    says why a module could not be read, after the first attempt.
     """
 
     before: str = ""
@@ -101,23 +99,8 @@ class Recorder:
             "xla_dump_buffer_assignment_analysis": True,  # the live ranges
         }
 
-    def read_before_machine_code(self) -> bool:
-        """Read the dumps, if XLA's CPU compiler has written the optimized program; says whether.
-
-        It does so before it makes machine code, for which it takes as long as for all the rest.
-        """
-        files = sorted(self.folder.rglob("*"))
-        if not all(any(file.name.endswith(part) for file in files) for part in _LAST_WRITTEN):
-            return False
-        self.dumps = of_files(files)
-        self.dumps.optimized = _last(files, ".cpu_after_optimizations.txt")
-        self.dumps.buffers, self.dumps.live_ranges = memory_texts(files)
-        return bool(self.dumps.optimized)
-
     def read(self) -> None:
-        """Read the dumps into `dumps`, where that was not done before the compile ended."""
-        if self.dumps.optimized:
-            return
+        """Read the dumps into `dumps`."""
         files = sorted(self.folder.rglob("*"))
         self.dumps = of_files(files)
         self.dumps.optimized = _last(files, ".oom_intermediate_module.txt")

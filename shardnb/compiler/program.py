@@ -35,7 +35,6 @@ Tree = Any
 # # and XLA ends the process. The limit is not documented.
 MOST_THREADS = 256
 _EXCHANGE = re.compile(rf"\b(?:{'|'.join(KINDS)})(?:-start)?\(")
-_LOOK = 0.02  # seconds from one look for what XLA has written to the next
 _LISTED = 8  # specs that an error lists
 _ONLY_COMPILED = "programs for a TPU topology or a GPU cluster are only compiled"
 
@@ -47,8 +46,7 @@ class Program:
     `traced`, `lowered` and `compiled` are JAX's stages. `traced` is None if the user lowered it,
     and `lowered` is `compiled` if the user compiled it. `compiled` is None if the program does not
     fit into the memory of a device; `failure` then has the compiler's message. `load` gives the
-    stage that can run where another process compiled it. `read` is what was read of it while XLA
-    made machine code (see `build`), None if nothing was, and `read_seconds` what that took longer.
+    stage that can run where another process compiled it.
     """
 
     request: Request
@@ -61,8 +59,6 @@ class Program:
     closed_over: tuple[Any, ...] = field(default=())
     failure: str = ""
     load: Callable[[], Any] | None = field(default=None, repr=False)
-    read: Any = field(default=None, repr=False)
-    read_seconds: float = 0.0
 
     @property
     def mesh(self) -> jax.sharding.Mesh:
@@ -108,7 +104,7 @@ class Program:
     def _only_in_jitted(self) -> frozenset[int]:
         return only_in_jitted(self.traced.jaxpr) if self.traced else frozenset()
 
-    @property
+    @cached_property
     def optimized(self) -> str:
         """The text of the program as the devices run it."""
         text: str = self.compiled.as_text() if self.compiled else self.dumps.optimized
@@ -117,7 +113,7 @@ class Program:
     @cached_property
     def module(self) -> hlo.Module:
         """The program as the devices run it, as data."""
-        return hlo.parse(self.dumps.optimized or self.optimized)
+        return hlo.parse(self.optimized)
 
     @cached_property
     def before(self) -> hlo.Module | None:
@@ -212,17 +208,12 @@ class Program:
         return dict(zip(self.arguments, copied, strict=True))
 
 
-def build(
-    request: Request,
-    trace: Callable[[], Any] | None = None,
-    read: Callable[[Program], Any] | None = None,
-) -> Program:
+def build(request: Request, trace: Callable[[], Any] | None = None) -> Program:
     """Trace, lower and compile a request; nothing is allocated or run.
 
-    `trace` returns the traced stage if `request.trace` must not run the user's Python again. `read`
-    reads the dumps of a program that has no `compiled` stage yet, where another process still makes
-    machine code for CPU devices. A program that does not fit into a device's memory has no
-    `compiled` stage. Raises what JAX raises.
+    `trace` returns the traced stage if `request.trace` must not run the user's Python again. A
+    program that does not fit into a device's memory has no `compiled` stage. Raises what JAX
+    raises.
     """
     start = time.perf_counter()
     if request.apart or request.grid.compile_only:
@@ -242,48 +233,26 @@ def build(
         say(activity.lowering(title, number))
         lowered = request.lower(traced)
         say(activity.sized(title, number))
-        program = Program(
-            request,
-            traced,
-            lowered,
-            compiled=None,
-            dumps=Dumps(),
-            trace_seconds=traced_at - start,
-            compile_seconds=0.0,
-            closed_over=closed_over(lowered),
-        )
+        runs = not request.grid.compile_only and not _abstract(request.arguments)
         try:
             with jax.set_mesh(request.mesh):
-                _compile(program, traced_at, read)
+                result = compiled_with_dumps(lowered, apart=request.apart, runs=runs)
         except CompilerAborted as error:
             error.jaxpr, error.placed = traced.jaxpr, _written(request)
             raise
-    return program
-
-
-def _compile(program: Program, since: float, read: Callable[[Program], Any] | None) -> None:
-    """Compile a lowered program, and `read` its dumps meanwhile, where that can be done."""
-    request = program.request
-
-    def read_dumps(dumps: Dumps) -> None:
-        program.dumps = dumps
-        try:
-            program.read = read and read(program)
-        except Exception:  # noqa: BLE001 - it comes again where the compiled program is read
-            program.read = None
-
-    compiled, dumps, failure = compiled_with_dumps(
-        program.lowered,
-        apart=request.apart,
-        runs=not request.grid.compile_only and not _abstract(request.arguments),
-        read=read_dumps if read and not request.grid.compile_only else None,
+    compiled, dumps, failure = result
+    return Program(
+        request=request,
+        traced=traced,
+        lowered=lowered,
+        compiled=compiled.stage,
+        load=compiled.load,
+        dumps=dumps,
+        trace_seconds=traced_at - start,
+        compile_seconds=time.perf_counter() - traced_at,
+        closed_over=closed_over(lowered),
+        failure=str(failure or ""),
     )
-    program.compiled, program.load = compiled.stage, compiled.load
-    program.failure = str(failure or "")
-    if dumps is not program.dumps or dumps.warnings:  # what was read did not have the warnings
-        program.dumps, program.read = dumps, None
-    program.compile_seconds = compiled.ended - since
-    program.read_seconds = time.perf_counter() - compiled.ended
 
 
 def _written(request: Request) -> str:
@@ -296,40 +265,20 @@ def _written(request: Request) -> str:
 
 
 def compiled_with_dumps(
-    lowered: Any,
-    *,
-    apart: bool = False,
-    runs: bool = False,
-    read: Callable[[Dumps], object] | None = None,
+    lowered: Any, *, apart: bool = False, runs: bool = False
 ) -> tuple[Compiled, Dumps, jax.errors.JaxRuntimeError | None]:
     """Compile, with XLA's dumps; or return the error of a program too large for a device.
 
-    `apart` and `runs` are those of `compile_lowered`. `read` is given the dumps where the other
-    process has written all of them and still makes machine code.
+    `apart` and `runs` are those of `compile_lowered`.
     """
     compiled, failure = Compiled(None), None
     with recording() as recorder:
-
-        def meanwhile(ended: Callable[[], bool]) -> None:
-            while not ended():
-                if recorder.read_before_machine_code():
-                    break
-                time.sleep(_LOOK)
-            if recorder.dumps.optimized and read:
-                read(recorder.dumps)
-
         try:
-            compiled = compile_lowered(
-                lowered,
-                recorder.options,
-                apart=apart,
-                runs=runs,
-                meanwhile=meanwhile if read else None,
-            )
+            compiled = compile_lowered(lowered, recorder.options, apart=apart, runs=runs)
         except jax.errors.JaxRuntimeError as error:
             if not OUT_OF_MEMORY.search(str(error)):
                 raise
-            failure, recorder.dumps = error, Dumps()
+            failure = error
     if failure and not recorder.dumps.optimized:
         raise failure
     recorder.dumps.warnings = compiled.warnings

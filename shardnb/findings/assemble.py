@@ -92,7 +92,7 @@ def report_of_program(program: Program, *, origins: bool | None = None) -> Repor
     start = time.perf_counter()
     with collector_paused():
         report = assemble(evidence_of_program(program, origins=origins))
-    seconds = program.read_seconds + time.perf_counter() - start
+    seconds = time.perf_counter() - start
     return replace(report, run=replace(report.run, explain_seconds=seconds))
 
 

@@ -46,8 +46,7 @@ class Evidence:
     this process compiled the program: only then may its texts go back to XLA, which ends the
     process at a text that is not right.
 
-    `inputs` and `outputs` are those that are known, `output_names` names the latter and
-    `parameters` the HLO's parameters.
+    `inputs` and `outputs` are those that are known, and `parameters` names the HLO's parameters.
     `donated` are inputs by the number of their parameter, `stated_values` gives values whose
     shardings the text states, `user_shardings` are those written on Explicit axes, `moved` are
     arguments committed elsewhere. `jaxpr` and `compiled` are JAX's own, `failure` is the compiler's
@@ -68,7 +67,6 @@ class Evidence:
     dumps: Dumps = field(default_factory=Dumps)
     inputs: tuple[Value, ...] = ()
     outputs: tuple[Value, ...] = ()
-    output_names: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()
     donated: Mapping[int, Value] = field(default_factory=dict)
     stated_values: Callable[[], Iterable[Value]] = tuple
@@ -130,7 +128,7 @@ class Evidence:
             dumps=self.dumps,
             mesh=self.mesh,
             input_names=self.parameters,
-            output_names=self.output_names,
+            output_names=[value.name for value in self.outputs],
             user_shardings=self.user_shardings,
             locate=locate,
             user_names=self._user_names(),

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import jax
 
 from shardnb.causes import read_user_shardings
 from shardnb.compiler import Program, arrays
-from shardnb.compiler.collector import collector_paused
 from shardnb.compiler.committed import committed, left_behind
 from shardnb.findings.evidence import Evidence
 from shardnb.report.model import Run, Value
@@ -21,37 +19,6 @@ _READABLE = 2_000_000
 
 def evidence_of_program(program: Program, *, origins: bool | None = None) -> Evidence:
     """Return what is known of a program; `origins` is as for `explain`."""
-    request, read = program.request, program.read or _of_texts(program)
-    evidence = replace(
-        read,
-        text=program.optimized,
-        inputs=arrays.inputs(program),
-        outputs=arrays.outputs(program),
-        donated=_donated(program, read.inputs),
-        moved=tuple(committed(request)),
-        notes=(*request.notes, *left_behind(request)),
-        constants=arrays.constants(program),
-        compiled=program.compiled,
-        failure=program.failure,
-        origins=origins,
-        run=Run(program.trace_seconds, program.compile_seconds),
-        texts=_texts(program),
-    )
-    if program.read is not None:  # nothing of what was read depends on what is known only now
-        vars(evidence).update(lines=read.lines, causes=read.causes)
-    return evidence
-
-
-def read_ahead(program: Program) -> Evidence:
-    """Read what the dumps of a program say, of which XLA may still make machine code."""
-    with collector_paused():
-        evidence = _of_texts(program)
-        _ = evidence.causes
-    return evidence
-
-
-def _of_texts(program: Program) -> Evidence:
-    """Return what is known of a program by its texts, and by what was traced."""
     request = program.request
     mesh, inputs = request.grid.describe(), arrays.inputs(program)
     jaxpr = program.traced.jaxpr if program.traced else None
@@ -66,15 +33,24 @@ def _of_texts(program: Program) -> Evidence:
         partitioned=program.partitioned,
         dumps=program.dumps,
         inputs=inputs,
-        output_names=arrays.output_names(program),
+        outputs=arrays.outputs(program),
         parameters=tuple(inputs[number].name for number in program.parameters),
+        donated=_donated(program, inputs),
         user_shardings=jaxpr
         and read_user_shardings(
             jaxpr,
             explicit=any(axis.type == "explicit" for axis in mesh.axes),
             results=program.out_specs is not None,
         ),
+        moved=tuple(committed(request)),
+        notes=(*request.notes, *left_behind(request)),
         jaxpr=jaxpr,
+        constants=arrays.constants(program),
+        compiled=program.compiled,
+        failure=program.failure,
+        origins=origins,
+        run=Run(program.trace_seconds, program.compile_seconds),
+        texts=_texts(program),
     )
 
 

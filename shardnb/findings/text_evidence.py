@@ -87,7 +87,7 @@ def evidence_of_text(
         program.check_devices()
     mesh = replace(program.mesh, platform=dumps.platform or program.mesh.platform)
     edges = program if before is None else _Text(before, mesh)
-    sources, outputs = texts.located(), tuple(edges.outputs())
+    sources = texts.located()
     return Evidence(
         title=texts.title or program.module.name,
         text=text,
@@ -99,8 +99,7 @@ def evidence_of_text(
         partitioned=read(dumps.partitioned) if dumps.partitioned else None,
         dumps=dumps,
         inputs=tuple(edges.inputs()),
-        outputs=outputs,
-        output_names=tuple(value.name for value in outputs),
+        outputs=tuple(edges.outputs()),
         donated=program.donated(),
         stated_values=partial(program.values, sources),
         notes=tuple(program.notes()),
