@@ -216,7 +216,7 @@ class BatchDimensions:
         offsets = [int(dim) for dim in _NUMBERS.findall(node.attribute("offset_dims") or "")]
         rows = [dim for dim in range(len(array[1])) if dim not in offsets]
         if len(rows) == 0 and self.training.flows.module.is_loop(graph):
-            # Of one microbatch after the other, that dimension is no more.
+            # A turn of the loop takes one microbatch, which does not have that dimension.
             taken = {dim - 1: axes for dim, axes in self.rest(graph, operand).items()}
             self._lose(graph, node, 0, taken)
             return taken

@@ -249,12 +249,14 @@ def _on_the_way(counts: Counts) -> Iterator[str]:
         (counts.added, *2 * ("added by the compiler after partitioning",)),
         (counts.moved, *2 * ("moved out of the loop that needs it",)),
     )
-    told = [f"{number} {one if number == 1 else many}" for number, one, many in changes if number]
+    changed = [
+        f"{number} {one if number == 1 else many}" for number, one, many in changes if number
+    ]
     before = f"{' and '.join(asked)}, and " if asked else ""
-    if before and left == called + made and len(told) == 1 and counts.combined:
+    if before and left == called + made and len(changed) == 1 and counts.combined:
         yield f"{before}{counts.combined} of them are sent together with others"
         return
     has = "as many" if before and left == called + made else count(left, "collective")
     # An all-reduce whose result is sliced becomes a reduce-scatter, for example.
-    became = f": {', '.join(told)}" if told else ", of other kinds"
+    became = f": {', '.join(changed)}" if changed else ", of other kinds"
     yield f"{before}the compiled program has {has}{became}"

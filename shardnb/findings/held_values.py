@@ -1,4 +1,4 @@
-"""What a value in a device's memory is to the user: its name, its line, and how it came there."""
+"""What a value in a device's memory is to the user: its name, its line, whether it was copied."""
 
 from __future__ import annotations
 
